@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import cli, shared_options
+from memory_kb.cli.app import Family, cli, shared_options
 from memory_kb.cli.output import (
     CONFLICT,
+    FINDINGS,
+    FileProgress,
     Options,
     clean,
     end_run,
@@ -26,8 +28,10 @@ from memory_kb.cli.output import (
 from memory_kb.errors import UsageError
 
 if TYPE_CHECKING:
+    from memory_kb.agents.proof import Check
     from memory_kb.importers.service import ImportReport
-    from memory_kb.model import RunReport
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.reports import RunReport
 
 
 _USER = click.option("--user", "scope", flag_value="user", help="For everything you do, not for one project.")
@@ -41,7 +45,7 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change,
 
 @click.command("install")
 @shared_options
-@click.argument("agent")
+@click.argument("agent", required=False)
 @_PROJECT
 @_USER
 @_FOLDER
@@ -50,24 +54,57 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change,
 @_DRY_RUN
 @click.pass_obj
 def install_verb(
-    options: Options, /, agent: str, scope: str, folder: str | None, pin: bool, yes: bool, dry_run: bool
+    options: Options, /, agent: str | None, scope: str, folder: str | None, pin: bool, yes: bool, dry_run: bool
 ) -> int:
-    """Put memory-kb into AGENT: claude-code, codex, cursor, gemini-cli, opencode or vscode.
+    """Set up an agent such as claude-code or codex.
+
+    AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode.
 
     That is its MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
-    else in those files stays as it is. `uninstall` takes away exactly what this put there.
+    else in those files stays as it is. `uninstall` takes away exactly what this put there. Then each hook and the server are called
+    once, as the agent would. Without AGENT it lists the agents that are on this machine.
 
     \b
+    memory-kb install
     memory-kb install claude-code --dry-run
     memory-kb install codex --user
     """
     with options.open() as kb:
-        return _carry_out(
-            options,
-            lambda dry: kb.install(agent, scope=scope, folder=folder, pin=pin, dry_run=dry),
-            yes=yes,
-            dry_run=dry_run,
-        )
+        name = agent or _choose_agent(options, kb)
+        if not name:
+            return 0
+        where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
+        if not dry_run:
+            with FileProgress() as progress:
+                kb.sync(embed=False, progress=progress)
+        code = carry_out(options, lambda dry: kb.install(name, dry_run=dry, **where), yes=yes, dry_run=dry_run)
+        if code or dry_run or options.as_json:
+            return code
+        return 0 if print_checks(kb.prove_agent(name, **where)) else FINDINGS
+
+
+def _choose_agent(options: Options, kb: KnowledgeBase) -> str | None:
+    """List the agents on this machine; on a terminal ask for one of them."""
+    found = kb.found_agents()
+    if options.as_json:
+        print_json([{"name": one.name, "title": one.title, "tried": one.tried} for one in found])
+        return None
+    for one in found:
+        click.echo(f"{one.name:12} {one.title}{f', tried with {one.tried}' if one.tried else ''}")
+    if not found:
+        say("No agent that memory-kb knows is on this machine; any MCP client can run `memory-kb mcp`.")
+    if not found or not sys.stdin.isatty():
+        return None
+    return str(click.prompt("Install into", type=click.Choice([one.name for one in found]), err=True))
+
+
+def print_checks(checks: Iterable[Check]) -> bool:
+    """Print each check as it is done; return whether all are good."""
+    is_good = True
+    for check in checks:
+        is_good = is_good and check.is_good
+        say(f"{'ok' if check.is_good else 'FAILED'}: {one_line(check.what)}: {one_line(check.message)}")
+    return is_good
 
 
 @click.command("uninstall")
@@ -80,7 +117,7 @@ def install_verb(
 @_DRY_RUN
 @click.pass_obj
 def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | None, yes: bool, dry_run: bool) -> int:
-    """Take memory-kb out of AGENT again.
+    """Remove memory-kb from an agent.
 
     A file that nobody wrote to since is byte for byte what it was before; from another only our own parts go.
 
@@ -88,12 +125,12 @@ def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | No
     memory-kb uninstall claude-code
     """
     with options.open() as kb:
-        return _carry_out(
+        return carry_out(
             options, lambda dry: kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes, dry_run=dry_run
         )
 
 
-def _carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool, dry_run: bool) -> int:
+def carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool, dry_run: bool) -> int:
     """Do it, or show what it would do; on a terminal show it first and ask."""
     if not (dry_run or yes or options.as_json) and sys.stdin.isatty():
         preview = work(True)
@@ -103,7 +140,7 @@ def _carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool
     return finish_run(options, work(dry_run), dry_run=dry_run, nothing="Nothing to do.")
 
 
-@click.group("export")
+@click.group("export", cls=Family)
 def export_verb() -> None:
     """Give what is known to other programs.
 
@@ -168,7 +205,7 @@ _SHOWN = 20
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def import_verb(options: Options, /, source: str, wanted: str, dry_run: bool, **chosen: Any) -> int:
-    """Bring in what another tool keeps: notes, memories, instructions or conversations.
+    """Bring in notes, memories or conversations of another tool.
 
     SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a JSON file of
     mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only what a person states as a
@@ -237,7 +274,9 @@ def _count(number: int, what: str) -> str:
 @click.option("--agent", default="claude-code", show_default=True, help="Whose hook it is.")
 @click.pass_obj
 def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str) -> None:
-    """Answer an agent at EVENT: session-start, prompt, tool, stop, ask or session-end.
+    """Answer a hook of an agent.
+
+    EVENT is session-start, prompt, tool, stop, ask or session-end.
 
     `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know, or is
     asked to remember, as the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine folder.
@@ -276,7 +315,9 @@ _DEFAULT_PLACE = "127.0.0.1:8765"
 @click.option("--no-watch", is_flag=True, help="Do not keep the index up to date between calls.")
 @click.pass_obj
 def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool) -> int:
-    """Serve the vault to agents over MCP: on standard input and output, or over HTTP.
+    """Serve the vault to agents over MCP.
+
+    That is on standard input and output, or over HTTP.
 
     Over HTTP it listens to this machine alone; to listen elsewhere takes a token.
 
@@ -317,7 +358,7 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 )
 @click.pass_obj
 def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_opening: bool, no_watch: bool) -> int:
-    """Serve a page to search, read, judge and edit what the vault knows.
+    """Open a page in the browser to search, read and edit.
 
     Only this machine can reach it; to listen elsewhere takes a token.
 

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from memory_kb.cli.output import Options, print_json, say
-from memory_kb.errors import MemoryKBError, explain_refusal
+from memory_kb.cli.output import Options
+from memory_kb.errors import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The verbs by what they are for: verb -> the module of this package that defines it, under the same name.
 _SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Notes": {
+    "Every day": {
         "init": "entries",
         "learn": "entries",
+        "search": "search",
         "show": "search",
         "list": "search",
-        "links": "search",
-        "forget": "entries",
-        "rename": "entries",
-        "undo": "git",
-    },
-    "Finding": {
-        "search": "search",
-        "why-not": "search",
         "context": "search",
+        "forget": "entries",
+        "undo": "git",
+        "status": "index",
+        "serve": "agents",
+        "install": "agents",
+        "import": "agents",
+    },
+    "Notes": {
+        "links": "search",
+        "rename": "entries",
+        "supersede": "entries",
         "stats": "search",
+        "why-not": "search",
         "eval": "git",
+        "benefit": "benefit",
     },
     "Sessions and what they teach": {
         "session": "sessions",
@@ -73,23 +77,20 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
     "The index": {
         "index": "index",
         "watch": "index",
-        "status": "index",
         "doctor": "index",
         "lint": "index",
         "model": "index",
         "cache": "index",
     },
     "Other programs": {
-        "install": "agents",
         "uninstall": "agents",
+        "bridge": "bridge",
         "hook": "agents",
         "mcp": "agents",
         "lsp": "entries",
-        "serve": "agents",
         "git": "git",
         "commit": "git",
         "ci": "git",
-        "import": "agents",
         "export": "agents",
         "completion": "agents",
     },
@@ -98,7 +99,37 @@ _VERBS = {verb: module for section in _SECTIONS.values() for verb, module in sec
 _ALIASES = {"add": "learn", "remember": "learn", "recall": "search", "retrieve": "search"}
 
 
-class _Verbs(click.Group):
+class Family(click.Group):
+    """A group of verbs, each with its whole summary; without one of them it runs the verb `alone`."""
+
+    def __init__(self, *args: Any, alone: str | None = None, **words: Any) -> None:
+        super().__init__(*args, **words)
+        self._alone = alone
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the verb `alone` before options that follow no verb."""
+        asks_help = {"-h", "--help"}.intersection(args)
+        if self._alone and not asks_help and (not args or args[0].startswith("-")) and not {*args} & {*self.commands}:
+            args = [self._alone, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every verb with its summary, wrapped instead of cut."""
+        self.write_verbs(ctx, formatter, "Commands", self.list_commands(ctx))
+
+    def write_verbs(
+        self, ctx: click.Context, formatter: click.HelpFormatter, section: str, verbs: Iterable[str]
+    ) -> None:
+        """Write some verbs as a section of the help."""
+        with formatter.section(section):
+            commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
+            formatter.write_dl(
+                [(verb, command.get_short_help_str(10_000)) for verb, command in commands if not command.hidden],
+                col_max=14,
+            )
+
+
+class _Verbs(Family):
     """A group that loads the module of a verb when it is used.
 
     Starting fast is a feature.
@@ -117,13 +148,8 @@ class _Verbs(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        room = formatter.width - max(map(len, _VERBS)) - 5
         for section, verbs in _SECTIONS.items():
-            with formatter.section(section):
-                commands = ((verb, command) for verb in verbs if (command := self.get_command(ctx, verb)))
-                formatter.write_dl(
-                    [(verb, command.get_short_help_str(room)) for verb, command in commands if not command.hidden]
-                )
+            self.write_verbs(ctx, formatter, section, verbs)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -174,6 +200,30 @@ def shared_options(function: _F) -> _F:
     return function
 
 
+def is_terminal() -> bool:
+    """Return whether a person sees what is typed and what comes of it."""
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def allow_secret_option(function: _F) -> _F:
+    """Add `--allow-secret`, which only a person at a terminal may give."""
+    return click.option(
+        "--allow-secret",
+        is_flag=True,
+        help="Store what only looks like a credential; on a terminal alone.",
+        callback=_allow_secret,
+        expose_value=False,
+    )(function)
+
+
+def _allow_secret(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not is_terminal():
+        raise UsageError(
+            "--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead"
+        )
+    ctx.ensure_object(Options).allow_secret = value
+
+
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         from memory_kb import __version__
@@ -198,37 +248,13 @@ def cli() -> None:
     """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code.
+def call(arguments: Sequence[str], options: Options) -> int:
+    """Parse a command line, run its verb, and return its exit code.
 
-    Errors are one sentence and what to do next.
+    Raises:
+        UsageError: the command line means nothing.
+        BrokenPipeError: the reader of our output has gone.
     """
-    options = Options()
-    try:
-        code = _run(arguments, options)
-    except BrokenPipeError:
-        raise
-    except OSError as exc:
-        for line in _tell_written(options):
-            exc.add_note(line)
-        raise
-    for line in _tell_written(options):
-        say(line)
-    return code
-
-
-def _tell_written(options: Options) -> Sequence[str]:
-    """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
-    if not options.written:
-        return ()
-    from memory_kb.cli.output import tell_written
-
-    return tell_written(options.written)
-
-
-def _run(arguments: Sequence[str], options: Options) -> int:
-    as_json = "--json" in arguments
-    _prepare_streams()
     try:
         result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False, obj=options)
         options.written.clear()
@@ -237,64 +263,14 @@ def _run(arguments: Sequence[str], options: Options) -> int:
     except SystemExit:
         # Click's own way of leaving when the reader of our output has gone, as `head` does.
         raise BrokenPipeError from None
-    except (click.Abort, KeyboardInterrupt):
-        return 130
+    except click.Abort:
+        raise KeyboardInterrupt from None
     except click.exceptions.NoArgsIsHelpError as exc:
         click.echo(exc.format_message())
         return 0
     except click.ClickException as exc:
-        if isinstance(exc, click.NoSuchOption) and exc.ctx and exc.ctx.command.name == "search":
-            return _fail(
-                exc.format_message(),
-                "usage",
-                "put -- before a query with -words: memory-kb search -- foo -bar",
-                2,
-                as_json=as_json,
-            )
         hint = f"`{exc.ctx.command_path} --help` shows how" if isinstance(exc, click.UsageError) and exc.ctx else None
-        return _fail(exc.format_message(), "usage", hint, exc.exit_code, as_json=as_json)
-    except MemoryKBError as exc:
-        return _fail(str(exc), exc.code, exc.hint, exc.exit_code, as_json=as_json)
-    except BrokenPipeError:
-        raise
-    except OSError as exc:
-        if exc.filename is None and exc.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
-            raise
-        return _fail(
-            explain_refusal(exc),
-            "system",
-            "check the name, the permissions and the space on the disk",
-            4,
-            as_json=as_json,
-        )
-    except Exception as exc:  # noqa: BLE001 - whatever is left is a bug, and is reported as one
-        import traceback
-
-        traceback.print_exc()
-        return _fail(
-            f"{type(exc).__name__}: {exc}",
-            "bug",
-            "this is a bug in memory-kb; please report it with the lines above",
-            1,
-            as_json=as_json,
-        )
+        if isinstance(exc, click.NoSuchOption) and exc.ctx and exc.ctx.command.name == "search":
+            hint = "put -- before a query with -words: memory-kb search -- foo -bar"
+        raise UsageError(exc.format_message(), hint) from None
     return result if isinstance(result, int) else 0
-
-
-def _fail(message: str, code: str, hint: str | None, exit_code: int, *, as_json: bool) -> int:
-    if as_json:
-        print_json({"error": message, "code": code, "hint": hint})
-    else:
-        say(f"memory-kb: {message}")
-        if hint:
-            say(f"  {hint}")
-    return exit_code
-
-
-def _prepare_streams() -> None:
-    """Make sure that no text of a note can make printing it fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    if os.environ.get("NO_COLOR"):
-        os.environ.pop("FORCE_COLOR", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +25,7 @@ from memory_kb.cli.output import (
 if TYPE_CHECKING:
     from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
 
-#: Exit code of a verb that found something to mend.
+#: Exit code of a verb that found something to fix.
 _FINDINGS = 7
 _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "green"}
 
@@ -39,7 +38,9 @@ _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "gree
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool, dry_run: bool) -> int:
-    """Record which code an entry is about, so that it is noticed when that changes.
+    """Record which code an entry is about.
+
+    `verify` then notices when that code changes.
 
     A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin at the project's folder. It is
     kept in `cites:` with a hash of the text. Without any, the entry's own text is looked through for what could be cited.
@@ -81,7 +82,7 @@ def _print_cited(report: CitedReport) -> None:
 def verify_verb(
     options: Options, /, wanted: tuple[str, ...], is_all: bool, update: bool, flag: bool, dry_run: bool
 ) -> int:
-    """Look whether the code that entries cite is as it was, and show what changed.
+    """Check whether the code that entries cite has changed.
 
     Exits with 7 when something drifted or is gone. `context` marks what drifted and leaves out what is gone.
 
@@ -93,7 +94,12 @@ def verify_verb(
     with options.open() as kb:
         report = kb.verify(*wanted, all=is_all, update=update, flag=flag, dry_run=dry_run)
     if options.as_json:
-        told = {"claims": [dataclasses.asdict(claim) for claim in report.claims], "notices": report.notices}
+        told = {
+            "claims": [
+                claim._asdict() | {"findings": [one._asdict() for one in claim.findings]} for claim in report.claims
+            ],
+            "notices": report.notices,
+        }
         print_json(told | run_as_json(report.run, dry_run=dry_run))
     else:
         _print_report(report, dry_run=dry_run and (update or flag))

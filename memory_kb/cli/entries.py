@@ -1,7 +1,8 @@
-"""Init learn forget supersede rename."""
+"""The verbs init, learn, forget, supersede, rename and lsp."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import allow_secret_option, is_terminal, shared_options
 from memory_kb.cli.output import (
     Options,
     end_run,
@@ -26,7 +27,7 @@ from memory_kb.learning.entries import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
 
 if TYPE_CHECKING:
-    from memory_kb.model import Purged
+    from memory_kb.reports import Purged
 
 
 @click.command("init")
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.pass_obj
 def init_verb(options: Options, /, folder: str | None) -> None:
-    """Make a vault: DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
+    """Make a vault.
+
+    That is DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
     Inside another vault it says so; among the notes of one it makes none.
 
@@ -75,6 +78,15 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
 
+#: What agents set for the commands that they run, some of them on a terminal of their own.
+_AGENTS = frozenset(
+    (
+        *("CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"),
+        *("CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"),
+    )
+)
+
+
 @click.command("learn")
 @shared_options
 @click.argument("text", nargs=-1)
@@ -100,8 +112,9 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     type=click.Choice(SOURCES),
     help="How it is known; what is external_unverified is not followed before a person approves it.",
 )
+@click.option("--supersedes", metavar="OLD", help="The entry that it takes the place of, which then weighs half.")
 @click.option("--force", is_flag=True, help="Store it even if it is there already or was forgotten.")
-@click.option("--allow-secret", is_flag=True, help="Store what only looks like a credential; on a terminal alone.")
+@allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chosen: Any) -> None:
@@ -109,15 +122,17 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
 
     A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are refused.
 
+    What you type on a terminal has the source user_explicit: agents get it at the start of every session. For what comes through a
+    pipe or from an agent's shell, --source says so.
+
     \b
+    memory-kb learn "Always answer in British English." --kind preference
     memory-kb learn "The staging database is reset every night." --tag staging
     memory-kb learn "Never rebase a shared branch." --kind policy --scope global
     git log -1 --format=%b | memory-kb learn - --kind decision --title "Why we moved to UUIDs"
     """
-    if chosen["allow_secret"] and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead"
-        )
+    if chosen["source"] is None and is_terminal() and _AGENTS.isdisjoint(os.environ):
+        chosen["source"] = "user_explicit"
     words = " ".join(text)
     if text == ("-",):
         # No character has more bytes than four: what is too long is refused without reading all of it.
@@ -126,19 +141,51 @@ def learn_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chos
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     with options.open() as kb:
         learned = kb.learn(words, dry_run=dry_run, **chosen)
+        if kb.index.is_left_behind and not dry_run:
+            from memory_kb.cli.hook import finish_in_background
+
+            with contextlib.suppress(OSError):
+                finish_in_background(kb.vault.folder, options.home, kb.vault.machine)
     assert learned.run
-    told = {"id": learned.id, "path": learned.path, "action": learned.action}
+    told: dict[str, Any] = {"id": learned.id, "path": learned.path, "action": learned.action}
     if not dry_run:
         end_run(learned.run)
     if learned.is_waiting:
         way = "" if dry_run else f": memory-kb review approve {tell_id(learned.id)}"
         say(f"It comes from an unverified source and is not in use before a person approves it{way}")
+    for near in learned.near:
+        say(f"note: {tell_id(near.id)} {near.how}: {near.title}  {one_line(near.path)}:{near.line}")
+    if learned.near and not dry_run:
+        say(
+            f"  `memory-kb supersede {tell_id(learned.near[0].id)} {tell_id(learned.id)}` lets the new one take its place"
+        )
     if options.as_json:
+        told |= {"near": [near._asdict() for near in learned.near]} if learned.near else {}
         print_json(told | run_as_json(learned.run, dry_run=True) if dry_run else told)
     elif dry_run:
         print_preview(learned.run)
     else:
         click.echo(f"{learned.action} {learned.path}  {tell_id(learned.id)}")
+
+
+@click.command("supersede")
+@shared_options
+@click.argument("old")
+@click.argument("new")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+@click.pass_obj
+def supersede_verb(options: Options, /, old: str, new: str, dry_run: bool) -> int:
+    """Let the entry NEW take the place of OLD.
+
+    Both are linked to each other. OLD is still found, at half its score, and agents are no longer given it as a rule.
+
+    \b
+    memory-kb supersede 3f9a0c12 69712e00
+    memory-kb learn "Releases go out on Mondays." --supersedes 3f9a0c12
+    """
+    with options.open() as kb:
+        report = kb.supersede(old, new, dry_run=dry_run)
+    return finish_run(options, report, dry_run=dry_run, nothing="It is superseded already.")
 
 
 @click.command("forget")
@@ -192,9 +239,9 @@ def _print_purged(purged: Purged, word: str) -> None:
 @click.option("--stdio", is_flag=True, help="Speak on standard input and output, which is the default.")
 @click.pass_obj
 def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
-    """Serve an editor as a language server, on standard input and output.
+    """Serve an editor as a language server.
 
-    It completes links, tags and fields, tells how entries stand, follows and renames links, and says what is amiss in a
+    It completes links, tags and fields, tells how entries stand, follows and renames links, and says what is wrong in a
     note before it is saved. It writes no note itself: the editor makes its edits, and can take them back. Without --vault it
     serves the vault around the folder that the editor has open.
 
@@ -215,10 +262,13 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
 @click.argument("new")
 @click.option("--title", is_flag=True, help="Rename what it is titled by: its title, its first heading, or its file.")
 @click.option("--file", "file", is_flag=True, help="Rename its file, whatever its title is.")
+@allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, dry_run: bool) -> int:
-    """Give an entry the id NEW, or with --title the title, and rewrite every link that uses the old name.
+    """Give an entry another id or title, and rewrite every link to it.
+
+    NEW is its id, or with --title its title.
 
     Everything is changed, or nothing. Links that call it by another of its names stay, so that after --title those by the
     name of its file, which other readers of notes go by, lead there as before; --file changes that name.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, allow_secret_option, shared_options
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
@@ -26,9 +26,9 @@ from memory_kb.cli.output import (
     style,
     tell_id,
 )
-from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
+from memory_kb.learning.checkpoints import RECOMMENDATIONS
 from memory_kb.learning.diary import DiaryEntry, Reflected
-from memory_kb.learning.extraction import RECOMMENDATIONS
 from memory_kb.model import Problem
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.session_log import OUTCOMES
@@ -36,8 +36,9 @@ from memory_kb.text import printable
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
-    from memory_kb.learning.extraction import Checkpoints, ExtractionReport, ScopeReport, Used
-    from memory_kb.model import RunReport
+    from memory_kb.learning.checkpoints import Checkpoints
+    from memory_kb.learning.extraction import ExtractionReport, ScopeReport, Used
+    from memory_kb.reports import RunReport
 
 
 _TOLD = {
@@ -56,7 +57,7 @@ _TOLD = {
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def reflect_verb(options: Options, /, session: str, again: bool, dry_run: bool) -> int:
-    """Tell what was done in a session: build its episodes, with their diary, from its events.
+    """Build the episodes of a session from its events.
 
     A session that names several tasks gets an episode for each. One that went on renews its episode, unless somebody has edited that.
 
@@ -100,6 +101,7 @@ def _print_reflected(one: Reflected, *, is_done: bool) -> None:
 @click.option("--task", help="Keep it with this task of --job.")
 @click.option("--session", help="The session it happened in.")
 @click.option("--agent", help="Who it happened to.")
+@allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def episode_verb(options: Options, /, event: tuple[str, ...], dry_run: bool, **chosen: Any) -> int:
@@ -129,9 +131,9 @@ def episode_verb(options: Options, /, event: tuple[str, ...], dry_run: bool, **c
     return end_run(learned.run)
 
 
-@click.group("diary")
+@click.group("diary", cls=Family, alone="list")
 def diary_verb() -> None:
-    """What was done, day by day: the episodes, with how they ended and how good they were.
+    """The episodes day by day, how they ended and how good they were.
 
     \b
     memory-kb diary list --status failure --since 2026-03-01
@@ -222,7 +224,9 @@ def export_verb(options: Options, /, since: datetime | None, jsonl: bool, **more
 def capture_verb(
     options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None, dry_run: bool
 ) -> int:
-    """Keep what a message states with an explicit marker, such as "from now on" or "we use X, not Y".
+    """Keep what a message states with a marker.
+
+    Markers are words such as "from now on" or "we use X, not Y".
 
     TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append` takes
     them, of which only the messages of people are read. Without either, --session names a logged session.
@@ -240,7 +244,7 @@ def capture_verb(
     if options.as_json:
         told = {
             "messages": [dataclasses.asdict(one) for one in report.messages],
-            "problems": [dataclasses.asdict(one) for one in problems],
+            "problems": [one._asdict() for one in problems],
         }
         print_json(told | run_as_json(report.run, dry_run=dry_run))
         return code
@@ -321,7 +325,7 @@ _EXTRACTING_COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 @click.option("--dry-run", is_flag=True, help="Ask nothing and write nothing; show what asking would cost.")
 @click.pass_obj
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool, dry_run: bool) -> int:
-    """Learn from session ID, which is over: ten scopes, each asked for by itself.
+    """Learn from a session that is over: ten scopes, each by itself.
 
     A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is told and
     leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.
@@ -334,11 +338,12 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     with options.open() as kb:
         report = kb.extract(session, scopes=scopes or None, again=again, dry_run=dry_run)
     is_left = any(run.conflicts for run in report.runs)
+    failure = ProviderFailed.exit_code if report.is_failure else 0
     if options.as_json:
         print_json(_as_json(report, dry_run=dry_run))
-        return 6 if is_left else 0
+        return 6 if is_left else failure
     _print_extraction(report, dry_run=dry_run)
-    return max((end_run(run) for run in report.runs), default=0)
+    return max((end_run(run) for run in report.runs), default=0) or failure
 
 
 def _as_json(report: ExtractionReport, *, dry_run: bool) -> dict[str, Any]:
@@ -406,10 +411,13 @@ def _cost(used: Used, *, dry_run: bool) -> str:
 @click.option("--title", help="What the plan is called [default: its first line].")
 @click.option("--job", help="The job it is for.")
 @click.option("--task", help="The task of that job.")
+@allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def premortem_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chosen: Any) -> int:
-    """Write down, before the work begins, the plan and what may go wrong with it: TEXT, or - for stdin.
+    """Record a plan and what may go wrong, before the work begins.
+
+    TEXT is both; a single - reads it from stdin.
 
     It is kept in .premortem.md beside the notes and rewritten when the plan changes. `extract` holds the session against it.
 
@@ -442,10 +450,11 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **
 @click.option("--job", help="The job it is about.")
 @click.option("--task", help="The task of that job.")
 @click.option("--list", "is_list", is_flag=True, help="Show what was assumed so far.")
+@allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def assume_verb(options: Options, /, milestone: str | None, is_list: bool, dry_run: bool, **chosen: Any) -> int:
-    """Write down what is assumed when MILESTONE is reached.
+    """Record what is assumed when MILESTONE is reached.
 
     It is kept in .assumptions.jsonl beside the notes. `extract` holds the session against it.
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
-from memory_kb.cli.index import FINDINGS
+from memory_kb.cli.app import Family, shared_options
 from memory_kb.cli.output import (
     CONFLICT,
+    FINDINGS,
     Options,
     clean,
     end_run,
@@ -24,17 +24,17 @@ from memory_kb.cli.output import (
     style,
 )
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.model import RunReport
+from memory_kb.reports import RunReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_kb.git.ci import CiReport, EvalReport
-    from memory_kb.model import RunView
+    from memory_kb.reports import RunView
     from memory_kb.search.evaluation import Outcome, Row
 
 
-@click.group("git")
+@click.group("git", cls=Family)
 def git_verb() -> None:
     """Make a repository understand memories.
 
@@ -52,7 +52,7 @@ def git_verb() -> None:
 def install_command(options: Options, /, uninstall: bool, dry_run: bool) -> None:
     """Merge memory files entry by entry and field by field when branches meet.
 
-    Lines in the vault's .gitattributes name the files; commit them. The driver itself stands in this clone's configuration, so that
+    Lines in the vault's .gitattributes name the files; commit them. The driver itself is in this clone's configuration, so that
     everybody runs this once in theirs; who does not merges as before.
 
     \b
@@ -89,7 +89,9 @@ def merge_file_command(words: tuple[str, ...]) -> int:
 @click.option("--dry-run", is_flag=True, help="Show the message and the files, commit nothing.")
 @click.pass_obj
 def commit_verb(options: Options, /, run: str | None, message: str | None, session: str | None, dry_run: bool) -> None:
-    """Commit the files that the last run wrote, and no others, with a message that says what was learned.
+    """Commit the files that the last run wrote, and no others.
+
+    The message says what was learned.
 
     What else is staged or changed stays as it is. In the middle of a merge or rebase nothing is committed.
 
@@ -127,10 +129,12 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool, dry_run: bool) -> int:
-    """Take back what the last run wrote, or those named, one after the other, byte for byte.
+    """Undo what the last run wrote, or those named.
+
+    Every file becomes what it was, byte for byte.
 
     Files that somebody has edited since are left, and the exit code is 6. Without a name, each undo goes one run further
-    back; an undo is taken back by its own name.
+    back; an undo is undone by its own name.
 
     \b
     memory-kb undo
@@ -212,7 +216,9 @@ def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
 )
 @click.pass_obj
 def eval_verb(options: Options, /, propose: int | None) -> int:
-    """Ask the standing queries of queries.yaml and measure what is found, beside grep.
+    """Measure how well the queries of queries.yaml find their notes.
+
+    grep is measured beside it.
 
     Exits with 7 when a query finds none of what it expects, or expects what is nowhere. recall@N is the share of the expected entries among
     the first N hits, hit@N the share of the questions that find one of theirs there. Nothing of it counts as use of the notes.
@@ -252,7 +258,7 @@ def _eval_as_json(report: EvalReport) -> dict[str, Any]:
         "path": report.path,
         "rows": [_row(row) for row in report.rows],
         "queries": [_outcome(one) for one in report.outcomes],
-        "problems": [dataclasses.asdict(problem) for problem in report.problems],
+        "problems": [problem._asdict() for problem in report.problems],
         "degraded": list(report.degraded),
     }
 
@@ -306,7 +312,7 @@ def _print_eval(report: EvalReport) -> None:
     metavar="N",
     help="What the context of a query may cost, unless it says so itself.",
 )
-@click.option("--strict", is_flag=True, help="What was wrong before fails too.")
+@click.option("--strict", is_flag=True, help="Examine every note, and fail on what was wrong before too.")
 @click.option(
     "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the Markdown report there as well."
 )
@@ -314,12 +320,12 @@ def _print_eval(report: EvalReport) -> None:
 def ci_verb(
     options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None
 ) -> int:
-    """Tell what a change of the notes does to what is found and to what agents are told.
+    """Show how a change of the notes changes what is found.
 
     Asks the standing queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
     the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect what is nowhere, double ids,
     contradictions without a link and contexts over their budget that were not there before.
-    BASE...HEAD compares with where the two parted.
+    BASE...HEAD compares with where the two parted. Without standing queries only the notes that the change can make a difference to are examined.
 
     \b
     memory-kb ci main...HEAD
@@ -349,8 +355,8 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
         "base": {"name": report.base.name, "revision": report.base.revision},
         "head": {"name": report.head.name, "revision": report.head.revision},
         "sound": report.is_sound,
-        "findings": [dataclasses.asdict(one) for one in report.findings],
-        "known": [dataclasses.asdict(one) for one in report.known],
+        "findings": [one._asdict() for one in report.findings],
+        "known": [one._asdict() for one in report.known],
         "recall": {"before": _row(report.rows[0]), "after": _row(report.rows[1])},
         "queries": [
             {

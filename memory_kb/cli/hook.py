@@ -5,13 +5,14 @@ Agents wait for it, so that it parses its few words itself: loading click takes 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.errors import UsageError, VaultNotFound
+from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
@@ -22,7 +23,7 @@ _MAX_LOG = 256_000
 _MAX_LINE = 2_000
 #: The variable that switches hooks off, as for the agent that `llm.command` starts.
 _SWITCH = "MEMORY_KB_HOOKS"
-#: What the process that ends sessions is called with.
+#: What the process is called with that ends sessions, or brings the index up to date where it is given none.
 _FINISH = "finish"
 
 
@@ -98,8 +99,8 @@ def answer(arguments: Sequence[str]) -> None:
         if done.output:
             sys.stdout.write(done.output)
             sys.stdout.flush()
-        if done.over:
-            _spawn(found.folder, words.home, done.over, machine)
+        if done.over or done.is_behind:
+            finish_in_background(found.folder, words.home, machine, done.over)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
@@ -130,8 +131,8 @@ def _find_machine(words: Words) -> Path | None:
     return choose_machine(found, None, os.environ).folder if found else None
 
 
-def _spawn(vault: Path, home: str | None, sessions: Sequence[str], machine: Path) -> None:
-    """End sessions in a process of its own, which the agent need not wait for."""
+def finish_in_background(vault: Path, home: str | None, machine: Path, sessions: Sequence[str] = ()) -> None:
+    """Bring the index up to date and end sessions, in a process of its own that nobody need wait for."""
     from memory_kb.plainfiles import append_plain, make_folder
 
     folder = make_folder(machine / "log")
@@ -160,6 +161,8 @@ def _finish(words: Words, sessions: Sequence[str]) -> None:
     from memory_kb.kb import KnowledgeBase
 
     with KnowledgeBase.open(words.vault, words.home) as kb:
+        with contextlib.suppress(VaultBusy):
+            kb.index.sync(wait=0)
         for session in sessions:
             try:
                 kb.hook_finish([session])

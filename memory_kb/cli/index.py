@@ -12,27 +12,28 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, shared_options
 from memory_kb.cli.output import (
+    FINDINGS,
     FileProgress,
     Options,
-    ShareProgress,
-    one_line,
+    print_findings,
     print_json,
     print_note_problems,
     print_table,
     say,
 )
+from memory_kb.cli.plain import index_notes
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import Problem, WatchReport
+from memory_kb.model import Problem
 
-#: Exit code of a verb that found something to mend.
-FINDINGS = 7
+if TYPE_CHECKING:
+    from memory_kb.reports import WatchReport
 
 
 @click.command("index")
@@ -57,28 +58,11 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool
     if dry_run:
         _print_plan(options, embed=not no_embed)
         return
-    with options.open() as kb, FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
-        report = kb.sync(
-            rebuild=rebuild,
-            embed=not no_embed,
-            progress=progress,
-            embed_progress=embedding.report,
-            on_wait=lambda: say("waiting for another process that is indexing …"),
-        )
-    if options.as_json:
-        problems = [dataclasses.asdict(problem) for problem in report.problems]
-        print_json(report._asdict() | {"problems": problems, "seconds": round(report.seconds, 3)})
-        return
-    for notice in report.notices:
-        say(f"note: {notice}")
-    print_note_problems(report.problems)
-    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
-    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
-    click.echo(f"{counts}{embedded} in {report.seconds:.2f} s")
+    index_notes(options, rebuild=rebuild, embed=not no_embed)
 
 
 def _print_plan(options: Options, *, embed: bool) -> None:
-    """Tell what `index` would do."""
+    """Return what `index` would do."""
     with options.open() as kb:
         status = kb.status()
         estimate = kb.estimate() if embed else None
@@ -117,7 +101,11 @@ def status_verb(options: Options, /, check: bool) -> None:
     if options.as_json:
         print_json(
             dataclasses.asdict(status)
-            | {"pending": status.pending, "vectors": [one._asdict() for one in status.vectors]}
+            | {
+                "pending": status.pending,
+                "problems": [problem._asdict() for problem in status.problems],
+                "vectors": [one._asdict() for one in status.vectors],
+            }
         )
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
@@ -144,17 +132,24 @@ def status_verb(options: Options, /, check: bool) -> None:
 
 
 def _report(
-    options: Options, problems: tuple[Problem, ...], extra: dict[str, Any], repaired: tuple[str, ...] = ()
+    options: Options,
+    problems: tuple[Problem, ...],
+    extra: dict[str, Any],
+    repaired: tuple[str, ...] = (),
+    *,
+    whole: bool,
 ) -> int:
     if options.as_json:
-        print_json({"problems": [dataclasses.asdict(problem) for problem in problems]} | extra)
+        print_json({"problems": [problem._asdict() for problem in problems]} | extra)
         return FINDINGS if problems else 0
     for line in repaired:
         say(f"repaired: {line}")
-    for problem in problems:
-        click.echo(one_line(str(problem)))
+    print_findings(problems, whole=whole)
     say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to mend.")
     return FINDINGS if problems else 0
+
+
+all_option = click.option("--all", "whole", is_flag=True, help="List every finding instead of totals and examples.")
 
 
 @click.command("doctor")
@@ -165,31 +160,45 @@ def _report(
     is_flag=True,
     help="Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.",
 )
+@click.option("--agent", metavar="NAME", help="Instead, call each hook and the server as this agent would.")
+@click.option(
+    "--user", "scope", flag_value="user", default="project", help="With --agent: as installed for all you do."
+)
+@all_option
 @click.pass_obj
-def doctor_verb(options: Options, /, fix: bool, adopt: bool) -> int:
-    """Examine notes and index thoroughly. Exits with 7 when there is something to mend.
+def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
+    """Do what `lint` does, and hold the index against the notes. Exits with 7 when there is something to fix.
+
+    Beyond lint it reads every file and cuts it up anew, checks the database, looks for killed runs, and with --fix repairs these.
 
     \b
     memory-kb doctor
     memory-kb doctor --fix
     memory-kb doctor --adopt --fix
+    memory-kb doctor --agent codex
     """
     with options.open() as kb:
+        if agent:
+            from memory_kb.cli.agents import print_checks
+
+            return 0 if print_checks(kb.prove_agent(agent, scope=scope)) else FINDINGS
         if adopt:
             for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
                 say(line)
         findings = kb.doctor(fix=fix)
-    return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired)
+    return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired, whole=whole)
 
 
 @click.command("lint")
 @shared_options
 @click.argument("paths", nargs=-1)
+@all_option
 @click.pass_obj
-def lint_verb(options: Options, /, paths: tuple[str, ...]) -> int:
+def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    Fields, blocks, ids, links, secrets. Exits with 7 on findings.
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50 the totals by sort come first;
+    --all lists them one by one.
 
     \b
     memory-kb lint
@@ -197,13 +206,13 @@ def lint_verb(options: Options, /, paths: tuple[str, ...]) -> int:
     """
     with options.open() as kb:
         problems = kb.lint(paths)
-    return _report(options, problems, {})
+    return _report(options, problems, {}, whole=whole)
 
 
 _MEGABYTE = 1_000_000
 
 
-@click.group("model")
+@click.group("model", cls=Family)
 def model_verb() -> None:
     """Embedding models on this machine.
 
@@ -247,9 +256,9 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     )
 
 
-@click.group("cache")
+@click.group("cache", cls=Family)
 def cache_verb() -> None:
-    """The embedding cache: every vector that was ever made, by its text.
+    """The cache of embeddings, by text.
 
     \b
     memory-kb cache prune --dry-run
@@ -376,7 +385,7 @@ class _Service:
 
     def _print(self, report: WatchReport) -> None:
         if self._as_json:
-            problems = [dataclasses.asdict(problem) for problem in report.problems]
+            problems = [problem._asdict() for problem in report.problems]
             print_json(dataclasses.asdict(report) | {"problems": problems, "seconds": round(report.seconds, 3)})
             return
         print_note_problems(report.problems)

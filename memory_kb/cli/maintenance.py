@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, shared_options
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
@@ -21,12 +21,13 @@ from memory_kb.cli.output import (
     tell_id,
     use_colour,
 )
-from memory_kb.model import SCOPE_ALIASES, SCOPES, StageReport
+from memory_kb.model import SCOPE_ALIASES, SCOPES
+from memory_kb.reports import StageReport
 
 if TYPE_CHECKING:
     from memory_kb.learning.compaction import CompactReport
     from memory_kb.learning.contradictions import ContradictionView, Side
-    from memory_kb.model import StepReport
+    from memory_kb.reports import StepReport
 
 
 _COLOURS = {"done": "green", "failed": "red"}
@@ -75,7 +76,9 @@ def exit_code(steps: Sequence[StepReport]) -> int:
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> int:
-    """Turn what recurs into rules, merge doubles, age episodes, archive what faded, promote what jobs share.
+    """Turn what recurs into rules, merge doubles, age and archive.
+
+    What several jobs share is promoted.
 
     Running it twice changes nothing the second time. `undo` takes each step back.
 
@@ -141,7 +144,7 @@ def _finish(options: Options, steps: Sequence[StepReport], command: str, *, dry_
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def reinforce_verb(options: Options, /, session: str | None, dry_run: bool) -> int:
-    """Count how often entries were retrieved, so that what is used stays prominent.
+    """Count which entries were used, so that these stay prominent.
 
     Each entry counts once for a session, and once a day outside of any. `session end` does this by itself.
 
@@ -159,7 +162,9 @@ def reinforce_verb(options: Options, /, session: str | None, dry_run: bool) -> i
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def promote_verb(options: Options, /, dry_run: bool) -> int:
-    """Copy to the project what three of its jobs learned, and to the home what holds everywhere.
+    """Copy what several jobs learned to the project or the home.
+
+    What three jobs learned goes to the project, what holds everywhere to the home.
 
     Only a language model decides about the home; without one nothing goes there. Preferences of people never promote.
 
@@ -173,7 +178,7 @@ def promote_verb(options: Options, /, dry_run: bool) -> int:
     )
 
 
-@click.group("stage")
+@click.group("stage", cls=Family, alone="show")
 def stage_verb() -> None:
     """Which stage a project is in, and what is over when it ends.
 
@@ -277,7 +282,7 @@ _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for rev
 def compact_verb(
     options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None, dry_run: bool
 ) -> int:
-    """Say once what is said twice.
+    """Merge entries that say the same.
 
     Entries that say the same become one, which keeps the longest text and what all of them have counted; the others go to archive/
     with a link to it. Retired entries go there too. What differs in a number, a name or a negation is never merged.
@@ -308,7 +313,7 @@ def _print_counts(report: CompactReport) -> None:
 @click.option("--dry-run", is_flag=True, help="With --resolve: show what would change, write nothing.")
 @click.pass_obj
 def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> int:
-    """Tell which entries contradict each other.
+    """Find entries that contradict each other.
 
     Of two that are 90 days apart, --resolve retires the older in favour of the newer; two others stay, linked and flagged for review,
     with less importance than before. Nothing is deleted.

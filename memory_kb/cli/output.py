@@ -1,16 +1,7 @@
-"""JSON, tables, hits, runs, `Options`."""
+"""How verbs print: JSON, tables, progress, runs; and the `Options` of them all."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import WrittenRun
-
-
-import dataclasses
 import os
 import re
 import sys
@@ -18,22 +9,26 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import click
-
-from memory_kb.model import Hit, Problem
 from memory_kb.text import short_id
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memory_kb.model import ChangeView, EntryView, RunReport, WrittenRun
-
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.model import Problem
+    from memory_kb.reports import ChangeView, EntryView, RunReport, WrittenRun
 
 _SHOWN_PROBLEMS = 10
+#: A longer list of findings begins with totals.
+_SHOWN_FINDINGS = 50
+#: What differs between findings of one sort: names, quotations, places, numbers.
+_QUOTED = re.compile(
+    r"'.*'|\".*\"|(?<= mean ).*(?=, which)|(?<=the id ).*(?=; both)|(?<=the block ).*|\d[\d,.]*|(?<=: ).*(?=;)"
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
 #: Bytes of a name that are no UTF-8, as Python holds them.
 _BYTE = re.compile(r"[\udc80-\udcff]")
-_SNIPPET = 240
+_CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 
 def print_json(value: Any) -> None:
@@ -42,12 +37,24 @@ def print_json(value: Any) -> None:
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = _BYTE.sub(lambda found: f"\\{_escape(found.group())}", json.dumps(value, ensure_ascii=False, default=str))
-    click.echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
+    echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
+
+
+def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print a text at once, on stdout or on stderr."""
+    if os.name == "nt":  # its terminals take colours in another way
+        import click
+
+        click.echo(text, nl=nl, err=err)
+        return
+    stream = sys.stderr if err else sys.stdout
+    stream.write(f"{text}\n" if nl else text)
+    stream.flush()
 
 
 def say(message: str) -> None:
     """Talk to the person, on stderr."""
-    click.echo(clean(message), err=True)
+    echo(clean(message), err=True)
 
 
 def clean(text: str) -> str:
@@ -83,53 +90,23 @@ def one_line(text: str) -> str:
 
 
 def use_colour() -> bool:
-    """Tell whether stdout is a terminal that wants colour."""
+    """Return whether stdout is a terminal that wants colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def style(text: str, **how: Any) -> str:
+def style(text: str, *, fg: str | None = None, bold: bool = False, dim: bool = False) -> str:
     """Return text in a style, where colour is wanted."""
-    return click.style(text, **how) if use_colour() else text
+    codes = [code for code, is_wanted in ((_CODES.get(fg or ""), fg), (1, bold), (2, dim)) if is_wanted]
+    if not codes or not use_colour():
+        return text
+    return "".join(f"\x1b[{code}m" for code in codes) + f"{text}\x1b[0m"
 
 
-def print_hit(hit: Hit, words: Sequence[str]) -> None:
-    """Print one hit of a search: what and where it is, and the part that fits."""
-    marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
-    click.echo(
-        f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}"
-    )
-    click.echo(
-        f"    {style(f'{one_line(hit.path)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}"
-    )
-    _print_text(hit, words)
-
-
-def print_further_hit(hit: Hit, words: Sequence[str]) -> None:
-    """Print another hit in the note whose first one stands above it."""
-    rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
-    click.echo(f"    {rank} {style(f'lines {_lines_of(hit)}', fg='green')}  {score}")
-    _print_text(hit, words)
-
-
-def _lines_of(hit: Hit) -> str:
-    return f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
-
-
-def _print_text(hit: Hit, words: Sequence[str]) -> None:
-    snippet = make_snippet(hit.text, words)
-    if snippet:
-        click.echo(f"    {highlight(clean(snippet), words)}")
-    if hit.copies:
-        click.echo(style(f"    also in {', '.join(map(one_line, hit.copies))}", dim=True))
-    for line in hit.explanation:
-        click.echo(style(f"      {line}", dim=True))
-
-
-def print_entry_line(entry: EntryView) -> None:
-    """Print an entry on one line."""
+def print_entry_line(entry: EntryView, width: int = 8) -> None:
+    """Print an entry on one line, its id in a column of some width."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
     place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    click.echo(f"{style(tell_id(entry.id), dim=True):<8}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
+    echo(f"{style(f'{tell_id(entry.id):<{width}}', dim=True)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
 
 
 def tell_id(entry_id: str) -> str:
@@ -137,47 +114,32 @@ def tell_id(entry_id: str) -> str:
     return clean(short_id(entry_id))
 
 
-def make_snippet(text: str, words: Sequence[str]) -> str:
-    """Return the part of a text, on one line, that holds most of the words.
+def wrap(text: str, indent: int = 4) -> str:
+    """Return lines indented and, on a terminal, wrapped; what goes on hangs below the text of its list item."""
+    if not sys.stdout.isatty():
+        return "".join(" " * indent * bool(line.strip()) + line for line in text.splitlines(keepends=True))
+    import shutil
+    import textwrap
 
-    Example:
-        >>> make_snippet("intro " * 60 + "the flaky test " + "outro " * 60, ["flaky"]).count("flaky")
-        1
-    """
-    line = " ".join(text.split())
-    if len(line) <= _SNIPPET:
-        return line
-    places = [found.start() for found in re.finditer(_any_of(words), line, re.IGNORECASE)] if words else []
-    start = max(places, key=lambda place: sum(place <= other < place + _SNIPPET for other in places), default=0)
-    start = max(0, line.rfind(" ", 0, max(0, start - 40)) + 1) if start > 40 else 0
-    piece = line[start : start + _SNIPPET].rsplit(" ", 1)[0]
-    return f"{'… ' if start else ''}{piece}{' …' if start + len(piece) < len(line) else ''}"
-
-
-def highlight(text: str, words: Sequence[str]) -> str:
-    """Return a text with the words emphasised, where colour is wanted."""
-    if not words or not use_colour():
-        return text
-    return re.sub(
-        _any_of(words), lambda found: click.style(found.group(), fg="yellow", bold=True), text, flags=re.IGNORECASE
-    )
-
-
-def _any_of(words: Sequence[str]) -> str:
-    """Return an expression for words and their inflections.
-
-    Long words match by their beginning.
-    """
-    stems = sorted({word if len(word) < 5 else word[: max(4, len(word) - 2)] for word in words}, key=len, reverse=True)
-    return (
-        r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*"
-        if all(word.isascii() for word in words)
-        else "|".join(map(re.escape, words))
-    )
+    width = max(40, min(110, shutil.get_terminal_size().columns))
+    lines: list[str] = []
+    for line in text.split("\n"):
+        marker = re.match(r"\s*(?:(?:[-*+]|\d+[.)])\s+)?", line)
+        hanging = " " * (indent + (marker.end() if marker else 0))
+        lines += textwrap.wrap(
+            line,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        ) or [""]
+    return "\n".join(lines)
 
 
 def print_note_problems(problems: Sequence[Problem]) -> None:
-    """Tell what is wrong with notes; of a long list that by which text is lost, and of what sorts the rest is."""
+    """Return what is wrong with notes; of a long list that by which text is lost, and of what sorts the rest is."""
     if len(problems) <= _SHOWN_PROBLEMS:
         print_problems(problems)
         return
@@ -189,8 +151,24 @@ def print_note_problems(problems: Sequence[Problem]) -> None:
     say(f"… and {len(rest):,} more ({count_sorts(rest)}); `memory-kb lint` lists them all")
 
 
+def print_findings(problems: Sequence[Problem], *, whole: bool) -> None:
+    """Print findings line by line; of a long list, unless the whole is asked for, the totals by sort and an example of each."""
+    if whole or len(problems) <= _SHOWN_FINDINGS:
+        for problem in problems:
+            echo(one_line(str(problem)))
+        return
+    sorts: dict[str, list[Problem]] = {}
+    for problem in problems:
+        sorts.setdefault(_QUOTED.sub("…", problem.message), []).append(problem)
+    for sort, found in sorted(sorts.items(), key=lambda one: -len(one[1])):
+        files = len({problem.path for problem in found})
+        echo(one_line(f"{len(found):,} in {files:,} file{'s' * (files != 1)}: {sort}"))
+        echo(one_line(f"    {found[0]}"))
+    say("--all lists them one by one")
+
+
 def print_problems(problems: Sequence[Problem], *, limit: int = _SHOWN_PROBLEMS) -> None:
-    """Tell what should be mended.
+    """Return what should be fixed.
 
     A long list is cut and says where the rest is.
     """
@@ -204,7 +182,7 @@ def print_table(rows: Mapping[str, object]) -> None:
     """Print names and values in two columns."""
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
-        click.echo(f"{name:<{width}}  {clean(str(value))}")
+        echo(f"{name:<{width}}  {clean(str(value))}")
 
 
 class FileProgress:
@@ -226,14 +204,14 @@ class FileProgress:
         now = time.monotonic()
         if self._is_wanted and now - self._started > 0.3 and now - self._shown > 0.1:
             self._shown, self._is_shown = now, True
-            click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+            echo(f"\r{line}\x1b[K", nl=False, err=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._is_shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            echo("\r\x1b[K", nl=False, err=True)
 
 
 class ShareProgress(FileProgress):
@@ -274,6 +252,8 @@ def show_duration(seconds: float) -> str:
 _MOST_FILES = 3
 #: What a run ends with that had to leave files alone.
 CONFLICT = 6
+#: Exit code of a verb that found something to fix.
+FINDINGS = 7
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -312,7 +292,7 @@ def finish_run(
         show()
     else:
         for change in report.changes:
-            click.echo(_describe(change))
+            echo(_describe(change))
         if not (report.changes or report.conflicts):
             say(nothing)
     if report.run:
@@ -327,6 +307,8 @@ def _describe(change: ChangeView) -> str:
 
 def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
     """Return a run as the object that `--json` prints."""
+    import dataclasses
+
     listed = {
         "run": report.run,
         "verb": report.verb,
@@ -341,20 +323,20 @@ def print_preview(report: RunReport) -> None:
     for change in report.changes:
         say(f"would {_describe(change)}")
     for line in report.diff.splitlines():
-        click.echo(_coloured(clean(line)) if use_colour() else clean(line))
+        echo(_coloured(clean(line)) if use_colour() else clean(line))
     if not report.changes:
         say("Nothing would change.")
 
 
 def _coloured(line: str) -> str:
     if line.startswith(("--- ", "+++ ")):
-        return click.style(line, bold=True)
+        return style(line, bold=True)
     colour = _COLOURS.get(line[:1])
-    return click.style(line, fg=colour) if colour else line
+    return style(line, fg=colour) if colour else line
 
 
 def end_run(report: RunReport) -> int:
-    """Tell what was mended and what had to be left; return the exit code."""
+    """Return what was fixed and what had to be left; return the exit code."""
     for notice in report.notices:
         say(notice)
     for conflict in report.conflicts:
@@ -363,10 +345,10 @@ def end_run(report: RunReport) -> int:
 
 
 def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
-    """Return what was written by a command that could not say so, and how it is taken back.
+    """Return what was written by a command that could not say so, and how it is undone.
 
     Example:
-        >>> from memory_kb.model import WrittenRun
+        >>> from memory_kb.reports import WrittenRun
         >>> tell_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
         ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` takes this back']
         >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
@@ -411,21 +393,22 @@ def how_to_look(vault: Path, here: Path | None) -> str:
     return f"`{git} status -u` lists what was written, `{git} add -N . && {git} diff` shows it; "
 
 
-@dataclass(slots=True)
 class Options:
     """What every verb takes, given before or after its name."""
 
-    vault: str | None = None
-    home: str | None = None
-    as_json: bool = False
-    written: list[WrittenRun] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.vault: str | None = None
+        self.home: str | None = None
+        self.as_json = False
+        self.allow_secret = False
+        self.written: list[WrittenRun] = []
 
     def open(self) -> KnowledgeBase:
         """Open the vault and pass on what its configuration warns of."""
         from memory_kb.kb import KnowledgeBase
 
-        kb = KnowledgeBase.open(self.vault, self.home)
-        kb.writer.on_written = self.written.append
+        kb = KnowledgeBase.open(self.vault, self.home, allow_secret=self.allow_secret)
+        kb.on_written = self.written.append
         for warning in kb.vault.warnings:
             say(f"warning: {warning}")
         return kb

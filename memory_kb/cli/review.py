@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, allow_secret_option, shared_options
 from memory_kb.cli.output import (
     Options,
     clean,
@@ -21,10 +20,13 @@ from memory_kb.cli.output import (
     say,
     style,
     tell_id,
+    wrap,
 )
 from memory_kb.cli.rules import end_writing
-from memory_kb.errors import UsageError
-from memory_kb.model import KIND_ALIASES, KINDS, SCOPES, RunReport
+from memory_kb.errors import NoRepository, UsageError
+from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
+from memory_kb.reports import RunReport
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
@@ -38,7 +40,7 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change,
 _ALL_FROM = click.option("--all-from", metavar="SESSION", help="All that comes from this session.")
 
 
-@click.group("review", invoke_without_command=True)
+@click.group("review", cls=Family, invoke_without_command=True)
 @shared_options
 @_ALL_FROM
 @click.pass_context
@@ -93,7 +95,7 @@ def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool 
             click.echo()
         _print_item(item)
         if is_whole:
-            click.echo(textwrap.indent(clean(item.text), " " * 10))
+            click.echo(wrap(clean(item.text), 10))
     if not items:
         say("Nothing waits for review.")
     elif is_whole:
@@ -105,7 +107,8 @@ def _print_item(item: ReviewItem) -> None:
     marks = ", ".join(map(clean, known))
     click.echo(f"{style(tell_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
     click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
-    click.echo(f"          {clean(item.reason)} Approving {clean(item.approving)}; rejecting {clean(item.rejecting)}.")
+    told = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
+    click.echo(wrap(clean(told), 10))
 
 
 @review_verb.command("show")
@@ -120,16 +123,37 @@ def show_verb(options: Options, /, entry: str) -> None:
     """
     with options.open() as kb:
         view = kb.review.show(entry)
+        past = _backtest(kb, view.item.id)
     if options.as_json:
         print_json(
-            dataclasses.asdict(view.item) | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True)}
+            dataclasses.asdict(view.item)
+            | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
         )
         return
     _print_item(view.item)
+    if past:
+        click.echo(wrap(clean(past), 10))
     click.echo()
     click.echo(clean(view.text.rstrip()))
     click.echo()
     print_preview(view.approval)
+
+
+def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
+    """Return what an entry that forbids or requires something would have stopped; None for others, and without git."""
+    rule = kb.rules.find(entry)
+    if not (rule.word("forbid") or rule.word("require")):
+        return None
+    try:
+        made = kb.git.backtest(rule)
+    except NoRepository:
+        return None
+    except UsageError as exc:
+        return str(exc)
+    return (
+        f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
+        f"{made.mended:,} of these were mended within a week: `memory-kb rules backtest {rule.id}`"
+    )
 
 
 @review_verb.command("scan")
@@ -190,6 +214,7 @@ def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
 @shared_options
 @click.argument("entry", metavar="ID")
 @click.argument("text", required=False)
+@allow_secret_option
 @_DRY_RUN
 @click.pass_obj
 def edit_verb(options: Options, /, entry: str, text: str | None, dry_run: bool) -> int:
@@ -254,11 +279,14 @@ def reject_verb(
 def outcome_verb(
     options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool
 ) -> int:
-    """Say how TASK went for AGENT; the rules, pitfalls and skills it was shown are credited, each once.
+    """Record how a task went, and credit what the agent used.
 
-    Without --used all of them get the outcome, but no pitfall is blamed for a failure. With it, or where the agent wrote
-    [memory-kb: helpful ID] or [memory-kb: harmful ID] in its session, only those are credited. A task that nothing was shown for by
-    name is credited with what hooks showed in its session: the one that AGENT has running, or had last.
+    Rules, pitfalls and skills are credited, each once: those named with --used, else those shown for the task that left a third of
+    their longer words in what its session did, if that changed a file or committed. What the agent wrote in its session as
+    [memory-kb: helpful ID] or [memory-kb: harmful ID] counts in any case. A task that nothing was shown for by name takes what
+    hooks showed in its session: the one that AGENT has running, or had last.
+
+    With `reinforcement.counts: shown` everything that was shown is credited.
 
     \b
     memory-kb outcome coder fix-login success
@@ -290,7 +318,7 @@ _SHOWN = 20
 @click.argument("wanted", metavar="ID")
 @click.pass_obj
 def exposure_verb(options: Options, /, wanted: str) -> None:
-    """Tell who was shown an entry, when, and what became of them; and what was made of it.
+    """Show who was given an entry, when, and how that went.
 
     For when an entry turns out to be wrong: which sessions and which other entries does that touch? An entry that is
     deleted is found by its whole id.

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
-from memory_kb.cli.output import Options, clean, finish_run, one_line, print_json, print_problems, say, style, tell_id
+from memory_kb.cli.app import Family, shared_options
+from memory_kb.cli.output import (
+    Options,
+    clean,
+    finish_run,
+    one_line,
+    print_json,
+    print_problems,
+    say,
+    style,
+    tell_id,
+    wrap,
+)
 from memory_kb.model import SCOPES
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.learning.playbook import Rule
+    from memory_kb.learning.playbook import PlaybookRule
     from memory_kb.learning.playbook_file import RuleImported
-    from memory_kb.model import RunReport
+    from memory_kb.reports import RunReport
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 
 
-@click.group("rules")
+@click.group("rules", cls=Family, alone="list")
 def rules_verb() -> None:
-    """The playbook: rules and pitfalls, how far each is trusted, and those that fit a task.
+    """List, choose and judge rules and pitfalls: the playbook.
 
     \b
     memory-kb rules list
@@ -53,9 +64,8 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
-        click.echo(
-            f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True):<8}  {clean(rule.text)}"
-        )
+        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True)}")
+        click.echo(wrap(clean(rule.text), 6))
         click.echo(
             f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}"
         )
@@ -153,7 +163,7 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
             click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items() if count) or "nothing to import")
     told = {
         "rules": [one._asdict() for one in report.rules],
-        "problems": [dataclasses.asdict(problem) for problem in report.problems],
+        "problems": [problem._asdict() for problem in report.problems],
     }
     return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
 
@@ -190,12 +200,58 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
         click.echo(clean(format_for_prompt(rules)))
 
 
+@rules_verb.command("backtest")
+@shared_options
+@click.argument("rule", metavar="RULE")
+@click.pass_obj
+def backtest_verb(options: Options, /, rule: str) -> None:
+    """Count the past commits that broke RULE, how many were fixed within a week, and the edits of agents it refused.
+
+    The rule has forbid: or require: in its frontmatter, regular expressions for the files of its applies_to. At most
+    2,000 commits of the branch that is checked out are looked through.
+
+    \b
+    memory-kb rules backtest 69712e00
+    """
+    with options.open() as kb:
+        made = kb.git.backtest(kb.rules.find(rule))
+        refused = kb.rules.refusals(made.rule)
+    if options.as_json:
+        breaches = [one._asdict() for one in made.breaches]
+        print_json(
+            {
+                "rule": made.rule,
+                "commits": made.commits,
+                "broken": made.broken,
+                "mended": made.mended,
+                "breaches": breaches,
+                "refused": refused.sessions,
+                "broken_after_refusal": refused.broken,
+            }
+        )
+        return
+    for one in made.breaches:
+        after = f"  mended by {one.mended_by}" if one.mended_by else ""
+        click.echo(
+            f"{one.commit}  {one.day}  {clean(one.path)}:{one.line}  {clean(one.text or 'lacks what is required')}{after}"
+        )
+    click.echo(
+        f"{made.commits:,} commits: {made.broken:,} broke the rule, {made.mended:,} of these were mended within a week"
+    )
+    if refused.sessions:
+        click.echo(
+            f"agents: an edit was refused in {counted(refused.sessions, 'session')}, and made all the same in {refused.broken:,}"
+        )
+
+
 @click.command("sweep")
 @shared_options
 @_DRY_RUN
 @click.pass_obj
 def sweep_verb(options: Options, /, dry_run: bool) -> int:
-    """Move rules between nascent, established and proven, and flag those that are worth a look.
+    """Move rules between levels of trust, and flag doubtful ones.
+
+    The levels are nascent, established and proven.
 
     A rule moves one level a day at most. Nothing is deleted: `memory-kb review list` shows what was flagged.
 
@@ -228,7 +284,7 @@ def end_writing(
     return finish_run(options, run, dry_run=dry_run, told=told, show=(lambda: None) if is_quiet else show)
 
 
-def _rule_as_json(rule: Rule) -> dict[str, Any]:
+def _rule_as_json(rule: PlaybookRule) -> dict[str, Any]:
     return {"last_applied": rule.last_applied and rule.last_applied.isoformat()} | {
-        name: value for name, value in dataclasses.asdict(rule).items() if name != "last_applied"
+        name: value for name, value in rule._asdict().items() if name != "last_applied"
     }

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memory_kb.cli.app import shared_options
+from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
     FileProgress,
     Options,
     clean,
     one_line,
     print_entry_line,
-    print_further_hit,
-    print_hit,
     print_json,
     print_table,
     say,
     style,
+    tell_id,
 )
 from memory_kb.errors import UsageError
 from memory_kb.model import (
+    HOST,
     KIND_ALIASES,
     KINDS,
     LEARNING_TYPES,
@@ -32,15 +34,13 @@ from memory_kb.model import (
     SCOPES,
     STATUSES,
     TYPES,
-    Hit,
-    SearchResult,
 )
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Context
     from memory_kb.git.history import Version
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import EntryView, LinkReport
+    from memory_kb.reports import EntryView, LinkReport
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -74,7 +74,7 @@ def filter_options(function: _F) -> _F:
         click.option("--status", type=click.Choice(STATUSES), help="Only entries of this status.", **many),
         click.option("--tag", metavar="TAG", help="Only entries with this tag.", **many),
         click.option(
-            "--scope", type=click.Choice((*SCOPES, *SCOPE_ALIASES)), help="Only entries of this scope.", **many
+            "--scope", type=click.Choice((*SCOPES, HOST, *SCOPE_ALIASES)), help="Only entries of this scope.", **many
         ),
         click.option(
             "--learning-type",
@@ -107,6 +107,12 @@ def filter_options(function: _F) -> _F:
 @click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
+@click.option(
+    "--vaults",
+    metavar="NAMES",
+    callback=lambda _, __, names: tuple(name.strip() for name in names.split(",") if name.strip()) if names else (),
+    help="Search these vaults of the team's index, with commas between them, or all.",
+)
 @click.option("--as-of", metavar="REV", help="Search the notes as they were at this git revision.")
 @click.option("--agent", help="With --kind session: only what happened to this agent.")
 @click.option("--outcome", metavar="WORD", help="With --kind session: only sessions that ended so.")
@@ -137,10 +143,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
     with _open_at(options, as_of) as kb, FileProgress() as progress:
         result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
-    if options.as_json:
-        print_json(search_as_json(result))
-    else:
-        _print_result(result)
+    print_found(options, result, chosen["file"])
 
 
 def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) -> None:
@@ -167,33 +170,6 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
         yield past
 
 
-def search_as_json(result: SearchResult) -> dict[str, Any]:
-    """Return a search result in the form that `--json` promises."""
-    hits = [dataclasses.asdict(hit) | {"parts": hit.parts._asdict()} for hit in result.hits]
-    for hit in hits:
-        for name in ("explanation", "copies"):
-            if not hit[name]:
-                del hit[name]
-    return dataclasses.asdict(result) | {"hits": hits, "freshness": result.freshness._asdict()}
-
-
-def _print_result(result: SearchResult) -> None:
-    from memory_kb.search.query import parse_words
-
-    words = [word.strip('"') for word in parse_words(result.query).terms]
-    for reason in result.degraded:
-        say(f"note: {reason}")
-    notes: dict[tuple[str, str], list[Hit]] = {}
-    for hit in result.hits:
-        notes.setdefault((hit.path, hit.title), []).append(hit)
-    for first, *others in notes.values():
-        print_hit(first, words)
-        for hit in others:
-            print_further_hit(hit, words)
-    if not result.hits:
-        say("Nothing found. Try other words, or `memory-kb status` to see what is indexed.")
-
-
 @click.command("why-not")
 @shared_options
 @click.argument("query")
@@ -210,19 +186,24 @@ def _print_result(result: SearchResult) -> None:
 @click.option(
     "--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How it would search."
 )
+@click.option("--prompt", is_flag=True, help="QUERY is a prompt to an agent: why its hook did not give the entry.")
+@click.option("--session", metavar="SESSION", help="With --prompt: the session it was typed in.")
 @filter_options
 @click.pass_obj
-def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> None:
-    """Tell why a search for QUERY does not show the entry ID, and what it would need.
+def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:
+    """Explain why a search, or a hook at a prompt, does not show an entry.
+
+    It names the step that left it out, and the score it would need.
 
     ID is an id, a unique beginning of one, or path.md:LINE.
 
     \b
     memory-kb why-not "flaky tests" 69712e00
     memory-kb why-not deploy memory/rules/deploy.md --kind rule
+    memory-kb why-not --prompt "why do the uploads fail on Mondays?" 69712e00
     """
     with options.open() as kb:
-        answer = kb.why_not(query, entry, **chosen)
+        answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
     if options.as_json:
         print_json(dataclasses.asdict(answer))
         return
@@ -242,9 +223,9 @@ def why_not_verb(options: Options, /, query: str, entry: str, **chosen: Any) -> 
 @click.option("--history", is_flag=True, help="What git knows of it: every commit that changed it, newest first.")
 @click.pass_obj
 def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool) -> None:
-    """Show an entry as it stands in its file.
+    """Show an entry as it is in its file.
 
-    ID may be cut to a unique beginning; path.md:LINE works too.
+    ID may be cut to a unique beginning; path.md:LINE, a title and a file's name work too.
 
     \b
     memory-kb show 69712e00
@@ -280,23 +261,35 @@ def _print_history(options: Options, versions: Sequence[Version]) -> None:
 @click.command("list")
 @shared_options
 @filter_options
+@click.option("-k", "--limit", type=click.IntRange(1), help="The most entries to list [default: all].")
+@click.option(
+    "--sort",
+    type=click.Choice(["path", "newest", "oldest", "title"]),
+    default="path",
+    show_default=True,
+    help="In which order.",
+)
 @click.pass_obj
-def list_verb(options: Options, /, **chosen: Any) -> None:
-    """List entries, in the order of their files.
+def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) -> None:
+    """List entries, in the order of their files or another one.
 
     \b
     memory-kb list --kind rule --scope global
+    memory-kb list --sort newest --limit 10
     memory-kb list --status retired --json
     """
     with options.open() as kb:
-        entries = kb.list(**chosen)
+        entries, total = kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
     if options.as_json:
         print_json({"entries": [_without_text(entry) for entry in entries]})
         return
+    width = min(20, max((len(tell_id(entry.id)) for entry in entries), default=0))
     for entry in entries:
-        print_entry_line(entry)
+        print_entry_line(entry, width)
     if not entries:
         say("No entry fits.")
+    elif len(entries) < total:
+        say(f"{len(entries):,} of {total:,}")
 
 
 def _without_text(entry: EntryView) -> dict[str, Any]:
@@ -394,7 +387,7 @@ def stats_verb(options: Options) -> None:
 @click.option("--session", metavar="ID", help="The session it happens in [default: $MEMORY_KB_SESSION].")
 @click.pass_obj
 def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, **chosen: Any) -> None:
-    """Print what an agent should know before TASK, within its token budget.
+    """Print what an agent should know before a task.
 
     What always holds comes first, then what fits the task: learnings, procedures, rules, patterns to avoid.
     The text is marked as background, so that it is not learned from again. With --session a CONTINUITY.md that is there is brought
@@ -422,10 +415,10 @@ def as_json(context: Context) -> dict[str, Any]:
     rules = context.rules
     return {
         "text": context.text,
-        "sections": [dataclasses.asdict(section) for section in context.sections],
-        "relevant_patterns": [dataclasses.asdict(one) for one in context.relevant_patterns],
-        "avoid_these": [dataclasses.asdict(one) for one in context.avoid_these],
-        "applicable_skills": [dataclasses.asdict(one) for one in context.applicable_skills],
+        "sections": [section._asdict() for section in context.sections],
+        "relevant_patterns": [one._asdict() for one in context.relevant_patterns],
+        "avoid_these": [one._asdict() for one in context.avoid_these],
+        "applicable_skills": [one._asdict() for one in context.applicable_skills],
         "guidelines": {
             "rules": [
                 {"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score}

@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, shared_options
 from memory_kb.cli.output import Options, clean, how_to_look, one_line, print_json, print_problems, say, style
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.model import (
-    Problem,
-    SessionHit,
-    SessionImported,
-    SessionSearch,
-    SessionShare,
-    SessionWritten,
-    StepReport,
-)
+from memory_kb.model import Problem
+from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.text import printable
@@ -104,9 +97,9 @@ _SHOWN_PROBLEMS = 10
 _ONE_A_LINE = 'write one JSON object a line, such as {"role": "user", "content": "Use UTC."}'
 
 
-@click.group("session")
+@click.group("session", cls=Family, alone="list")
 def session_verb() -> None:
-    """What happened in sessions, event by event: log it, read it again, search it.
+    """Log, read and search what happened in sessions.
 
     \b
     memory-kb session start --agent coder --job api
@@ -203,7 +196,7 @@ def append_verb(
 
 def _with(event: Event, usual: dict[str, Any]) -> Event:
     """Return an event with what it does not say itself."""
-    return dataclasses.replace(event, **{name: value for name, value in usual.items() if getattr(event, name) is None})
+    return event._replace(**{name: value for name, value in usual.items() if getattr(event, name) is None})
 
 
 def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
@@ -262,8 +255,7 @@ def _print_written(
     if options.as_json:
         shares = [share._asdict() for share in written.shares]
         print_json(
-            dataclasses.asdict(written)
-            | {"shares": shares, "problems": [dataclasses.asdict(problem) for problem in told]}
+            dataclasses.asdict(written) | {"shares": shares, "problems": [problem._asdict() for problem in told]}
         )
         return
     for problem in told[:_SHOWN_PROBLEMS]:
@@ -296,7 +288,7 @@ def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
     """Return the steps that did something, and what was learned even where that is nothing, unless a step that failed may be why."""
     is_sure = not any(step.outcome == "failed" for step in steps)
     return [
-        step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "extraction")
+        step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "capture")
     ]
 
 
@@ -531,7 +523,10 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if options.as_json:
         print_json(
             {
-                "sessions": [dataclasses.asdict(one) for one in made],
+                "sessions": [
+                    dataclasses.asdict(one) | {"problems": [problem._asdict() for problem in one.problems]}
+                    for one in made
+                ],
                 "left_out": [{"source": one.source, "folder": one.elsewhere} for one in left_out],
                 "refused": [str(error) for error in refused],
             }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, allow_secret_option, shared_options
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
@@ -56,9 +56,9 @@ def _placed(function: _F) -> _F:
     return function
 
 
-@click.group("skills")
+@click.group("skills", cls=Family, alone="list")
 def skills_verb() -> None:
-    """What agents know how to do: find the skill to try, keep one, tell how it did.
+    """Find, keep and judge what agents know how to do.
 
     \b
     memory-kb skills search "cut a release"
@@ -122,6 +122,13 @@ def rank_verb(options: Options, /, **chosen: Any) -> None:
         _print_skills(skills)
 
 
+@skills_verb.command("list")
+@shared_options
+def list_verb() -> None:
+    """List all skills, those that worked most often first."""
+    click.get_current_context().invoke(rank_verb, by="mean", seed=None, job=None, task=None)
+
+
 def _print_skills(skills: Sequence[Skill]) -> None:
     for place, skill in enumerate(skills, 1):
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
@@ -155,6 +162,7 @@ def _print_skills(skills: Sequence[Skill]) -> None:
 @click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
 @_placed
 @_FORCE
+@allow_secret_option
 @_DRY_RUN
 @click.pass_obj
 def create_verb(options: Options, /, name: str, template: str | None, dry_run: bool, **chosen: Any) -> int:
@@ -184,6 +192,7 @@ def create_verb(options: Options, /, name: str, template: str | None, dry_run: b
 @click.option("--source", type=click.Choice(SOURCES), help="How it is known.")
 @_placed
 @_FORCE
+@allow_secret_option
 @_DRY_RUN
 @click.pass_obj
 def procedure_verb(
@@ -196,7 +205,7 @@ def procedure_verb(
     dry_run: bool,
     **chosen: Any,
 ) -> int:
-    """Save a workflow called NAME with its steps; one of that name is brought up to date.
+    """Save a workflow with its steps, or bring it up to date.
 
     A single - as STEP reads them from stdin, one a line.
 
@@ -222,7 +231,7 @@ def _read_stdin() -> str:
 @_DRY_RUN
 @click.pass_obj
 def feedback_verb(options: Options, /, skill: str, outcome: str, dry_run: bool) -> int:
-    """Tell that a skill worked, or did not. Every call counts.
+    """Record that a skill worked, or did not. Every call counts.
 
     \b
     memory-kb skills feedback release-train success
@@ -264,7 +273,7 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     if options.as_json:
         listed = {
             "skills": [one._asdict() for one in report.skills],
-            "problems": [dataclasses.asdict(one) for one in report.problems],
+            "problems": [one._asdict() for one in report.problems],
         }
         print_json(listed | run_as_json(report.run, dry_run=dry_run))
         return CONFLICT if report.run.conflicts else 0
@@ -303,7 +312,7 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], dry_ru
         print_json(
             {
                 "files": [one._asdict() for one in report.files],
-                "problems": [dataclasses.asdict(one) for one in report.problems],
+                "problems": [one._asdict() for one in report.problems],
             }
         )
         return CONFLICT if left else 0

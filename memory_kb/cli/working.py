@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import Family, allow_secret_option, shared_options
 from memory_kb.cli.output import Options, clean, finish_run, one_line, print_json, say, style
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.working import Checkpointed, HandedOff, Handoff, Ledger
+    from memory_kb.learning.handoffs import HandedOff, Handoff
+    from memory_kb.learning.ledgers import Checkpointed, Ledger
 
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 _JOB = click.option("--job", help="The job it belongs to.")
@@ -28,9 +29,11 @@ _NO_GIT = click.option("--no-git", "git", flag_value=False, default=True, help="
 _MAX_JSON = 1_000_000
 
 
-@click.group("ledger")
+@click.group("ledger", cls=Family, alone="list")
 def ledger_verb() -> None:
-    """Where each agent stands: one ledger an agent, overwritten at each checkpoint.
+    """Where each agent stands: one ledger for each.
+
+    It is overwritten at each checkpoint.
 
     \b
     memory-kb ledger set eng-001 --task T-42 --goal "CRUD for users" --file src/users.py
@@ -67,6 +70,7 @@ def ledger_verb() -> None:
 @_REPO
 @_JOB
 @_TASK
+@allow_secret_option
 @_DRY_RUN
 @click.pass_obj
 def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_run: bool, **chosen: Any) -> int:
@@ -179,7 +183,7 @@ def _ledger_as_json(ledger: Ledger) -> dict[str, Any]:
     return ledger.as_mapping | {"id": ledger.id, "scope": ledger.scope, "path": ledger.path}
 
 
-@click.group("handoff")
+@click.group("handoff", cls=Family, alone="list")
 def handoff_verb() -> None:
     """What one agent leaves for the next.
 
@@ -205,6 +209,7 @@ def handoff_verb() -> None:
 @_REPO
 @_JOB
 @_TASK
+@allow_secret_option
 @_DRY_RUN
 @click.pass_obj
 def create_verb(options: Options, /, from_agent: str, to_agent: str, dry_run: bool, **chosen: Any) -> int:
@@ -306,9 +311,11 @@ def _print_handoff(options: Options, handoff: Handoff) -> None:
             click.echo(f"  - {clean(item)}")
 
 
-@click.group("continuity")
+@click.group("continuity", cls=Family, alone="show")
 def continuity_verb() -> None:
-    """CONTINUITY.md, what an agent is doing right now: two sections of it are kept up to date, the rest is the agent's own.
+    """CONTINUITY.md: what an agent is doing right now.
+
+    Two sections of it are kept up to date, the rest is the agent's own.
 
     \b
     memory-kb continuity refresh --task "fix the flaky upload test"
@@ -344,7 +351,7 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
 def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run: bool) -> int:
     """Write down which memories fit the work at hand, and which mistakes to avoid.
 
-    Only what stands between memory-kb's own marks is replaced; damaged marks are told of, and nothing is written.
+    Only what is between memory-kb's own marks is replaced; damaged marks are told of, and nothing is written.
 
     \b
     memory-kb continuity refresh --task "fix the flaky upload test" --job api

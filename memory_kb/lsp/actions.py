@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
@@ -108,6 +109,28 @@ def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
             diagnostics=[said],
             is_preferred=number == 0,
         )
+
+
+def offer_new_note(path: str, place: Document, said: Diagnostic) -> CodeAction:
+    """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
+    made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
+    return CodeAction(
+        title=f"Create this note: {path}",
+        kind=CodeActionKind.QuickFix,
+        edit=WorkspaceEdit(document_changes=list(_operations(made, place))),
+        diagnostics=[said],
+        is_preferred=True,
+    )
+
+
+def note_name(path: str) -> str:
+    """Return what a note is called by its file.
+
+    Example:
+        >>> note_name("trips/Rome.md")
+        'Rome'
+    """
+    return os.path.splitext(path.rpartition("/")[2])[0]
 
 
 def _about(said: Diagnostic) -> str:
@@ -222,7 +245,7 @@ _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
 def tell_standing(standing: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
-    """Return how an entry stands, as Markdown.
+    """Return the state of an entry, as Markdown.
 
     Args:
         standing: the entry.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
+from urllib.parse import quote
 
 from lsprotocol.types import CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, TextEdit
 
-from memory_kb.index.listing import UNFIT, Called, Catalog
+from memory_kb.index.listing import UNFIT, Catalog, find_names
 from memory_kb.lsp.places import Page, Spot, find_spot
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import find_block_ids
@@ -39,38 +41,20 @@ def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: d
     makers: Mapping[str, Callable[[], Iterator[CompletionItem]]] = {
         "link": lambda: _links(page, spot, catalog),
         "anchor": lambda: _anchors(page, spot, catalog, read),
+        "path": lambda: _paths(page, spot, catalog),
+        "part": lambda: _parts(page, spot, catalog, read),
         "tag": lambda: _words(page, spot, _tags(catalog, spot.word), CompletionItemKind.Keyword),
         "name": lambda: _names(page, spot),
         "value": lambda: _values(page, spot, catalog, today),
     }
     items = list(islice(makers[spot.kind](), _MOST)) if spot.kind else []
-    return CompletionList(is_incomplete=len(items) >= _MOST or spot.kind in ("link", "tag"), items=items)
-
-
-def find_names(catalog: Catalog, word: str, most: int = _MOST) -> list[Called]:
-    """Return the entries by those of their names that go with a word, those that begin with it first."""
-    wanted = word.casefold().strip()
-    if not wanted:
-        return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
-    parts = wanted.split()
-    found = (
-        (
-            0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2,
-            len(names),
-            number,
-            called,
-        )
-        for number, called in enumerate(catalog.searchable)
-        for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
-        if all(part in names for part in parts)
-    )
-    return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+    return CompletionList(is_incomplete=len(items) >= _MOST or spot.kind in ("link", "path", "tag"), items=items)
 
 
 def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
     """Return the entries that any name goes with a word, each once."""
     return list(
-        {(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word)}.values()
+        {(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word, _MOST)}.values()
     )
 
 
@@ -78,7 +62,7 @@ def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]
     """Yield links that other readers of notes follow too, and that show the name that was chosen."""
     is_closed = page.text.startswith(("]]", "|", "#"), spot.span.end)
     is_embed = page.text[: spot.span.start].rstrip(" ").endswith("![[")
-    for number, (label, _, entry) in enumerate(find_names(catalog, spot.word)):
+    for number, (label, _, entry) in enumerate(find_names(catalog, spot.word, _MOST)):
         name = catalog.link_name(entry)
         is_shown = is_closed or is_embed or label.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
         shown = "" if is_shown else f"|{''.join(sign for sign in label if sign not in UNFIT).strip()}"
@@ -105,6 +89,31 @@ def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterat
     for number, name in enumerate(dict.fromkeys(names)):
         if spot.word.casefold() in name.casefold():
             yield _item(page, spot.span, name, f"{name}{closing}", number, CompletionItemKind.Text, None, name)
+
+
+def _paths(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]:
+    """Yield notes as paths relative to the folder of the page."""
+    folder, seen = posixpath.dirname(page.path), set[str]()
+    typed = spot.word.rpartition("/")[2].removesuffix(".md")
+    for number, (label, _, entry) in enumerate(find_names(catalog, typed, _MOST)):
+        if entry.source in seen or entry.source.startswith(("/", "~")):
+            continue
+        seen.add(entry.source)
+        path = re.sub(r"[ ()<>#?%]", lambda sign: quote(sign[0], ""), posixpath.relpath(entry.source, folder or "."))
+        yield _item(page, spot.span, label, path, number, CompletionItemKind.File, entry, f"{spot.word} {path} {label}")
+
+
+def _parts(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:
+    """Yield the headings of a Markdown link's note, written as GitHub names them."""
+    entry = catalog.resolve(spot.target, page.path) if spot.target else None
+    if spot.target and entry is None:
+        return
+    for number, heading in enumerate(find_headings(read(entry.source) if entry else page.text)):
+        name = re.sub(r"[^\w\- ]", "", heading.words.lower()).replace(" ", "-")
+        if spot.word.casefold() in name:
+            yield _item(
+                page, spot.span, heading.words, name, number, CompletionItemKind.Text, None, f"{name} {heading.words}"
+            )
 
 
 def _tags(catalog: Catalog, word: str) -> list[str]:

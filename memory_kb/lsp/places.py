@@ -7,12 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from lsprotocol.types import DocumentSymbol, Position, Range, SymbolKind
+from lsprotocol.types import DocumentSymbol, FoldingRange, Position, Range, SymbolKind
 
 from memory_kb.index.listing import Catalog
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links, without_code
+from memory_kb.markdown.scanner import find_anchor, find_headings
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -81,7 +83,7 @@ class Ruler:
 
 
 class Page:
-    """A note as it stands in an editor, or in its file.
+    """A note as it is in an editor, or in its file.
 
     `path` is as paths stand in output, `version` None for what is not open.
     """
@@ -150,19 +152,20 @@ _NAME = re.compile(r"([\w-]*)\Z")
 _FIELD = re.compile(r"[\"']?([\w-]+)[\"']?[ \t]*:[ \t]*")
 _ITEM = re.compile(r"[ \t]*(?:-[ \t]+)*")
 _LINK = re.compile(r"\[\[([^\[\]\n]*)\Z")
+_MARKDOWN_LINK = re.compile(r"\]\((<?)([^()<>\n]*)\Z")
 _TAG = re.compile(r"(?:(?<=[\s(])|^)#([\w/-]*)\Z", re.MULTILINE)
 
 
 class Spot(NamedTuple):
-    """What stands at a place.
+    """What is at a place.
 
     Attributes:
-        kind: `name` or `value` of a field, `link`, `anchor` within a linked note, `tag`, or "" for
-            plain text.
-        word: what stands there up to the place.
+        kind: `name` or `value` of a field, `link`, `anchor` within a linked note, `path` and `part` of a
+            Markdown link, `tag`, or "" for plain text.
+        word: what is there up to the place.
         span: what a completion takes the place of.
         field: the field whose value it is, `links.to` and the like within its objects.
-        target: the note of an `anchor`.
+        target: the note of an `anchor` or `part`.
         block: the frontmatter that it is in.
     """
 
@@ -175,7 +178,7 @@ class Spot(NamedTuple):
 
 
 def find_spot(text: str, offset: int) -> Spot:
-    """Return what stands at a character of a text.
+    """Return what is at a character of a text.
 
     Example:
         >>> note = "---\\nkind: po\\ntags: [a, de\\n---\\nSee #ta and [[Te\\n"
@@ -187,11 +190,14 @@ def find_spot(text: str, offset: int) -> Spot:
     start = text.rfind("\n", 0, offset) + 1
     before = text[start:offset]
     link = _LINK.search(before)
-    if link:
+    if link and without_code(text)[start + link.start()] == "[":
         return _in_link(text, offset, start + link.start(1), link[1])
     block = next((one for one in blocks(text) if one.start <= offset <= one.end), None)
     if block:
         return _in_block(text, offset, block)
+    path = _MARKDOWN_LINK.search(before)
+    if path and without_code(text)[start + path.start()] == "]":
+        return _in_markdown_link(text, offset, start + path.start(2), path[2])
     tag = _TAG.search(before)
     if tag and (tag[1] or start + tag.start() > start) and without_code(text)[start + tag.start()] == "#":
         return Spot("tag", tag[1], Span(start + tag.start(1), offset))
@@ -207,6 +213,17 @@ def _in_link(text: str, offset: int, start: int, word: str) -> Spot:
     if mark:
         return Spot("anchor", anchor, Span(start + len(target) + 1, end), target=target.strip())
     return Spot("link", word.lstrip(), Span(start + len(word) - len(word.lstrip()), end))
+
+
+def _in_markdown_link(text: str, offset: int, start: int, word: str) -> Spot:
+    if re.match(r"[a-z][a-z\d+.-]*:", word, re.IGNORECASE):
+        return Spot("", "", Span(offset, offset))
+    target, mark, anchor = word.partition("#")
+    rest = re.compile(r"[^\s()<>]*(?=[)>])" if mark else r"[^\s()<>#]*(?=[)>#])").match(text, offset)
+    end = rest.end() if rest else offset
+    if mark:
+        return Spot("part", unquote(anchor), Span(start + len(target) + 1, end), target=unquote(target))
+    return Spot("path", unquote(word), Span(start, end))
 
 
 def blocks(text: str) -> Iterator[Span]:
@@ -266,7 +283,7 @@ def _parents(text: str, block: Span, start: int) -> Iterator[re.Match[str]]:
 
 
 def _in_value(text: str, offset: int, block: Span, field: str, start: int) -> Spot:
-    """Return what stands in a value that is on the line of its field, in a list or an object there."""
+    """Return what is in a value that is on the line of its field, in a list or an object there."""
     held = text[start:offset]
     if not held.startswith(("[", "{")):
         comma = held.rfind(",") + 1 if field in ("tags", "applies_to", "aliases", "sources", "flags") else 0
@@ -301,7 +318,7 @@ class Subject(NamedTuple):
     """An entry that a place is about.
 
     Attributes:
-        span: the name of it that stands there.
+        span: the name of it that is there.
         way: `id`, `title`, `file` or `alias` where that is a name that can be changed, else "".
         is_own: whether the place is part of the entry itself.
     """
@@ -390,6 +407,43 @@ def list_symbols(page: Page) -> list[DocumentSymbol]:
         symbol.children = list(_headings(page, entry))
         found.append(symbol)
     return found
+
+
+def list_foldings(page: Page) -> list[FoldingRange]:
+    """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
+    last = page.ruler.range(Span(len(page.text.rstrip()), len(page.text.rstrip()))).start.line
+
+    def line_of(place: int) -> int:
+        return page.ruler.range(Span(place, place)).start.line
+
+    found = [(line_of(max(0, one.start - 1)), line_of(one.end)) for one in blocks(page.text)]
+    headings = list(find_headings(page.text))
+    for number, one in enumerate(headings):
+        after = next((later for later in headings[number + 1 :] if later.level <= one.level), None)
+        found.append((line_of(one.span.start), line_of(after.span.start) - 1 if after else last))
+    return [FoldingRange(start, end) for start, end in found if start < end]
+
+
+#: A longer section is cut where it is shown.
+_MOST_SECTION = 4_000
+
+
+def read_section(text: str, anchor: str) -> str:
+    """Return the Markdown of the section that a link names, those below it included; of a block, its line.
+
+    Example:
+        >>> read_section("# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n", "steps")
+        '## Steps\\n\\nBoil.'
+    """
+    place = find_anchor(text, anchor)
+    if place is None:
+        return ""
+    headings = list(find_headings(text))
+    own = next((one for one in headings if one.span == place), None)
+    ends = (one.span.start for one in headings if own and one.span.start > place.start and one.level <= own.level)
+    end = next(ends, len(text)) if own else place.end
+    section = text[place.start : end].strip()
+    return section if len(section) <= _MOST_SECTION else f"{section[:_MOST_SECTION]} …"
 
 
 def _headings(page: Page, entry: Entry) -> Iterator[DocumentSymbol]:

@@ -16,9 +16,26 @@ from pygls.uris import to_fs_path
 from memory_kb import __version__
 from memory_kb.errors import MemoryKBError
 from memory_kb.learning.drafting import RenamedEntry
-from memory_kb.lsp.actions import make_workspace_edit, offer_actions, tell_field, tell_standing, to_diagnostic
+from memory_kb.lsp.actions import (
+    SOURCE,
+    make_workspace_edit,
+    offer_actions,
+    offer_new_note,
+    tell_field,
+    tell_standing,
+    to_diagnostic,
+)
 from memory_kb.lsp.completion import complete
-from memory_kb.lsp.places import Page, Subject, blocks, find_spot, find_subject, list_symbols
+from memory_kb.lsp.places import (
+    Page,
+    Subject,
+    blocks,
+    find_spot,
+    find_subject,
+    list_foldings,
+    list_symbols,
+    read_section,
+)
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import locate
@@ -68,7 +85,7 @@ class NoteServer(LanguageServer):
                 if await self.desk.renew():
                     for uri in list(self.desk.pages):
                         self.examine_soon(uri)
-            except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it mended
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it fixed
                 _say(f"the vault cannot be looked at: {exc}")
             # Whatever became of the first look: nobody is kept waiting for the second.
             self.desk.ready.set()
@@ -127,7 +144,7 @@ class NoteServer(LanguageServer):
                 self.examine_soon(other)
 
     def forget(self, uri: str) -> None:
-        """Take back what was said of a note that is closed."""
+        """Undo what was said of a note that is closed."""
         earlier = self._waiting.pop(uri, None)
         if earlier:
             earlier.cancel()
@@ -207,14 +224,16 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     desk = server.desk
     _keep_notes(server)
 
-    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "#", ":", " ", ","]))
+    @server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "/", "#", ":", " ", ","])
+    )
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
         await desk.ready.wait()
         found = server.place(params)
         if found is None:
             return None
         typed = params.context.trigger_character if params.context else None
-        if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind in ("", "link", "anchor", "tag"):
+        if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
             return None
         return complete(*found, desk.catalog, desk.read, desk.today())
 
@@ -233,6 +252,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         if named is None or (named[1].is_own and not named[1].way and not _is_in_block(page, offset)):
             return None
         subject, drafts = named[1], desk.drafts()
+        link = page.link_at(offset)
+        section = read_section(desk.read(subject.path), link.anchor) if link and link.anchor else ""
+        if link and section:
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, section), page.ruler.range(link.whole))
         try:
             standing = await desk.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
         except MemoryKBError:
@@ -273,10 +296,22 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         page = desk.pages.get(params.text_document.uri)
         return list_symbols(page) if page else None
 
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    async def foldings(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
+        await desk.ready.wait()
+        page = desk.pages.get(params.text_document.uri)
+        return list_foldings(page) if page else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
+    async def document_links(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
+        await desk.ready.wait()
+        page = desk.pages.get(params.text_document.uri)
+        return desk.list_links(page) if page and desk.vault else None
+
     @server.feature(lsp.WORKSPACE_SYMBOL)
     async def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
         await desk.ready.wait()
-        return desk.find_symbols(params.query) if desk.vault else []
+        return await desk.find_symbols(params.query) if desk.vault else []
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
@@ -321,6 +356,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             return None
         place = locate(page.path, is_memory=desk.vault.memory is not None)
         offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
+        for said in params.context.diagnostics if server.can_operate else ():
+            missing = desk.path_of_missing(page, page.ruler.offset(said.range.start)) if said.code == "link" else None
+            if missing and said.source == SOURCE:
+                offered.append(offer_new_note(missing, desk.place_of(missing), said))
         wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
         offered = [
             one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))

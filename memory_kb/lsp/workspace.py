@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Iterable
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from lsprotocol.types import Location, Position, Range, SymbolInformation, SymbolKind
+from lsprotocol.types import DocumentLink, Location, Position, Range, SymbolInformation, SymbolKind
 
-from memory_kb.errors import MemoryKBError
-from memory_kb.index.listing import EMPTY, Catalog, Told, lay_over, name_entries, tell_unsaved
+from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.index.listing import (
+    EMPTY,
+    Catalog,
+    FoundHeading,
+    Told,
+    holds_all,
+    lay_over,
+    name_entries,
+    tell_unsaved,
+)
 from memory_kb.kb import KnowledgeBase
-from memory_kb.lsp.actions import Document
+from memory_kb.learning.renaming import check_name
+from memory_kb.lsp.actions import Document, note_name
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions
-from memory_kb.markdown.scanner import find_anchor
+from memory_kb.markdown.links import find_links
+from memory_kb.markdown.scanner import find_anchor, find_headings
 from memory_kb.model import StoredEntry
-from memory_kb.serving.workers import Address, Lane, VaultWatcher
+from memory_kb.serving.workers import Address, VaultWatcher, Worker
+from memory_kb.store.targets import explain_unsafe
 from memory_kb.store.walk import would_take
-from memory_kb.vault import Vault
+from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 _T = TypeVar("_T")
 #: Seconds that work of ours gets to end when the editor goes.
 _GRACE_SECONDS = 1.0
 #: Larger files are not read for a place in them.
 _MAX_TEXT = 5_000_000
+_MOST_HEADINGS = 100
 
 
 class Workspace:
@@ -50,7 +65,7 @@ class Workspace:
         self._ignore: tuple[str, ...] = ()
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
-        self._lane = Lane(self.address, "memory-kb lsp")
+        self._worker = Worker(self.address, "memory-kb lsp")
         self._watcher = VaultWatcher(self.address, say)
         self._say = say
 
@@ -60,7 +75,7 @@ class Workspace:
         Raises:
             MemoryKBError: it cannot be done, or there is no vault.
         """
-        return await asyncio.wrap_future(self._lane.submit(work))
+        return await asyncio.wrap_future(self._worker.submit(work))
 
     async def open(self) -> bool:
         """Find the vault; tell whether there is one."""
@@ -87,7 +102,7 @@ class Workspace:
 
     @property
     def catalog(self) -> Catalog:
-        """All entries with their names and links, those of open notes as they stand in the editor."""
+        """All entries with their names and links, those of open notes as they are in the editor."""
         drafts = {page.path: told for page in list(self.pages.values()) if (told := self._tell(page)) is not None}
         laid = self._laid
         if laid is None or laid[0] is not self._saved or laid[1] != drafts:
@@ -113,7 +128,7 @@ class Workspace:
     def close(self) -> None:
         """End what is going on."""
         self._watcher.end(0.0)
-        self._lane.close(_GRACE_SECONDS)
+        self._worker.close(_GRACE_SECONDS)
 
     def put(self, uri: str, text: str, version: int | None) -> Page | None:
         """Take in a note as the editor has it; None for what is no note of the vault."""
@@ -193,7 +208,7 @@ class Workspace:
         return Location(page.uri, page.ruler.range(place or page.place_of(entry_id)))
 
     def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
-        """Return where notes link to an entry, open ones as they stand in the editor."""
+        """Return where notes link to an entry, open ones as they are in the editor."""
         catalog, entry = self.catalog, self.entry_of(subject)
         own = self.locate(subject.path, subject.entry_id) if with_own else None
         if entry is None:
@@ -209,9 +224,36 @@ class Workspace:
     def _pages(self, paths: Iterable[str]) -> Iterable[Page]:
         return (page for path in paths if (page := self.page(path)))
 
-    def find_symbols(self, query: str) -> list[SymbolInformation]:
-        """Return the entries whose title or id goes with a query."""
+    def list_links(self, page: Page) -> list[DocumentLink]:
+        """Return the links of a page that lead to a note, each with its file."""
+        found = ((link, self.catalog.resolve(link.target, page.path)) for link in find_links(page.text))
         return [
+            DocumentLink(page.ruler.range(link.whole), self.place_of(entry.source).uri)
+            for link, entry in found
+            if entry
+        ]
+
+    def path_of_missing(self, page: Page, offset: int) -> str | None:
+        """Return where the note that a link names and that is not there would be; None where none can be.
+
+        That is below the folder of the page, or below the top for a path that begins with a slash.
+        """
+        link = page.link_at(offset)
+        if link is None or self.vault is None or self.catalog.resolve(link.target, page.path):
+            return None
+        root = GLOBAL_PREFIX if page.path.startswith(GLOBAL_PREFIX) else ""
+        folder = "" if link.target.startswith("/") else posixpath.dirname(page.path.removeprefix(root))
+        path = root + posixpath.normpath(posixpath.join(folder, link.target.lstrip("/")))
+        path = path if path.lower().endswith(".md") else f"{path}.md"
+        with contextlib.suppress(UsageError):
+            check_name(note_name(path), "file")
+            if explain_unsafe(self.vault, path) is None and not os.path.lexists(self.vault.resolve(path)):
+                return path
+        return None
+
+    async def find_symbols(self, query: str) -> list[SymbolInformation]:
+        """Return the entries whose title or id goes with a query, then the headings that hold its words."""
+        entries = [
             SymbolInformation(
                 Location(self.place_of(entry.source).uri, _line_range(entry.line)),
                 entry.title,
@@ -220,6 +262,31 @@ class Workspace:
             )
             for entry in find_entries(self.catalog, query)
         ]
+        opened = self.drafts()
+        try:
+            saved = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
+        except MemoryKBError:
+            saved = ()
+        headings = [
+            *self._headings_in_open_pages(query.casefold().split()),
+            *(one for one in saved if one.path not in opened),
+        ]
+        return entries + [
+            SymbolInformation(
+                Location(self.place_of(one.path).uri, _line_range(one.line)),
+                one.words,
+                SymbolKind.String,
+                container_name=one.path,
+            )
+            for one in headings
+        ]
+
+    def _headings_in_open_pages(self, wanted: Sequence[str]) -> Iterator[FoundHeading]:
+        for page in self.pages.values() if wanted else ():
+            titles = {entry.title for entry, _ in self._tell(page) or ()}
+            for one in find_headings(page.text):
+                if one.words not in titles and holds_all(one.words, wanted):
+                    yield FoundHeading(one.words, page.path, page.ruler.position(one.span.start).line + 1)
 
     def today(self) -> date:
         """Return the day."""

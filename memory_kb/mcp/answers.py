@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
 
-from memory_kb.context.framing import as_block, as_line, frame, tame
+from memory_kb.context.framing import as_block, as_line, frame
 from memory_kb.errors import (
     AmbiguousId,
     Forgotten,
@@ -18,7 +16,8 @@ from memory_kb.errors import (
     VaultBusy,
     VaultNotFound,
 )
-from memory_kb.model import EntryView, Hit, Learned, RunReport, SearchResult, Stats, StepReport
+from memory_kb.model import Hit, SearchResult
+from memory_kb.reports import EntryView, Learned, RunReport, Stats, StepReport
 from memory_kb.text import short_id
 
 #: The most of an entry, or of a preview, that one answer holds, in characters.
@@ -26,98 +25,50 @@ MAX_WHOLE = 40_000
 _USUAL = ("active", "compacted")
 
 
-class ToolAnswer(NamedTuple):
-    """An answer of a tool; `text` is framed already where it quotes entries."""
-
-    text: str
-    data: Mapping[str, Any]
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The values as they go out: nothing in them steers who shows them."""
-        tamed = tame_all(self.data)
-        assert isinstance(tamed, dict)
-        return tamed
-
-
-def tame_all(value: Any) -> Any:
-    """Return a value with all its texts tamed, as plain lists and objects.
-
-    Example:
-        >>> tame_all({"titles": ("a\\x1b[31m", 1)})
-        {'titles': ['a', 1]}
-    """
-    if isinstance(value, str):
-        return tame(value)
-    if isinstance(value, Mapping):
-        return {tame(str(name)): tame_all(one) for name, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [tame_all(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float) else tame(str(value))
-
-
 def tell_id(entry_id: str) -> str:
     """Return an id as short as it stays telling, on one line."""
     return as_line(short_id(entry_id), 80)
 
 
-def quote(head: str, blocks: Iterable[str], data: Mapping[str, Any]) -> ToolAnswer:
-    """Return an answer that quotes entries."""
-    return ToolAnswer(frame("\n\n".join((head, *blocks))), data)
+def quote(head: str, blocks: Iterable[str]) -> str:
+    """Return an answer that quotes entries, in the frame for texts of others."""
+    return frame("\n\n".join((head, *blocks)))
 
 
-def tell_search(result: SearchResult, asked: str) -> ToolAnswer:
+def tell_search(result: SearchResult, asked: str) -> str:
     """Return the hits of a search."""
-    data = {"hits": [_hit_values(hit) for hit in result.hits], "mode": result.mode, "degraded": list(result.degraded)}
     notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
     if not result.hits:
-        return ToolAnswer(f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}", data)
-    return quote(f"{len(result.hits)} found, best first.{notes}", map(_tell_hit, result.hits), data)
+        return f"Nothing is known about {as_line(asked, 100)}. Other words may find it.{notes}"
+    return quote(f"{len(result.hits)} found, best first.{notes}", (_block(hit, hit.text) for hit in result.hits))
 
 
-def _hit_values(hit: Hit) -> dict[str, Any]:
-    names = ("rank", "id", "title", "kind", "type", "scope", "status", "path", "line", "score")
-    return {name: getattr(hit, name) for name in names} | {
-        "score": round(hit.score, 4),
-        **({"copies": list(hit.copies)} if hit.copies else {}),
-    }
+def _block(entry: Hit | EntryView, text: str) -> str:
+    marks = (
+        tell_id(entry.id),
+        entry.kind,
+        *([] if entry.status in _USUAL else [entry.status]),
+        as_line(f"{entry.path}:{entry.line}", 200),
+    )
+    return f"### {as_line(entry.title, 120)} ({', '.join(marks)})\n{as_block(text)}"
 
 
-def _tell_hit(hit: Hit) -> str:
-    return f"{_head(hit.title, hit.id, hit.kind, hit.status, f'{hit.path}:{hit.line}')}\n{as_block(hit.text)}"
-
-
-def _head(title: str, entry_id: str, kind: str, status: str, place: str) -> str:
-    marks = (tell_id(entry_id), kind, *([] if status in _USUAL else [status]), as_line(place, 200))
-    return f"### {as_line(title, 120)} ({', '.join(marks)})"
-
-
-def tell_entry(view: EntryView, max_chars: int = 0) -> ToolAnswer:
+def tell_entry(view: EntryView, max_chars: int = 0) -> str:
     """Return one entry whole, with its frontmatter."""
-    limit = min(max_chars or MAX_WHOLE, MAX_WHOLE)
-    text, cut = cut_text(view.text or "", limit)
-    data = entry_values(view) | {"is_cut": bool(cut)}
-    head = _head(view.title, view.id, view.kind, view.status, f"{view.path}:{view.line}")
-    return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [f"{head}\n{as_block(text)}"], data)
+    text, cut = cut_text(view.text or "", min(max_chars or MAX_WHOLE, MAX_WHOLE))
+    return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
 
 
-def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> ToolAnswer:
+def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> str:
     """Return several entries whole, in the order in which they were asked for, as far as they fit."""
     left = min(max_chars or MAX_WHOLE, MAX_WHOLE)
-    blocks, values = [], list[dict[str, Any]]()
+    blocks = list[str]()
     for view in views:
         text, cut = cut_text(view.text or "", left)
         left -= len(text)
-        values.append(entry_values(view) | {"is_cut": bool(cut)})
-        blocks.append(
-            f"{_head(view.title, view.id, view.kind, view.status, f'{view.path}:{view.line}')}\n{as_block(text)}{cut}"
-        )
+        blocks.append(f"{_block(view, text)}{cut}")
     notes = "".join(f"\nNote: {as_line(one, 300)}" for one in missing)
-    return quote(
-        f"{len(views)} entries as they stand in their files.{notes}",
-        blocks,
-        {"entries": values, "missing": list(missing)},
-    )
+    return quote(f"{len(views)} entries as they stand in their files.{notes}", blocks)
 
 
 def cut_text(text: str, limit: int) -> tuple[str, str]:
@@ -134,23 +85,16 @@ def cut_text(text: str, limit: int) -> tuple[str, str]:
     )
 
 
-def entry_values(view: EntryView) -> dict[str, Any]:
-    """Return what an entry is, without its text."""
-    names = ("id", "title", "kind", "type", "scope", "status", "path", "line", "end_line", "tags", "dated")
-    return {name: getattr(view, name) for name in names}
-
-
-def tell_list(views: Sequence[EntryView], limit: int) -> ToolAnswer:
+def tell_list(views: Sequence[EntryView], limit: int) -> str:
     """Return entries in a line each."""
-    data = {"entries": [entry_values(view) for view in views[:limit]], "total": len(views)}
     if not views:
-        return ToolAnswer("There are none.", data)
+        return "There are none."
     rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
     lines = "\n".join(f"- {tell_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
-    return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines], data)
+    return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines])
 
 
-def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> ToolAnswer:
+def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> str:
     """Return where something went, and why a person has to approve it first."""
     place = f"{tell_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
@@ -166,34 +110,28 @@ def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "")
     if learned.is_waiting:
         why = f"With {waits_for}" if waits_for else "From an unverified source"
         text += f" {why} it is not in use before a person approves it."
-    return ToolAnswer(text, {"id": learned.id, "path": learned.path, "action": learned.action})
+    return text
 
 
-def tell_run(run: RunReport, done: str, nothing: str) -> ToolAnswer:
+def tell_run(run: RunReport, done: str, nothing: str) -> str:
     """Return what a run changed, or would."""
-    data = {
-        "run": run.run,
-        "changes": [plain(one) for one in run.changes],
-        "conflicts": [plain(one) for one in run.conflicts],
-    }
-    head = done if run.changes else nothing
     left = "".join(f"\nLeft alone: {as_line(one.message)}" for one in run.conflicts)
     undo = f" (run {run.run} can be undone)" if run.run else ""
     changes = "".join(
         f"\n- {one.action} {as_line(one.path, 200)}: {as_line(one.reason, 200)}" for one in run.changes[:20]
     )
-    return with_diff(f"{head}{undo}{changes}{left}", run.diff, data)
+    return with_diff(f"{done if run.changes else nothing}{undo}{changes}{left}", run.diff)
 
 
-def with_diff(text: str, diff: str, data: Mapping[str, Any]) -> ToolAnswer:
+def with_diff(text: str, diff: str) -> str:
     """Return an answer with a preview of what would be written, where there is one."""
     if not diff:
-        return ToolAnswer(text, data)
+        return text
     shown, cut = cut_text(diff, MAX_WHOLE)
-    return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)], data)
+    return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)])
 
 
-def tell_stats(stats: Stats) -> ToolAnswer:
+def tell_stats(stats: Stats) -> str:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
     told = "".join(
@@ -201,29 +139,15 @@ def tell_stats(stats: Stats) -> ToolAnswer:
         for name, counts in rows.items()
         if counts
     )
-    return ToolAnswer(
-        f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}", plain(stats)
-    )
+    return f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}"
 
 
-def tell_steps(steps: Sequence[StepReport]) -> ToolAnswer:
+def tell_steps(steps: Sequence[StepReport]) -> str:
     """Return what each step of a consolidation came to."""
     lines = "\n".join(
         f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps
     )
-    data = {
-        "steps": [
-            {"name": step.name, "outcome": step.outcome, "message": step.message, "runs": step.runs} for step in steps
-        ]
-    }
-    return with_diff(lines, "".join(step.diff for step in steps), data)
-
-
-def plain(value: Any) -> dict[str, Any]:
-    """Return a report as plain values."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return dict(value._asdict())
+    return with_diff(lines, "".join(step.diff for step in steps))
 
 
 _MAX = 600

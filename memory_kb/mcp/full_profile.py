@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from memory_kb.context.framing import as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import ToolAnswer
 from memory_kb.mcp.arguments import Argument
 from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS, Caller, Given, Tool, recall_sessions
-from memory_kb.model import SessionWritten
 from memory_kb.store.events import Event
 
 _DRY = Argument("dry_run", "flag", "Only show what would change.")
@@ -19,143 +16,108 @@ _ID = Argument("id", description="An id or its beginning.", is_required=True)
 _HANDED = ("done", "artifacts", "needs_testing", "known_issues", "patterns")
 
 
-def _list(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     names = ("kind", "type", "scope", "tag", "status", "job", "task")
     return answers.tell_list(
         kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50)))
     )
 
 
-def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
     text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
-    data = answers.entry_values(gone) | {"run": gone.run.run if gone.run else None}
     return answers.with_diff(
-        "This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else "", data
+        "This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else ""
     )
 
 
-def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.tell_run(
         kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back."
     )
 
 
-def _status(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
+def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     status = kb.status()
-    problems = [{"path": one.path, "line": one.line, "message": one.message} for one in status.problems[:50]]
-    data = {"files": status.files, "generation": status.generation, "pending": status.pending, "problems": problems}
     told = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
-    return ToolAnswer(
-        f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}", data
-    )
+    return f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}"
 
 
-def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     answer = kb.why_not(given["query"], given["id"])
     details = "".join(f"\n- {as_line(line, 300)}" for line in answer.details)
-    return ToolAnswer(f"{answer.step}: {as_line(answer.reason, 600)}{details}", answers.plain(answer))
+    return f"{answer.step}: {as_line(answer.reason, 600)}{details}"
 
 
-def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
-    names = ("id", "kind", "text", "confidence", "maturity", "score")
-    lists = {"rules": chosen.rules, "anti_patterns": chosen.anti_patterns}
-    data: dict[str, Any] = {
-        name: [{key: getattr(one, key) for key in names} for one in rules] for name, rules in lists.items()
-    }
-    data |= {"total_score": chosen.total_score, "token_count": chosen.token_count}
     rules = (*chosen.rules, *chosen.anti_patterns)
     lines = "\n".join(
         f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
     )
-    return (
-        answers.quote("Rules and pitfalls, best first.", [lines], data)
-        if rules
-        else ToolAnswer("No rule fits these labels.", data)
-    )
+    return answers.quote("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
 
 
-def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.rules.feedback(
         given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
     )
     return answers.tell_run(run, "Counted.", "Nothing changed.")
 
 
-def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.tell_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
-def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
+def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     items = kb.review.list()
-    names = ("id", "kind", "status", "title", "path", "flags", "proposes", "of", "reason", "approving", "rejecting")
-    data = {"items": [{name: getattr(one, name) for name in names} for one in items[:100]], "total": len(items)}
     lines = "\n".join(
         f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
         for one in items[:100]
     )
-    return (
-        answers.quote(f"{len(items)} wait for a judgment.", [lines], data)
-        if items
-        else ToolAnswer("Nothing waits for a judgment.", data)
-    )
+    return answers.quote(f"{len(items)} wait for a judgment.", [lines]) if items else "Nothing waits for a judgment."
 
 
-def _review_approve(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
-    return answers.tell_run(
-        kb.review.approve(*given["ids"], dry_run=given.get("dry_run", False)), "Approved.", "They were approved before."
-    )
-
-
-def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.review.reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
     return answers.tell_run(run, "Rejected.", "They were rejected before.")
 
 
-def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     chosen = {name: given[name] for name in (*_HANDED, "job", "task_id") if given.get(name)}
     made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    told = f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
-    return ToolAnswer(told, _handoff_values(made.handoff) | {"action": made.action})
+    return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
 
 
-def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
-        return ToolAnswer("There is no handoff.", {"id": None})
+        return "There is no handoff."
     lists = {
         "Done": handoff.done,
         "Artifacts": handoff.artifacts,
         "Needs testing": handoff.needs_testing,
         "Known issues": handoff.known_issues,
+        "Entries that matter": handoff.relevant_patterns,
     }
     parts = [f"{name}:\n{_lines(items)}" for name, items in lists.items() if items]
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
-    return answers.quote(head, parts, _handoff_values(handoff))
+    return answers.quote(head, parts)
 
 
 def _lines(items: Sequence[str]) -> str:
     return "\n".join(f"- {as_line(item, 1_000)}" for item in items)
 
 
-def _handoff_values(handoff: Any) -> dict[str, Any]:
-    names = ("id", "from_agent", "to_agent", "timestamp", "git_state", "path")
-    return {name: getattr(handoff, name) for name in names} | {"patterns": handoff.relevant_patterns}
-
-
-def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    return ToolAnswer(
-        f"{made.ledger.id}: {made.action}.{notes}",
-        {"id": made.ledger.id, "action": made.action, **made.ledger.as_mapping},
-    )
+    return f"{made.ledger.id}: {made.action}.{notes}"
 
 
-def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
     told = (
         {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
@@ -167,27 +129,23 @@ def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
         for name, value in told.items()
         if value not in (None, [], "")
     )
-    return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines], values)
+    return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines])
 
 
-def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     report = kb.capture([given["text"]])
-    data = {"messages": [answers.plain(one) for one in report.messages]}
-    return ToolAnswer(
-        "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep.",
-        data,
-    )
+    return "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep."
 
 
-def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     name, agent = given.get("event"), given.get("agent") or caller.agent
     role = None if name else given.get("role", "assistant")
     event = Event(type="event" if name else "message", event=name, role=role, content=given["text"], agent=agent)
     written = kb.sessions.append([event], session=given.get("session") or caller.session)
-    return ToolAnswer(f"{written.action}: event {written.seq} of session {written.session}.", _written_values(written))
+    return f"{written.action}: event {written.seq} of session {written.session}."
 
 
-def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     written = kb.sessions.end(
         given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
     )
@@ -195,20 +153,16 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     failed = sum(step.outcome == "failed" for step in written.steps)
     lines = [
         f"Session {written.session}: {written.action}. {written.correction}".rstrip(),
-        *([steps.text] if steps.text else []),
+        *([steps] if steps else []),
     ]
     if failed:
         lines.append(
             f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left."
         )
-    return ToolAnswer("\n".join(lines), {**_written_values(written), **steps.data})
+    return "\n".join(lines)
 
 
-def _written_values(written: SessionWritten) -> dict[str, Any]:
-    return {"session": written.session, "action": written.action, "seq": written.seq, "redacted": written.redacted}
-
-
-def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return recall_sessions(kb, given)
 
 
@@ -282,14 +236,6 @@ MORE_TOOLS: tuple[Tool, ...] = (
         is_destructive=True,
     ),
     Tool("review_list", "What waits for a judgment.", (), _review_list, is_reading=True),
-    Tool(
-        "review_approve",
-        "Put proposals in use. Ask the person first.",
-        (Argument("ids", "list", is_required=True), _DRY),
-        _review_approve,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
     Tool(
         "review_reject",
         "Reject proposals. Ask the person first.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line
@@ -11,9 +11,11 @@ from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
-from memory_kb.mcp.answers import ToolAnswer
 from memory_kb.mcp.arguments import Argument
-from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, Learned, SearchResult
+from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
+from memory_kb.reports import Learned
+from memory_kb.store.logs import RetrievalLog
+from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import CHARS_PER_TOKEN, count_tokens
 
 #: Hits and characters of a recall that names neither.
@@ -66,7 +68,7 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
     return {name: words for name, words in found.items() if words}
 
 
-def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> ToolAnswer:
+def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     """Return what is asked for: entries by their ids, the hits of a query, or a list.
 
     Raises:
@@ -96,34 +98,32 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> ToolAnswer:
     return answers.tell_list(kb.list(**filters), limit)
 
 
-def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> ToolAnswer:
+def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     """Return past sessions that fit a query, each with its best event."""
     filters: dict[str, Any] = {
         name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")
     }
     found = kb.sessions.search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
-    names = ("session", "seq", "ts", "type", "role", "tool", "ok")
-    data = {"hits": [{name: getattr(hit, name) for name in names} for hit in found.hits], "degraded": found.degraded}
     lines = "\n".join(
         f"- {hit.session} {hit.seq} {hit.ts[:10]} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
         for hit in found.hits
     )
     if not found.hits:
-        return ToolAnswer("No session fits.", data)
-    return answers.quote(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines], data)
+        return "No session fits."
+    return answers.quote(f"{len(found.hits)} past session{'' if len(found.hits) == 1 else 's'}.", [lines])
 
 
-def _fit(result: SearchResult, asked: str, tokens: int) -> ToolAnswer:
-    """Return the hits that fit into a budget with all that stands around them, the first in any case."""
+def _fit(result: SearchResult, asked: str, tokens: int) -> str:
+    """Return the hits that fit into a budget with all that is around them, the first in any case."""
     count = len(result.hits)
     answer = answers.tell_search(result, asked)
-    while tokens and count > 1 and count_tokens(answer.text) > tokens:
+    while tokens and count > 1 and count_tokens(answer) > tokens:
         count -= 1
-        answer = answers.tell_search(replace(result, hits=result.hits[:count]), asked)
+        answer = answers.tell_search(result._replace(hits=result.hits[:count]), asked)
     return answer
 
 
-def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> ToolAnswer:
+def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return entries whole, as far as they fit; what cannot be found is told beside the others."""
     most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
     if len(named) == 1:
@@ -166,13 +166,13 @@ class Tool(NamedTuple):
     name: str
     description: str
     arguments: tuple[Argument, ...]
-    call: Callable[[KnowledgeBase, Given, Caller], ToolAnswer]
+    call: Callable[[KnowledgeBase, Given, Caller], str]
     is_reading: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
 
 
-def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     level, glob = split_scope(given.get("scope"))
     names = ("title", "priority", "source", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
@@ -204,31 +204,39 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
     return answers.tell_learned(learned, waits_for=trust.waits_for)
 
 
-def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return recall(kb, given)
 
 
-def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     agent = given.get("agent") or caller.agent
     names = ("labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
-    context = kb.context(task, agent=agent, **{name: given[name] for name in names if given.get(name)})
-    data = {
-        "agent": agent,
-        "task": task.strip(),
-        "sections": [{"name": one.name, "ids": one.ids, "tokens": one.tokens} for one in context.sections],
-        "relevant_patterns": [answers.plain(one) for one in context.relevant_patterns],
-        "avoid_these": [answers.plain(one) for one in context.avoid_these],
-        "applicable_skills": [answers.plain(one) for one in context.applicable_skills],
-        "tokens": context.tokens,
-        "degraded": context.degraded,
-    }
+    shown = _shown_by_hooks(kb)
+    context = kb.context(task, agent=agent, without=shown, **{name: given[name] for name in names if given.get(name)})
     if not context.text:
-        return ToolAnswer("Nothing is known that has to do with this.", data)
-    return ToolAnswer(context.text, data)
+        more = " besides what this session was shown already" if shown else ""
+        return f"Nothing is known{more} that has to do with this."
+    rules = [answers.tell_id(one.id) for one in (*context.rules.rules, *context.rules.anti_patterns)]
+    body, _, end = context.text.rpartition("\n")
+    return (
+        f"{body}\n\nIds of the guidelines and patterns, in order: {', '.join(rules)}.\n{end}" if rules else context.text
+    )
 
 
-def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _shown_by_hooks(kb: KnowledgeBase) -> frozenset[str]:
+    """Return what hooks put before the agent that calls, where it is clear which session of the vault that is."""
+    log, folder = RetrievalLog(kb.vault.machine / "log"), SessionFiles(kb.vault.machine).folder / HOOKED
+    try:
+        going_on = os.listdir(folder)
+    except OSError:
+        going_on = []
+    named = kb.vault.environ.get("CLAUDE_CODE_SESSION_ID")
+    session = named or (going_on[0] if len(going_on) == 1 else None)
+    return log.shown_in(session) if session else frozenset()
+
+
+def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     names = ("outcome", "job", "task")
     chosen = {name: given[name] for name in names if given.get(name)}
     learned = kb.episode(
@@ -241,81 +249,64 @@ def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
     return answers.tell_learned(learned, what="Recorded")
 
 
-def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
     return _tell_skill(done)
 
 
-def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     names = ("template", "steps", "tags")
     chosen = {name: given[name] for name in names if given.get(name)}
     return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **chosen))
 
 
-def _tell_skill(done: Any) -> ToolAnswer:
-    data = {"id": done.id, "name": done.name, "path": done.path, "action": done.action}
-    return ToolAnswer(
-        f"Skill {as_line(done.name, 120)}: {done.action} ({answers.tell_id(done.id)}, {as_line(done.path, 200)}).", data
-    )
+def _tell_skill(done: Any) -> str:
+    where = f"{answers.tell_id(done.id)}, {as_line(done.path, 200)}"
+    return f"Skill {as_line(done.name, 120)}: {done.action} ({where})."
 
 
-def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
-    names = ("id", "name", "description", "tags", "success_count", "failure_count", "path")
-    data = {
-        "skills": [{name: getattr(one, name) for name in names} for one in found.skills],
-        "degraded": found.degraded,
-    }
     if not found.skills:
-        return ToolAnswer("No skill fits. create_skill keeps one.", data)
+        return "No skill fits. create_skill keeps one."
     blocks = [
         f"### {as_line(one.name, 120)} ({answers.tell_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
         f"{as_block(answers.cut_text(one.text, MAX_CHARS)[0])}"
         for one in found.skills
     ]
-    return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks, data)
+    return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks)
 
 
-def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> ToolAnswer:
+def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     agent, names = given.get("agent") or caller.agent, ("used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     report = kb.outcome(
         agent, task.strip(), given["outcome"], **{name: given[name] for name in names if given.get(name)}
     )
-    data = {
-        "agent": report.agent,
-        "task": report.task,
-        "outcome": report.outcome,
-        "credits": [answers.plain(one) for one in report.credits],
-        "known": report.known,
-        "run": report.run.run,
-    }
     moved = [one for one in report.credits if one.after != one.before]
     lines = "".join(
         f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
     )
-    return ToolAnswer(
-        f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}", data
-    )
+    return f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}"
 
 
-def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> ToolAnswer:
+def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     return answers.tell_stats(kb.stats())
 
 
-def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> ToolAnswer:
+def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.tell_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
 
 
 DEFAULT_TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_context",
-        "Before a task: what is known that matters for it (policies, rules, learnings, pitfalls, skills). Call it first.",
+        "Before a task: the policies, rules, learnings, pitfalls and skills that matter for it. Ask where none of it is before you.",
         (
             Argument(
                 "task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")
             ),
-            Argument("labels", "list", "Kinds of work, e.g. testing; they choose the rules."),
+            Argument("labels", "list", "Kinds of work, e.g. testing."),
             Argument("type", is_hidden=True),
             Argument("files", "list", "Paths the task is about."),
             Argument("agent", is_hidden=True),
@@ -330,7 +321,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_recall",
         "Search the memories, best first; with an id, one entry in full.",
         (
-            Argument("query", description='Words in any language; "exact phrases" and -excluded words count.'),
+            Argument("query", description='Words; "exact phrases" and -excluded words count.'),
             Argument("id", description="An id or its beginning, or path.md:LINE."),
             Argument(
                 "kind",
@@ -342,7 +333,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("since", is_hidden=True),
             Argument("outcome", is_hidden=True),
             Argument("type", "list", is_hidden=True),
-            Argument("scope", description="task, job, project or global; anything else is a file."),
+            Argument("scope", is_hidden=True),
             Argument("file", description="Only what applies to this path."),
             Argument("limit", "number", f"Default {LIMIT}."),
             Argument("max_chars", "number", is_hidden=True),
@@ -358,7 +349,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_learn",
         "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
         (
-            Argument("text", description="The learning, in a sentence or a short note.", is_required=True),
+            Argument("text", description="In a sentence or a short note.", is_required=True),
             Argument("kind", description="Default fact.", choices=_KINDS),
             Argument("title"),
             Argument("tags", "list"),
@@ -377,7 +368,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_outcome",
-        "After a task: how it went. What you were shown for it gains or loses confidence.",
+        "After a task: how it went. What you used of the memories gains or loses confidence.",
         (
             Argument("agent", is_hidden=True),
             Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
@@ -409,7 +400,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         (
             Argument("name", is_required=True),
             Argument("context", description="When to use it."),
-            Argument("steps", "list", "What to do, in order.", is_required=True),
+            Argument("steps", "list", "In order.", is_required=True),
             Argument("tags", "list", is_hidden=True),
         ),
         _procedure,

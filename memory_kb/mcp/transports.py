@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from memory_kb.errors import UsageError
 from memory_kb.mcp.server import say
 from memory_kb.serving.host_check import Listen, listen
-from memory_kb.serving.workers import Address, Lanes, VaultWatcher
+from memory_kb.serving.workers import Address, VaultWatcher, Workers
 from memory_kb.text import MOST_DIGITS, load_json
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ServedTools(NamedTuple):
 
 
 class ToolService:
-    """A server with its lanes and its watcher, from the first request to the end.
+    """A server with its workers and its watcher, from the first request to the end.
 
     What is shown is written down under the session of `MEMORY_KB_SESSION`; a server outside any
     has one of its own, which it counts when it ends.
@@ -143,14 +143,14 @@ class ToolService:
             os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home)
         )
         address = Address(vault, home, environ)
-        self._lanes = Lanes(address)
+        self._workers = Workers(address)
         self._watcher = VaultWatcher(address, say)
 
     def make_server(self) -> Server[Any]:
         """Return the SDK's server for this service; this loads the SDK."""
         from memory_kb.mcp.server import make_server
 
-        return make_server(self._lanes, self.offer.profile, self.session, self.wake)
+        return make_server(self._workers, self.offer.profile, self.session, self.wake)
 
     def wake(self) -> None:
         """Begin to watch, if that is wanted and has not begun."""
@@ -158,10 +158,10 @@ class ToolService:
             self._watcher.begin()
 
     def end(self) -> None:
-        """Count what was shown, and end the lanes and the watcher, within a few seconds."""
+        """Count what was shown, and end the workers and the watcher, within a few seconds."""
         self._watcher.end(0.0)
-        counts = self._is_own_session and self._lanes.has_shown
-        self._lanes.close(_GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
+        counts = self._is_own_session and self._workers.has_shown
+        self._workers.close(_GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
         self._watcher.end(_GRACE_SECONDS)
 
 
@@ -242,7 +242,7 @@ def _watch_parent(orphaned: Any) -> None:
 
 
 _PATH = "/mcp"
-#: Larger than any arguments that are read, so that what is too large is told by the tool.
+#: Larger than any arguments that are read, so that what is too large follows from the tool.
 _MAX_BODY = 32 * 1024 * 1024
 
 

@@ -18,7 +18,7 @@ _ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
 class Gate:
-    """What stands before the application and lets through only requests that are meant for it.
+    """What is before the application and lets through only requests that are meant for it.
 
     A browser may be led to call us under another name (DNS rebinding) or from a page of somebody
     else: the Host must be ours, and an Origin, which only browsers send, must be this server itself.
@@ -70,7 +70,7 @@ class Gate:
         return None
 
     def _is_ours(self, address: str) -> bool:
-        """Tell whether an address names this machine; bound to all of them, the token alone can tell."""
+        """Return whether an address names this machine; bound to all of them, the token alone can tell."""
         try:
             name = (urlsplit(address).hostname or "").lower()
         except ValueError:
@@ -91,7 +91,7 @@ class Listen(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As it stands in an address."""
+        """As it is in an address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import WatchReport
+from memory_kb.reports import WatchReport
 from memory_kb.vault import hold_lock
 
 _T = TypeVar("_T")
@@ -35,7 +35,7 @@ class Address(NamedTuple):
         return KnowledgeBase.open(self.vault, self.home, environ=self.environ)
 
 
-class Lane:
+class Worker:
     """One thread with a knowledge base of its own, opened when there is first something to do."""
 
     def __init__(self, address: Address, name: str) -> None:
@@ -102,15 +102,15 @@ class Lane:
             self._going.discard(future)
 
 
-class Lanes:
-    """The lane of what reads and the lane of what writes."""
+class Workers:
+    """The worker of what reads and the worker of what writes."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self.reading, self.writing = Lane(address, "memory-kb reads"), Lane(address, "memory-kb writes")
+        self.reading, self.writing = Worker(address, "memory-kb reads"), Worker(address, "memory-kb writes")
 
-    def choose(self, *, is_reading: bool) -> Lane:
-        """Return the lane for something."""
+    def choose(self, *, is_reading: bool) -> Worker:
+        """Return the worker for something."""
         return self.reading if is_reading else self.writing
 
     @property

@@ -39,6 +39,8 @@ _PAGES: dict[str, Handler] = {
     "/entry/changes": entries.show_changes,
     "/entry/hash": entries.show_hash,
     "/entry/edit": entries.show_form,
+    "/entry/names": entries.complete,
+    "/new": entries.show_new,
     "/review": deciding.show_review,
     "/review/item": deciding.show_item,
     "/graph": graphs.show_graph,
@@ -50,6 +52,9 @@ _PAGES: dict[str, Handler] = {
 }
 _FORMS: dict[str, Handler] = {
     "/entry/edit": entries.save,
+    "/entry/preview": entries.preview,
+    "/entry/rename": entries.rename,
+    "/new": entries.create,
     "/entry/forget": entries.forget,
     "/entry/open": entries.open_editor,
     "/review/judge": deciding.judge,
@@ -60,7 +65,7 @@ _ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css
 
 
 def make_app(desk: Site) -> Starlette:
-    """Return the application, without what stands before it."""
+    """Return the application, without what is before it."""
 
     async def send_asset(request: Request) -> Response:
         file = _ASSETS.get(request.path_params["name"])
@@ -102,7 +107,7 @@ def make_app(desk: Site) -> Starlette:
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
 _GRACE_SECONDS = 1.5
 _LEAST_TOKEN = 12
-#: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that stands there before.
+#: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (
     "jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=",
     "9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY=",

@@ -1,4 +1,4 @@
-"""What stands before the page: whom it lets in, how much it reads, and what the browser may do with it."""
+"""What is before the page: whom it lets in, how much it reads, and what the browser may do with it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Door:
         return None
 
     def _is_known(self, headers: dict[bytes, str]) -> bool:
-        """Tell whether a request shows the token, or the cookie that stands for it."""
+        """Return whether a request shows the token, or the cookie that stands for it."""
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._fits(given.strip()):
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 import threading
@@ -13,19 +14,24 @@ from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError
-from memory_kb.index.listing import resolve
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.entries import Source
-from memory_kb.model import RunReport
+from memory_kb.learning.editing import Source
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.fields import read_words
+from memory_kb.markdown.links import find_links
+from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
 from memory_kb.web.charts import Aged, Curve, draw_curve
-from memory_kb.web.render import MAX_CHARACTERS, LinkBase, render
+from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render
 from memory_kb.web.site import BadForm, Parameters, Site, one, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 _LONGEST_FORM = 1_000_000
+#: A shorter note needs no table of contents; more notes than that are not shown in one.
+_FEW_HEADINGS, _MOST_EMBEDS = 3, 30
+_MOST_FOLDERS, _MOST_NAMES = 500, 8
 
 
 class EntryAddress(NamedTuple):
@@ -35,7 +41,7 @@ class EntryAddress(NamedTuple):
     at: str
 
     def find(self, kb: KnowledgeBase) -> Source:
-        """Return the entry as it stands in its file.
+        """Return the entry as it is in its file.
 
         Raises:
             UnknownEntry: there is none.
@@ -71,18 +77,47 @@ async def show_entry(desk: Site, request: Request) -> Response:
         return source, draw_curve(_age(source), kb.today(), ranking), ranking
 
     source, curve, ranking = await desk.read(look)
-    leads = None
-    if "[[" in source.body:
-        links = await desk.keep("names", lambda kb: kb.link_map())
-        names = links.names
-        path = source.view.path
-        leads = lambda name: resolve(names, name, path) is not None  # noqa: E731
+    text = _without_title(source)
+    place = await _place_of(desk, source.view.path, text)
+    first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
+    place = place._replace(passage=_read_passage(one(request.query_params, "lines"), first))
     is_plain = len(source.body) > MAX_CHARACTERS
-    body = None if is_plain else Markup(render(_without_title(source), LinkBase(source.view.path, leads)))  # noqa: S704 - the renderer escapes
+    body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
+    contents = find_contents(text)
     return desk.page(
         request, "entry.html", source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
+        contents=contents if len(contents) >= _FEW_HEADINGS else (),
+        aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
         said=one(request.query_params, "said"), run=one(request.query_params, "run"),
     )  # fmt: skip
+
+
+async def _place_of(desk: Site, path: str, text: str) -> LinkBase:
+    """Return what links of a text lead to, with the notes that it shows."""
+    if "[[" not in text:
+        return LinkBase(path)
+    embeds = find_embeds(text)[:_MOST_EMBEDS]
+
+    def read(kb: KnowledgeBase) -> tuple[frozenset[str], frozenset[str], dict[str, Embedded]]:
+        found = {}
+        notes = kb.follow(path, embeds) if embeds else {}
+        for name, note in notes.items():
+            with contextlib.suppress(MemoryKBError):
+                found[name] = (note.path, kb.source(f"{note.path}:{note.line}").body)
+        texts = (text, *(body for _, body in found.values()))
+        asked = frozenset(link.target for one in texts for link in find_links(one) if link.is_wikilink)
+        return asked, frozenset(kb.follow(path, sorted(asked))), found
+
+    asked, known, embedded = await desk.read(read)
+    return LinkBase(path, lambda name: name in known or name not in asked, embedded)
+
+
+def _read_passage(lines: str, first: int) -> range:
+    """Return the lines of a text that begins at line `first` of its file, as an address names them: `8-12`."""
+    start, _, end = lines.partition("-")
+    if not (start.isdecimal() and (end or start).isdecimal()):
+        return range(0)
+    return range(max(0, int(start[:9]) - first), max(0, int((end or start)[:9]) - first + 1))
 
 
 async def show_links(desk: Site, request: Request) -> Response:
@@ -121,6 +156,82 @@ async def show_form(desk: Site, request: Request) -> Response:
     return _draw_form(desk, request, wanted, source, source.text)
 
 
+async def show_new(desk: Site, request: Request) -> Response:
+    """A form for a note that is not there yet."""
+    return await _draw_new(desk, request, one(request.query_params, "title"), "", "")
+
+
+async def create(desk: Site, request: Request) -> Response:
+    """Make a note of what the form says."""
+    try:
+        fields = await desk.form(request)
+    except BadForm as exc:
+        fields, problem = exc.fields, "The server was started anew since you opened this form. Save once more."
+        return await _draw_new(desk, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), problem)
+    title, folder, text = one(fields, "title"), one(fields, "folder"), one(fields, "text", _LONGEST_FORM)
+    try:
+        path, run = await desk.write(lambda kb: kb.create(title, folder, text))
+    except MemoryKBError as exc:
+        return await _draw_new(desk, request, title, text, f"{exc}{f'; {exc.hint}' if exc.hint else ''}", folder)
+    return see_other(_say(EntryAddress(path, ""), "saved", run))
+
+
+async def _draw_new(
+    desk: Site, request: Request, title: str, text: str, problem: str, folder: str | None = None
+) -> Response:
+    def look(kb: KnowledgeBase) -> tuple[list[str], str]:
+        folders = {node.path.rpartition("/")[0] for node in kb.link_map().nodes if not node.path.startswith("~")}
+        return sorted(folders - {""})[:_MOST_FOLDERS], "memory/learnings" if kb.vault.memory else ""
+
+    folders, usual = await desk.keep("folders", look)
+    status = 422 if problem else 200
+    return desk.page(
+        request, "new.html", status=status, title=title, folder=usual if folder is None else folder, folders=folders,
+        text=text.replace("\r\n", "\n"), problem=problem,
+    )  # fmt: skip
+
+
+async def preview(desk: Site, request: Request) -> Response:
+    """What is being written, as it will read."""
+    fields = await desk.form(request)
+    text, path = one(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"), one(fields, "path", 1_000)
+    entries = parse_document(text, path or "new.md").entries
+    body = text[entries[0].body.start :] if entries else text
+    place = await _place_of(desk, path or "new.md", body)
+    problem = f"The frontmatter cannot be read from line {entries[0].fault} on." if entries and entries[0].fault else ""
+    return desk.page(request, "preview.html", body=Markup(render(body, place)), problem=problem)  # noqa: S704 - the renderer escapes
+
+
+async def complete(desk: Site, request: Request) -> Response:
+    """Names of entries and tags that go with a word, for the editor."""
+    from memory_kb.index.listing import find_names
+
+    word, is_tag = one(request.query_params, "word"), bool(one(request.query_params, "tag"))
+
+    def look(kb: KnowledgeBase) -> list[dict[str, str]]:
+        catalog = kb.catalog()
+        if is_tag:
+            tags = sorted(
+                catalog.tags, key=lambda tag: (not tag.casefold().startswith(word.casefold()), -catalog.tags[tag])
+            )
+            return [{"label": tag, "text": tag} for tag in tags if word.casefold() in tag.casefold()][:_MOST_NAMES]
+        found = find_names(catalog, word, _MOST_NAMES)
+        return [{"label": called.label, "text": catalog.link_name(called.entry)} for called in found]
+
+    return JSONResponse(await desk.study(look))
+
+
+async def rename(desk: Site, request: Request) -> Response:
+    """Give an entry another title, or its file another name, and rewrite the links to it."""
+    fields = await desk.form(request)
+    wanted, new, is_file = read_wanted(fields), one(fields, "new"), one(fields, "way") == "file"
+    run = await desk.write(lambda kb: kb.rename(wanted.name(kb), new, title=not is_file, file=is_file))
+    moved = next((change.to for change in run.changes if change.to), None)
+    if run.conflicts:
+        raise ChangedOnDisk(run.conflicts[0].path)
+    return see_other(_say(EntryAddress(moved, "") if moved else wanted, "renamed" if run.changes else "same", run))
+
+
 async def save(desk: Site, request: Request) -> Response:
     """Write what the form says, if the entry is still what the form was made from."""
     try:
@@ -144,19 +255,25 @@ async def save(desk: Site, request: Request) -> Response:
 
 
 async def _give_back(desk: Site, request: Request, fields: Parameters, problem: str) -> Response:
-    """Draw the form with what was typed, beside what stands in the file if that is another now."""
+    """Draw the form with what was typed, beside what is in the file if that is another now."""
     wanted, text = read_wanted(fields), one(fields, "text", _LONGEST_FORM)
     source = await desk.read(wanted.find)
-    is_other = source.hash != one(fields, "was")
-    return _draw_form(
-        desk,
-        request,
-        wanted,
-        source,
-        text.replace("\r\n", "\n"),
-        problem=problem,
-        theirs=source.text if is_other else None,
-    )
+    text = text.replace("\r\n", "\n")
+    theirs = source.text if source.hash != one(fields, "was") else None
+    base = one(fields, "base", _LONGEST_FORM).replace("\r\n", "\n")
+    merged = _merge(base, text, theirs.replace("\r\n", "\n")) if theirs is not None and base else None
+    return _draw_form(desk, request, wanted, source, text, problem=problem, theirs=theirs, merged=merged)
+
+
+def _merge(base: str, mine: str, theirs: str) -> str | None:
+    """Return both changes of a text put together; None where both changed the same lines."""
+    from memory_kb.git.merge_fields import CannotMerge, GitTexts
+
+    try:
+        merged = GitTexts().merge(base, mine, theirs)
+    except CannotMerge:
+        return None
+    return None if merged.conflicts else merged.text
 
 
 def _draw_form(
@@ -168,6 +285,7 @@ def _draw_form(
     *,
     problem: str = "",
     theirs: str | None = None,
+    merged: str | None = None,
 ) -> Response:
     from difflib import unified_diff
 
@@ -187,6 +305,7 @@ def _draw_form(
         text=text,
         problem=problem,
         theirs=theirs,
+        merged=merged,
         diff=diff,
     )
 
@@ -269,7 +388,7 @@ def _read_day(text: str | None) -> date | None:
 
 
 def _without_title(source: Source) -> str:
-    """Return the body without a first heading that is the entry's title, which stands above it."""
+    """Return the body without a first heading that is the entry's title, which is above it."""
     body = source.body.lstrip("\r\n")
     first, _, rest = body.partition("\n")
     return rest if first.startswith("#") and first.lstrip("#").strip() == source.view.title.strip() else body

@@ -10,7 +10,8 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.git.browsing import Upkeep
 from memory_kb.index.listing import LinkMap, take_around, take_busiest
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import KINDS, SCOPES, Problem, RunView, Stats, Status
+from memory_kb.model import KINDS, SCOPES, Problem
+from memory_kb.reports import RunView, Stats, Status
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, one, read_asked
 
@@ -42,7 +43,7 @@ async def show_health(desk: Site, request: Request) -> Response:
 
 
 async def show_findings(desk: Site, request: Request) -> Response:
-    """What is to be mended; with `deep`, the index is held against the notes too, which takes longer."""
+    """What is to be fixed; with `deep`, the index is held against the notes too, which takes longer."""
 
     def look(kb: KnowledgeBase) -> tuple[Problem, ...]:
         return kb.doctor().problems if one(request.query_params, "deep") else kb.lint()
@@ -57,16 +58,28 @@ async def show_findings(desk: Site, request: Request) -> Response:
     )
 
 
-#: So many entries can still be told apart.
+#: So many entries can still be distinguished.
 _MOST = 120
-_STEPS = 2
+#: How many links away from the entry in the middle, as one may choose.
+_STEPS = (1, 2, 3, 4)
 
 
 async def show_graph(desk: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
     asked, center = read_asked(request.query_params), one(request.query_params, "id", 1_000)
     links = await _choose(desk, asked, request.query_params)
-    return desk.page(request, "graph.html", asked=asked, links=links, center=center, kinds=tuple(KINDS), scopes=SCOPES)
+    return desk.page(
+        request,
+        "graph.html",
+        asked=asked,
+        links=links,
+        center=center,
+        kinds=tuple(KINDS),
+        scopes=SCOPES,
+        depths=_STEPS,
+        steps=_read_steps(request.query_params),
+        at=one(request.query_params, "at", 1_000),
+    )
 
 
 async def send_graph(desk: Site, request: Request) -> Response:
@@ -87,16 +100,23 @@ async def send_graph(desk: Site, request: Request) -> Response:
     )
 
 
+def _read_steps(parameters: Parameters) -> int:
+    word = one(parameters, "steps")
+    return int(word) if word in map(str, _STEPS) else 2
+
+
 async def _choose(desk: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
-    links = await desk.keep("names", lambda kb: kb.link_map())
+    links = await desk.keep("map", lambda kb: kb.link_map())
     wanted, at = one(parameters, "id", 1_000), one(parameters, "at", 1_000)
     if wanted:
         path = at.rpartition(":")[0]
         fitting = [node.key for node in links.nodes if node.id == wanted and path in ("", node.path)]
-        key = fitting[0] if fitting else links.names.get(wanted.casefold())
-        if key is None:
+        if not fitting:
+            named = (await desk.read(lambda kb: kb.follow("", [wanted]))).get(wanted)
+            fitting = [node.key for node in links.nodes if named and (node.path, node.line) == (named.path, named.line)]
+        if not fitting:
             raise UnknownEntry(wanted)
-        return take_around(links, key, _STEPS, _MOST)
+        return take_around(links, fitting[0], _read_steps(parameters), _MOST)
     chosen = {
         node.key
         for node in links.nodes

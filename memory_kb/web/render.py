@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from memory_kb.markdown.links import WIKILINK, find_wikilinks
-from memory_kb.markdown.scanner import normal_heading
+from memory_kb.markdown.scanner import find_anchor, find_headings, normal_heading
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
+_EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
+_FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
@@ -32,18 +34,25 @@ _OWN_PART = re.compile(r"\[\[#([^\[\]|\n]+?)(?:\\?\|([^\[\]\n]*))?\]\]")
 MAX_CHARACTERS = 400_000
 
 
+#: What is read of a note to show it inside of another one: its path and the text below its frontmatter.
+Embedded = tuple[str, str]
+
+
 class LinkBase(NamedTuple):
     """Where a text stands, and what links in it may lead to.
 
-    `leads` tells whether there is an entry of that name; None where it is not known.
+    `leads` tells whether there is an entry of that name; None where it is not known. `embedded` are the notes that it shows, by
+    the name it gives them. `passage` are its lines to be marked, from 0, the last one not included.
     """
 
     path: str
     leads: Callable[[str], bool] | None = None
+    embedded: Mapping[str, Embedded] = {}
+    passage: range = range(0)
 
 
 def render(text: str, place: LinkBase) -> str:
-    """Return the HTML of a note; raw HTML stands there as text, headings one level lower.
+    """Return the HTML of a note; raw HTML is there as text, headings one level lower.
 
     Example:
         >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
@@ -52,12 +61,27 @@ def render(text: str, place: LinkBase) -> str:
     return str(_parser().render(text, {"place": place}))
 
 
+def find_embeds(text: str) -> tuple[str, ...]:
+    r"""Return the names of the notes that a text shows, each alone in its paragraph.
+
+    Example:
+        >>> find_embeds("![[Tea#Steps]]\n\n![[a.png]] and ![[b]]")
+        ('Tea',)
+    """
+    return tuple(dict.fromkeys(found[1].strip() for found in _EMBED.finditer(text) if not _FILE.search(found[1])))
+
+
+def find_contents(text: str) -> list[tuple[int, str, str]]:
+    """Return the headings of a text: level, words, and the name of their place in the page."""
+    return [(one.level, one.words, name_place(one.words.replace("#", " "))) for one in find_headings(text)]
+
+
 @functools.cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
 
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True})
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code})
     parser.enable(["table", "strikethrough"]).use(footnote_plugin)
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
     parser.block.ruler.before("paragraph", "comment", _skip_comment)
@@ -68,10 +92,13 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler.before("emphasis", "highlight", _read_highlight)
     parser.inline.ruler.before("emphasis", "comment", _skip_inline_comment)
     parser.core.ruler.push("places", _name_places)
+    parser.core.ruler.push("embeds", _show_embeds)
+    parser.core.ruler.push("passage", _mark_passage)
     rules = (
         ("link_open", _open_link),
         ("image", _show_image),
         ("attachment", _show_attachment),
+        ("embed", _show_embed),
         ("heading_open", _lower),
         ("heading_close", _lower),
         ("th_open", _align),
@@ -83,7 +110,7 @@ def _parser() -> MarkdownIt:
 
 
 def _is_harmless(address: str) -> bool:
-    """Tell whether an address may be linked to.
+    """Return whether an address may be linked to.
 
     Example:
         >>> [_is_harmless(one) for one in ("https://a.b", "b.md#x", "java\\tscript:x", "data:text/html,x", "//evil.example")]
@@ -207,7 +234,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
                 "href": f"/go?{urlencode({'to': target} | _origin(state.env['place'].path))}{_fragment(anchor[1:])}",
                 "class": "wiki embed" if is_embed else "wiki",
             }
-            opening.meta = {"target": target}
+            opening.meta = {"target": target, "anchor": anchor.lstrip("#")}
             state.push("text", "", 0).content = shown or f"{target}{anchor}"
             state.push("link_close", "a", -1)
     state.pos = found.end()
@@ -254,6 +281,80 @@ def _name_places(state: StateCore) -> None:
             # The paragraph of an item in a tight list is not drawn.
             holder = state.tokens[number - 2] if opening.hidden and number > 1 else opening
             holder.attrSet("id", name_place(f"^{found[1]}"))
+
+
+def _show_embeds(state: StateCore) -> None:
+    """Turn paragraphs that are nothing but `![[note]]` into the text of that note, where it is known."""
+    made: list[Token] = []
+    for token in state.tokens:
+        children = token.children or []
+        if token.type == "inline" and len(children) == 3 and "embed" in str(children[0].attrs.get("class", "")):
+            name = children[0].meta["target"]
+            if name in state.env["place"].embedded and made[-1].type == "paragraph_open" and not made[-1].hidden:
+                made[-1].tag, made[-1].attrs = "div", {"class": "embedded"}
+                token.type, token.meta = "embed", {"target": name, "anchor": children[0].meta["anchor"]}
+        if token.type == "paragraph_close" and made[-1].type == "embed":
+            token.tag = "div"
+        made.append(token)
+    state.tokens = made
+
+
+def _show_embed(
+    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
+) -> str:
+    """Draw another note, or one part of it; what that one embeds is a link there."""
+    token = tokens[number]
+    path, text = env["place"].embedded[token.meta["target"]]
+    shown = cut_part(text, token.meta["anchor"]) if token.meta["anchor"] else text
+    link = renderer.renderInline(token.children or [], options, env)
+    if shown is None:
+        return str(link)
+    inside = _parser().render(shown, {"place": LinkBase(path)}).replace(' id="', ' data-id="')
+    return f'<p class="from">{link}</p>{inside}'
+
+
+def cut_part(text: str, anchor: str) -> str | None:
+    r"""Return the section under a heading, or the line of a `^block`, of a text; None where it has none.
+
+    Example:
+        >>> cut_part("# A\n\n## B\n\nOne.\n\n## C\n", "b")
+        '## B\n\nOne.\n\n'
+    """
+    found = find_anchor(text, anchor)
+    if found is None or anchor.startswith("^"):
+        return text[found.start : found.end] if found else None
+    later = [one for one in find_headings(text) if one.span.start >= found.start]
+    end = next((one.span.start for one in later[1:] if one.level <= later[0].level), len(text))
+    return text[found.start : end]
+
+
+def _mark_passage(state: StateCore) -> None:
+    """Mark the blocks of the lines that a search found; the first is the place that its link leads to."""
+    passage, is_first = state.env["place"].passage, True
+    for token in state.tokens:
+        start, stop = token.map or (0, 0)
+        is_block = token.level == 0 and token.nesting >= 0 and token.type != "inline"
+        if passage and is_block and start < passage.stop and passage.start < stop:
+            token.attrJoin("class", "passage")
+            if is_first and "id" not in token.attrs:
+                token.attrSet("id", "passage")
+                is_first = False
+
+
+def _colour_code(code: str, language: str, _attributes: str) -> str:
+    """Return a block of code with its words in classes, where its language is known; else nothing, which leaves it plain."""
+    if not language:
+        return ""
+    from pygments import highlight
+    from pygments.formatters.html import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False)
+    except ClassNotFound:
+        return ""
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
 
 
 def _open_link(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from memory_kb.reports import RunReport
+
+#: The longest text of a proposal that is edited here, and the most days that one is left out of the queue.
+_LONGEST_TEXT, _MOST_DAYS = 1_000_000, 365
+
 
 class Waiting(NamedTuple):
     """A page of the queue; `chosen` is the one to be judged first."""
@@ -30,8 +36,10 @@ async def show_review(desk: Site, request: Request) -> Response:
     asked = read_asked(request.query_params)
     items = await desk.keep("review", lambda kb: kb.review.list())
     first = (asked.page - 1) * PAGE_SIZE
+    shown = items[first : first + PAGE_SIZE]
+    texts = [Markup(render(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
     return desk.page(
-        request, "review.html", asked=asked, waiting=Waiting(items[first : first + PAGE_SIZE], len(items)),
+        request, "review.html", asked=asked, waiting=Waiting(shown, len(items)), texts=texts,
         pages=-(-len(items) // PAGE_SIZE), said=one(request.query_params, "said"), run=one(request.query_params, "run"),
     )  # fmt: skip
 
@@ -48,19 +56,38 @@ async def show_item(desk: Site, request: Request) -> Response:
     text = view.text.partition("\n---\n")[2] if view.text.startswith("---") else view.text
     body = Markup(render(text, LinkBase(view.item.path)))  # noqa: S704 - the renderer escapes
     return desk.page(
-        request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted
-    )
+        request, "reviewitem.html", view=view, item=view.item, body=body, rejection=rejection, wanted=wanted,
+        text=text.strip("\n"), was=_digest(view), at=f"{view.item.path}:{view.item.line}",
+    )  # fmt: skip
+
+
+def _digest(view: ReviewView) -> str:
+    return hashlib.sha256(view.text.encode("utf-8", "replace")).hexdigest()
 
 
 async def judge(desk: Site, request: Request) -> Response:
-    """Approve or reject one that waits."""
+    """Approve, reject, edit or snooze one that waits."""
     fields = await desk.form(request)
     wanted, judgment, reason = read_wanted(fields), one(fields, "judgment"), one(fields, "reason", 1_000).strip()
     if judgment == "approve":
         run = await desk.write(lambda kb: kb.review.approve(wanted.name(kb)))
     elif judgment == "reject":
         run = await desk.write(lambda kb: kb.review.reject(wanted.name(kb), reason=reason or None))
+    elif judgment == "edit":
+        text, was = one(fields, "text", _LONGEST_TEXT), one(fields, "was")
+
+        def edit(kb: KnowledgeBase) -> RunReport:
+            if _digest(kb.review.show(wanted.name(kb))) != was:
+                raise UsageError("somebody changed it in the meantime", "load the page again")
+            return kb.review.edit(wanted.name(kb), text)
+
+        run = await desk.write(edit)
+    elif judgment == "snooze":
+        days = one(fields, "days")
+        if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
+            raise UsageError(f"{days!r} is no number of days", f"it may be 1 to {_MOST_DAYS}")
+        run = await desk.write(lambda kb: kb.review.snooze(wanted.name(kb), days=int(days)))
     else:
-        raise UsageError("a judgment is to approve or to reject")
+        raise UsageError("a judgment is to approve, reject, edit or snooze")
     said = "conflict" if run.conflicts else judgment if run.changes else "same"
     return see_other(f"/review?said={said}{f'&run={run.run}' if run.run else ''}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.index.listing import Browsed, resolve
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, STATUSES, Hit, SearchResult
 from memory_kb.web.charts import entry_address
@@ -19,7 +18,12 @@ if TYPE_CHECKING:
 #: Hits while somebody types, on the page itself, and when more are asked for.
 _TYPING, _LIMIT, _MORE = 10, 20, 100
 _NEWEST = 8
-_HEADING = re.compile(r"^#{1,6} +", re.MULTILINE)
+#: Signs of Markdown that say nothing in an excerpt: of headings, fences, quotes, tables, items and emphasis.
+_SIGNS = re.compile(
+    r"^#{1,6} +|^[ \t]*(?:```|~~~).*$|^(?:> ?)+(?:\[![\w-]+\][+-]?)?|^[ \t]*\|?[ :|-]{3,}$|^[ \t]*[-*+] \[[ xX]\] |\*\*|__",
+    re.MULTILINE,
+)
+_WIKI = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]*)\]\]")
 _CHOICES: dict[str, Any] = {"kinds": tuple(KINDS), "scopes": SCOPES, "statuses": STATUSES}
 
 
@@ -30,12 +34,26 @@ class ShownHit(NamedTuple):
     title: tuple[Stretch, ...]
     excerpt: tuple[Stretch, ...]
 
+    @property
+    def address(self) -> str:
+        """The place of the passage on the page of its entry."""
+        hit = self.hit
+        return f"{entry_address(hit.id, hit.path, hit.line)}&lines={hit.line}-{hit.end_line}#passage"
+
 
 class SearchPage(NamedTuple):
     """What a search gave, ready to be drawn."""
 
     found: tuple[ShownHit, ...]
     result: SearchResult
+
+    @property
+    def notes(self) -> list[list[ShownHit]]:
+        """The hits of each note together, in the order of the best of them."""
+        groups: dict[tuple[str, str], list[ShownHit]] = {}
+        for found in self.found:
+            groups.setdefault((found.hit.path, found.hit.title), []).append(found)
+        return list(groups.values())
 
 
 async def show_search(desk: Site, request: Request) -> Response:
@@ -46,8 +64,8 @@ async def show_search(desk: Site, request: Request) -> Response:
         if asked.query.strip()
         else None
     )
-    newest = None if answer else await _find_newest(desk, asked)
-    return desk.page(request, "search.html", asked=asked, answer=answer, newest=newest, **_CHOICES)
+    home = {} if answer else await _find_home(desk, asked)
+    return desk.page(request, "search.html", asked=asked, answer=answer, **home, **_CHOICES)
 
 
 async def show_results(desk: Site, request: Request) -> Response:
@@ -56,18 +74,18 @@ async def show_results(desk: Site, request: Request) -> Response:
     if "hx-request" not in request.headers:
         return see_other(asked.address("/"))
     if not asked.query.strip():
-        newest = await _find_newest(desk, asked)
+        home = await _find_home(desk, asked)
         return desk.page(
             request,
             "results.html",
             asked=asked,
             answer=None,
-            newest=newest,
+            **home,
             headers={"hx-replace-url": asked.address("/")},
         )
     answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, is_typing=True))
     return desk.page(
-        request, "results.html", asked=asked, answer=answer, newest=None, headers={"hx-replace-url": asked.address("/")}
+        request, "results.html", asked=asked, answer=answer, headers={"hx-replace-url": asked.address("/")}
     )
 
 
@@ -75,7 +93,9 @@ async def show_browse(desk: Site, request: Request) -> Response:
     """Entries a page at a time."""
     asked = read_asked(request.query_params)
     offset = (asked.page - 1) * PAGE_SIZE
-    browsed = await desk.read(lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, **asked.filters))
+    browsed = await desk.read(
+        lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, folder=asked.folder, **asked.filters)
+    )
     return desk.page(
         request,
         "browse.html",
@@ -90,19 +110,19 @@ async def show_browse(desk: Site, request: Request) -> Response:
 async def go(desk: Site, request: Request) -> Response:
     """Follow a link by the name that it gives its target."""
     name = one(request.query_params, "to")
-    links = await desk.keep("names", lambda kb: kb.link_map())
-    key = resolve(links.names, name, one(request.query_params, "from", 1_000))
-    if key is None:
+    source = one(request.query_params, "from", 1_000)
+    found = (await desk.read(lambda kb: kb.follow(source, [name]))).get(name)
+    if found is None:
         return see_other(PageQuery(query=name).address("/"))
-    node = links.nodes[key]
-    return see_other(entry_address(node.id, node.path, node.line))
+    return see_other(entry_address(found.id, found.path, found.line))
 
 
-async def _find_newest(desk: Site, asked: PageQuery) -> Browsed:
-    def look(kb: KnowledgeBase) -> Browsed:
-        return kb.browse(limit=_NEWEST, **asked.filters)
-
-    return await (desk.read(look) if asked.is_filtered else desk.keep("newest", look, is_quick=True))
+async def _find_home(desk: Site, asked: PageQuery) -> dict[str, Any]:
+    """Return what is shown while nothing is searched: with filters the newest entries, else what changed last."""
+    if asked.is_filtered:
+        newest = await desk.read(lambda kb: kb.browse(limit=_NEWEST, **asked.filters))
+        return {"newest": newest, "recent": None}
+    return {"newest": None, "recent": await desk.keep("recent", lambda kb: kb.recent(), is_quick=True)}
 
 
 def _search(kb: KnowledgeBase, asked: PageQuery, limit: int, *, is_typing: bool) -> SearchPage:
@@ -128,4 +148,4 @@ def _without_title(hit: Hit) -> str:
     """Return the text of a hit without the heading that is its title, and without the signs of others."""
     first, _, rest = hit.text.partition("\n")
     text = rest if rest.strip() and first.lstrip("# ").strip() == hit.title.strip() else hit.text
-    return _HEADING.sub("", text)
+    return _SIGNS.sub("", _WIKI.sub(r"\1", text))

@@ -30,7 +30,7 @@ from memory_kb.errors import (
 )
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
-from memory_kb.serving.workers import Address, Lane, Lanes
+from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
 from memory_kb.web.charts import FILTERS
 from memory_kb.web.live import Live
@@ -52,7 +52,7 @@ class Parameters(Protocol):
 class PageQuery(NamedTuple):
     """A search or a list as the address asks for it.
 
-    `since` is a day as written; `page` counts from 1.
+    `since` is a day as written; `page` counts from 1; `folder` narrows a list alone.
     """
 
     query: str = ""
@@ -63,6 +63,7 @@ class PageQuery(NamedTuple):
     since: str = ""
     order: str = "newest"
     page: int = 1
+    folder: str = ""
 
     @property
     def filters(self) -> FilterWords:
@@ -95,6 +96,7 @@ class PageQuery(NamedTuple):
         pairs += [
             ("tag", self.tag),
             ("since", self.since),
+            ("folder", self.folder),
             ("order", self.order if self.order != "newest" else ""),
             ("page", self.page),
         ]
@@ -119,6 +121,7 @@ def read_asked(parameters: Parameters) -> PageQuery:
         status=_several(parameters.getlist("status")),
         tag=one(parameters, "tag").strip(),
         since=one(parameters, "since").strip(),
+        folder=one(parameters, "folder", 1_000),
         order=one(parameters, "order") or "newest",
         page=min(_MAX_PAGE, max(1, int(page))) if page.isascii() and page.isdecimal() else 1,
     )
@@ -197,9 +200,9 @@ class Site:
 
     def __init__(self, address: Address, house: House) -> None:
         self.house = house
-        self._lanes = Lanes(address)
+        self._workers = Workers(address)
         #: For what takes longer than a person types.
-        self._slow = Lane(address, "memory-kb looks around")
+        self._slow = Worker(address, "memory-kb looks around")
         self.live = Live(lambda: self.read(lambda kb: kb.generation))
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
@@ -215,7 +218,7 @@ class Site:
 
     async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Read something that is quickly read."""
-        return await _do(self._lanes.reading, _trusting(work))
+        return await _do(self._workers.reading, _trusting(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Read something that takes its time, beside what is quickly read."""
@@ -224,14 +227,14 @@ class Site:
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Write something, after what is being written."""
         try:
-            return await _do(self._lanes.writing, work)
+            return await _do(self._workers.writing, work)
         finally:
             self.live.look()
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
         """Return what some reading gives, the same as before while the index stays as it is."""
-        lane = self._lanes.reading if is_quick else self._slow
-        return await _do(lane, _trusting(self._keeping(name, work)))
+        worker = self._workers.reading if is_quick else self._slow
+        return await _do(worker, _trusting(self._keeping(name, work)))
 
     def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         def look(kb: KnowledgeBase) -> _T:
@@ -246,14 +249,13 @@ class Site:
 
     def warm(self) -> None:
         """Open the vault, and look at what takes its time, before anybody asks."""
-        self._lanes.reading.submit(_trusting(lambda kb: kb.generation))
-        self._slow.submit(_trusting(self._keeping("names", lambda kb: kb.link_map())))
+        self._workers.reading.submit(_trusting(lambda kb: kb.generation))
         self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
 
     def close(self, patience: float) -> None:
         """Begin nothing more, and wait for what is being written."""
         self._slow.close(0.0)
-        self._lanes.close(patience)
+        self._workers.close(patience)
 
     def page(
         self,
@@ -382,6 +384,6 @@ def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], 
     return trusting
 
 
-async def _do(lane: Lane, work: Callable[[KnowledgeBase], _T]) -> _T:
-    """Wait for some work of a lane; what is asked for and no longer wanted is not begun."""
-    return await asyncio.wrap_future(lane.submit(work))
+async def _do(worker: Worker, work: Callable[[KnowledgeBase], _T]) -> _T:
+    """Wait for some work of a worker; what is asked for and no longer wanted is not begun."""
+    return await asyncio.wrap_future(worker.submit(work))

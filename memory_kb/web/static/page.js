@@ -35,6 +35,7 @@ const KEYS = {
   k: () => choose(-1),
   ArrowDown: () => chosen() && choose(1),
   ArrowUp: () => chosen() && choose(-1),
+  n: () => location.assign("/new"),
   e: () => press("[data-key=e]"),
   o: () => press("[data-key=o]"),
   a: () => press("[data-key=a]"),
@@ -46,6 +47,9 @@ const PLACES = { s: "/", b: "/browse", r: "/review", g: "/graph", h: "/health", 
 let going = 0;
 
 document.addEventListener("keydown", (event) => {
+  const form = find("form[data-editor]");
+  if (form && (event.ctrlKey || event.metaKey) && event.key === "s") { event.preventDefault(); form.requestSubmit(); return; }
+  if (completing(event)) return;
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target.closest("input, textarea, select");
   if (field) {
@@ -78,6 +82,65 @@ document.addEventListener("htmx:after:swap", () => {
   if (!row) return;
   row.classList.add("chosen");
   if (document.activeElement === document.body) find("a[data-main]", row).focus({ preventScroll: true });
+});
+
+// -- completion of [[names and #tags while writing ------------------------------------------------
+
+let offered = [];
+let picked = 0;
+
+function draw() {
+  const list = find("#names");
+  list.hidden = !offered.length;
+  list.replaceChildren(...offered.map((one, place) => {
+    const item = document.createElement("li");
+    item.role = "option";
+    item.textContent = one.label;
+    item.ariaSelected = String(place === picked);
+    item.addEventListener("mousedown", (event) => { event.preventDefault(); picked = place; take(); });
+    return item;
+  }));
+}
+
+function opening(field) {
+  const before = field.value.slice(0, field.selectionStart);
+  return before.match(/\[\[([^\[\]|#\n]{0,60})$/) || before.match(/(?:^|\s)#([\p{L}\d/_-]{1,40})$/u);
+}
+
+function take() {
+  const field = find("[data-complete]"), found = opening(field), one = offered[picked];
+  offered = [];
+  draw();
+  if (!found || !one) return;
+  const isLink = found[0].startsWith("[["), end = field.selectionStart, rest = field.value.slice(end);
+  const closing = isLink && !rest.startsWith("]]") ? "]]" : "";
+  const shown = isLink && one.label.toLowerCase() !== one.text.toLowerCase() ? `|${one.label.replace(/[[\]|#^\\]/g, "")}` : "";
+  field.setRangeText(`${one.text}${shown}${closing}`, end - found[1].length, end, "end");
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function completing(event) {
+  if (!offered.length || !event.target.matches("[data-complete]")) return false;
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") picked = (picked + (event.key === "ArrowDown" ? 1 : -1) + offered.length) % offered.length;
+  else if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); take(); return true; }
+  else if (event.key === "Escape") offered = [];
+  else return false;
+  event.preventDefault();
+  draw();
+  return true;
+}
+
+document.addEventListener("input", async (event) => {
+  const field = event.target;
+  if (!field.matches("[data-complete]")) return;
+  const found = opening(field);
+  if (!found) { if (offered.length) { offered = []; draw(); } return; }
+  const answer = await fetch(`/entry/names?${new URLSearchParams({ word: found[1], tag: found[0].startsWith("[[") ? "" : "1" })}`);
+  const now = opening(field);
+  if (!answer.ok || !now || now[0] !== found[0]) return;
+  offered = await answer.json();
+  picked = 0;
+  draw();
 });
 
 // -- hearing of changes ---------------------------------------------------------------------------

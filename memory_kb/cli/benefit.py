@@ -1,0 +1,63 @@
+"""The verb benefit."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import Options, print_json, say
+
+
+@click.command("benefit")
+@shared_options
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with every count.")
+@click.pass_obj
+def benefit_verb(options: Options, /, folder: Path, html: Path | None) -> None:
+    """Count from your own transcripts in DIR what a memory would have saved, before you install one.
+
+    Sessions are replayed in order of time; each is given what the hooks would have given from sessions that were over
+    before it began. What was known before and found out again is counted by facts of the logs: the command that went
+    through after others had failed, a file that was edited, an error, what you had said before. Beside it stand no memory
+    at all, grep over the same notes, and one curated MEMORY.md. Nothing is kept, nothing leaves the machine, no model is asked.
+
+    \b
+    memory-kb benefit ~/.claude/projects
+    memory-kb benefit ~/.codex/sessions --html benefit.html
+    """
+    from memory_kb.benefit import HEAD, render, replay, table_of
+
+    is_shown = not options.as_json and sys.stderr.isatty()
+    made = replay(folder, _say_progress if is_shown else None)
+    if html:
+        html.write_text(render(made, str(folder)), encoding="utf-8")
+    if options.as_json:
+        print_json(made.as_json())
+        return
+    again = sum(made.found_again.values())
+    click.echo(
+        f"{made.sessions:,} sessions, {made.prompts:,} prompts; {again:,} things were found out that an earlier session knew."
+    )
+    lines = [HEAD, *table_of(made)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
+    for line in lines:
+        first, *rest = (
+            cell.ljust(width) if not place else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        click.echo("  ".join((first, *rest)).rstrip())
+    click.echo(
+        f"{made.entries_given:,} entries were given; {len(made.never_paid):,} of them never paid, {len(made.wrong):,} were wrong: "
+        "they name a command that then failed."
+    )
+    for problem in made.problems[:5]:
+        say(f"note: {problem}")
+    if html:
+        say(f"{html} has every count")
+
+
+def _say_progress(done: int, total: int) -> None:
+    click.echo(f"\r{done:,} of {total:,} sessions", nl=done == total, err=True)

@@ -1,0 +1,56 @@
+"""The verb bridge: a file of ours in the memory that an agent keeps by itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from memory_kb.cli.agents import carry_out
+from memory_kb.cli.app import shared_options
+from memory_kb.cli.output import FINDINGS, Options, print_json, print_problems
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
+
+
+@click.command("bridge")
+@shared_options
+@click.argument("agent", metavar="AGENT|doctor")
+@click.option("--remove", is_flag=True, help="Take our line and our file out of the agent's memory again.")
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal; take changed texts into the vault.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+@click.pass_obj
+def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool, dry_run: bool) -> int:
+    """Share what always holds with an agent's own memory, or examine that.
+
+    AGENT is claude-code. Its index gets one line, and a file memory-kb.md beside it the policies and rules that always hold. A text that
+    was changed in that file since goes into the vault, after a question or with --yes; one that was changed on both sides stays as
+    it is in both. With --remove a file that nobody wrote to since is byte for byte what it was; `undo` is the way back for the vault.
+
+    `bridge doctor` names lines of an index without their file, indexes longer than the agent loads, memories of working trees
+    that nobody reads, and entries of two agents that contradict each other; exit code 7 if there is any.
+
+    \b
+    memory-kb bridge claude-code --dry-run
+    memory-kb bridge doctor
+    """
+    with options.open() as kb:
+        if agent == "doctor":
+            return _examine(options, kb)
+        if remove:
+            return carry_out(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes, dry_run=dry_run)
+        take = yes or (sys.stdin.isatty() and not options.as_json)
+        return carry_out(
+            options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes, dry_run=dry_run
+        )
+
+
+def _examine(options: Options, kb: KnowledgeBase) -> int:
+    problems = kb.bridges.examine()
+    if options.as_json:
+        print_json({"problems": [{"path": one.path, "line": one.line, "message": one.message} for one in problems]})
+    else:
+        print_problems(problems)
+    return FINDINGS if problems else 0

@@ -1,0 +1,94 @@
+"""The command lines that come most often, `search WORDS` and `index`, without click: loading it takes as long as the work.
+
+Every other one, and whatever is wrong with these, is left to click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory_kb.cli.output import FileProgress, Options, ShareProgress, echo, print_json, print_note_problems, say
+
+_VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
+_LIMITS = range(1, 1001)
+
+
+class Line(NamedTuple):
+    """A command line that needs no parser."""
+
+    verb: str
+    words: tuple[str, ...]
+    limit: int
+    vault: str | None
+    home: str | None
+    as_json: bool
+
+
+def read_line(arguments: Sequence[str]) -> Line | None:
+    """Return what a plain command line says; None for any other.
+
+    Example:
+        >>> read_line(["search", "flaky", "tests", "-k", "3"])
+        Line(verb='search', words=('flaky', 'tests'), limit=3, vault=None, home=None, as_json=False)
+        >>> read_line(["search", "flaky", "--kind", "rule"]), read_line(["index", "--rebuild"]), read_line(["search", "-x"])
+        (None, None, None)
+    """
+    words: list[str] = []
+    values: dict[str, str] = {}
+    as_json = False
+    left = iter(arguments)
+    for word in left:
+        if word == "--json":
+            as_json = True
+        elif word in _VALUES:
+            values[_VALUES[word]] = next(left, "")
+        elif word.startswith("-"):
+            return None
+        else:
+            words.append(word)
+    verb, *words = words or [""]
+    limit = values.pop("limit", "10" if verb == "search" else "")
+    is_plain = (
+        (limit.isdecimal() and int(limit) in _LIMITS and any(map(str.strip, words)))
+        if verb == "search"
+        else verb == "index" and not words and not limit
+    )
+    if not is_plain or not all(values.values()):
+        return None
+    return Line(verb, tuple(words), int(limit or 0), values.get("vault"), values.get("home"), as_json)
+
+
+def follow(line: Line, options: Options) -> None:
+    """Do what a plain command line says."""
+    options.vault, options.home, options.as_json = line.vault, line.home, line.as_json
+    if line.verb == "index":
+        index_notes(options)
+        return
+    from memory_kb.cli.hits import print_found
+
+    with options.open() as kb, FileProgress() as progress:
+        result = kb.search(" ".join(line.words), limit=line.limit, progress=progress)
+    print_found(options, result)
+
+
+def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
+    """Bring the index up to date, and print what changed."""
+    with options.open() as kb, FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
+        report = kb.sync(
+            rebuild=rebuild,
+            embed=embed,
+            progress=progress,
+            embed_progress=embedding.report,
+            on_wait=lambda: say("waiting for another process that is indexing …"),
+        )
+    if options.as_json:
+        problems = [problem._asdict() for problem in report.problems]
+        print_json(report._asdict() | {"problems": problems, "seconds": round(report.seconds, 3)})
+        return
+    for notice in report.notices:
+        say(f"note: {notice}")
+    print_note_problems(report.problems)
+    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
+    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
+    echo(f"{counts}{embedded} in {report.seconds:.2f} s")
