@@ -6,17 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forking import ForkServer, can_fork
 
 from memory_kb import KnowledgeBase
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
+    from postgres_server import OpenTeam, Server
     from repositories import Clone
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
@@ -89,23 +92,39 @@ def open_kb(home: Path) -> Iterator[Callable[..., KnowledgeBase]]:
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """What `run` forks its processes from."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def run(tmp_path: Path, home: Path) -> Run:
+def run(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Run:
     """A function that runs `memory-kb` with arguments as a process of its own."""
 
     def run_command(
         *arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
+        words, folder, environment = (
+            list(map(str, arguments)),
+            cwd or tmp_path,
+            clean_environment(home) | dict(env or {}),
+        )
+        if can_fork(env or {}):
+            server: ForkServer = request.getfixturevalue("fork_server")
+            return server.run(words, folder, environment, stdin, 120)
         return subprocess.run(
-            [sys.executable, "-m", "memory_kb", *map(str, arguments)],
-            cwd=cwd or tmp_path,
+            [sys.executable, "-m", "memory_kb", *words],
+            cwd=folder,
             input=stdin,
             capture_output=True,
             text=True,
             encoding="utf-8",
             timeout=120,
             check=False,
-            env=clean_environment(home) | dict(env or {}),
+            env=environment,
         )
 
     return run_command
@@ -140,3 +159,38 @@ def clone(template: Path, tmp_path: Path, home: Path) -> Clone:
     from repositories import copied
 
     return copied(template, tmp_path / "v", home)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server of our own, where there is one."""
+    from postgres_server import Server
+
+    pytest.importorskip("psycopg", reason="PostgreSQL's driver is not installed")
+    # Below a folder that others may enter: the server may have to run as another user.
+    with tempfile.TemporaryDirectory(prefix="memory-kb-postgres-") as folder:
+        Path(folder).chmod(0o755)
+        found = Server(Path(folder) / "server")
+        yield found
+        found.stop()
+
+
+@pytest.fixture
+def open_team(server: Server, tmp_path: Path) -> Iterator[OpenTeam]:
+    """A function that opens a folder as a vault of a team's index, all in one new database."""
+    opened: list[KnowledgeBase] = []
+    url = server.new_database()
+
+    def open_one(folder: Path, name: str = "own", **settings: str) -> KnowledgeBase:
+        environ = {
+            "HOME": str(tmp_path),
+            "MEMORY_KB_INDEX_URL": url,
+            "MEMORY_KB_INDEX_VAULTS": f"{name}={folder}",
+            "MEMORY_KB_EMBEDDINGS_PROVIDER": "none",
+        }
+        opened.append(KnowledgeBase.open(folder, tmp_path / "home", environ=environ | settings, clock=lambda: NOW))
+        return opened[-1]
+
+    yield open_one
+    for kb in opened:
+        kb.close()

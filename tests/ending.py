@@ -17,7 +17,7 @@ SESSIONS = Path(__file__).parent / "data/sessions"
 LATER = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 ONE, OTHER = "burst_20261120T090000_001", "burst_20261119T190000_001"
 NOTES: Files = {
-    "memory/config.yaml": "reinforcement: {counts: shown}\n",
+    "memory/config.yaml": "",
     "memory/learnings/people.md": "# Ana's notes\n\nNobody rewrites these.\n",
     "memory/learnings/used.md": "---\nid: used # mine\nkind: fact\nreinforcement_count:   2   # twice\n---\nThe suite needs Redis.\n",
     "memory/rules/twice.md": "---\nid: r1\nkind: rule\ntags: [ci]\n---\nRun the linter before every push to the main branch.\n",

@@ -48,6 +48,7 @@ CONTENTS = st.sampled_from(
         "\ufeff# Größe\n\nDie Größe ändern. 検索機能を使う。 C++ und C#.\n".encode(),
         b"---\nid: e1\nstatus: retired\nimportance: 7\n---\nbeta gone\n",
         b"---\nbroken: [yaml\n---\nalpha\n",
+        b"---\nid: e2\nlinks: [{to: e1, relation: supersedes}]\n---\nalpha instead\n",
         b"alpha \xff\xfe beta \x00 gamma\n",
         b"\n\n".join(b"## Part %d\n\n" % part + b"alpha gamma delta epsilon. " * 30 for part in range(5)),
     ]

@@ -31,11 +31,24 @@ INITIALIZE = {
 
 
 class Told(NamedTuple):
-    """What a tool told."""
+    """The answer of a tool."""
 
     text: str
-    data: dict[str, Any]
     is_error: bool
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the entries it quotes, lists or wrote, in order."""
+        return re.findall(
+            r"^(?:### .* \((?=\S+, )|- (?=\S+ \()|(?:Stored|Recorded|That was known): |Skill .*: \w+ \()([^\s,]+)",
+            self.text,
+            re.MULTILINE,
+        )
+
+    @property
+    def path(self) -> str:
+        """The file that it names."""
+        return str(re.findall(r"([^\s(]+\.md)\b", self.text)[0])
 
 
 async def ask(client: Client, tool: str, /, **arguments: Any) -> Told:
@@ -43,7 +56,8 @@ async def ask(client: Client, tool: str, /, **arguments: Any) -> Told:
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert result.structured_content is None
-    return Told(getattr(content, "text", ""), (result.meta or {}).get("memory-kb/values", {}), result.is_error)
+    assert not [name for name in result.meta or {} if not name.startswith("io.modelcontextprotocol/")], result.meta
+    return Told(getattr(content, "text", ""), result.is_error)
 
 
 @asynccontextmanager

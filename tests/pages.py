@@ -198,7 +198,7 @@ class Parsed(HTMLParser):
         fields = [
             given
             for tag, given in self.tags
-            if tag in ("input", "select", "textarea") and given.get("type") != "hidden"
+            if tag in ("input", "select", "textarea") and given.get("type") != "hidden" and "hidden" not in given
         ]
         return all(given.get("id") in labelled for given in fields)
 

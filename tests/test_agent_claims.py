@@ -43,7 +43,7 @@ def learn(folder: Path, home: Path, **arguments: Any) -> tuple[str, Mapping[str,
             told = await ask(client, "memory_learn", **arguments)
             assert not told.is_error
             with KnowledgeBase.open(folder, home, environ={}) as kb:
-                return told.text, {"path": told.data["path"], **kb.show(told.data["id"]).metadata}
+                return told.text, {"path": told.path, **kb.show(told.ids[0]).metadata}
 
     return anyio.run(work)
 

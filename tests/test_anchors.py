@@ -45,6 +45,7 @@ SAID = [
 ]
 
 
+@pytest.mark.slow
 def test_missing_headings_and_blocks_are_told_by_lint_and_in_an_editor(run: Run, notes: Path, editor: Editor) -> None:
     done = run("--vault", notes, "lint")
     last = LINKS.count("\n") + 2
@@ -56,6 +57,7 @@ def test_missing_headings_and_blocks_are_told_by_lint_and_in_an_editor(run: Run,
     assert told[0]["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 16}}
 
 
+@pytest.mark.slow
 def test_a_heading_that_is_written_but_not_saved_is_there(notes: Path, editor: Editor) -> None:
     uri = editor.open(notes / "New.md", "[[Tea#Fresh]]")
     assert len(editor.diagnostics(uri)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -28,6 +29,27 @@ def test_a_hook_reads_a_number_of_any_length(folder: Path, run: Run) -> None:
     done = run("hook", "prompt", "--vault", folder, stdin=said)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Deploy the walrus." in run("session", "replay", "s", "--json", "--vault", folder).stdout
+
+
+def test_a_hook_that_is_sent_too_much_says_so_in_its_log(folder: Path, run: Run) -> None:
+    said = f'{{"session_id": "s", "prompt": "{"x" * 17_000_000}"}}'
+    done = run("hook", "prompt", "--vault", folder, stdin=said)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (log,) = folder.rglob("hooks.log")
+    assert "what Claude Code said at prompt is longer than 16,000,000 bytes" in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_no_pipe_in_the_place_of_a_file_makes_anybody_wait(folder: Path, run: Run) -> None:
+    write_files(folder, {"memory/config.yaml": "", "memory/learnings/a.md": "The walrus swims.\n"})
+    for name in ("CONTINUITY.md", "queries.yaml", "../INTENT.md"):
+        os.mkfifo(folder / "memory" / name)
+    said = json.dumps({"session_id": "s", "cwd": str(folder), "source": "startup"})
+    assert run("hook", "session-start", "--vault", folder, stdin=said).returncode == 0
+    assert run("lint", "--vault", folder).returncode != 1
+    (folder / "memory/config.yaml").unlink()
+    os.mkfifo(folder / "memory/config.yaml")
+    assert "config.yaml cannot be read" in run("search", "walrus", "--vault", folder).stderr
 
 
 def test_events_and_imports_read_a_number_of_any_length(folder: Path, run: Run) -> None:

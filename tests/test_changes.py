@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput
-from memory_kb.store.files import FileEdit, apply, read_note_text
-from memory_kb.store.plan import NoteText
+from memory_kb.store.files import FileEdit, NoteText, apply, read_note_text
 from memory_kb.text import decode, encode
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links")

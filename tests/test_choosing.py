@@ -10,10 +10,9 @@ import pytest
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers import local, model_config
-from memory_kb.providers.base import OfflineLlm, Space
-from memory_kb.providers.choose import choose_embedder, choose_embedder_for, choose_llm
+from memory_kb.providers.base import OfflineLlm, Space, is_loopback
+from memory_kb.providers.choose import choose_embedder, choose_embedder_for, choose_llm, estimate
 from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.http import is_loopback
 from memory_kb.providers.openai import OpenAIEmbedder
 from memory_kb.providers.spending import SpendLog
 from memory_kb.settings import EmbeddingSettings, LlmSettings
@@ -220,6 +219,7 @@ def test_an_older_gemini_space_keeps_its_address(fake: FakeProvider) -> None:
 # Language models.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "environ"),
     [
@@ -252,3 +252,8 @@ def test_there_is_no_language_model_unless_one_is_chosen(log: SpendLog) -> None:
         with pytest.raises(ProviderFailed, match=f"llm.provider is {provider}, but there is no key") as caught:
             choose_llm(LlmSettings(provider), {}, log)
         assert name in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("provider, model", [("openai", "gpt-5.4-mini"), ("gemini", "gemini-3.8-flash")])
+def test_an_estimate_has_the_price_of_the_default_language_model(provider: str, model: str) -> None:
+    assert estimate(LlmSettings(provider), 1_000) == estimate(LlmSettings(provider, model=model), 1_000)

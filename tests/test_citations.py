@@ -6,42 +6,34 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_kb.learning.citations import (
-    InvalidReference,
-    Reference,
-    compare_lines,
-    find_lines,
-    hash_lines,
-    parse_reference,
-    split_lines,
-    suggest_references,
-)
+from memory_kb.learning.line_hashes import compare_lines, find_lines, hash_lines, split_lines
+from memory_kb.learning.references import CodeReference, InvalidReference, parse_reference, suggest_references
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("src/a.py", Reference("src/a.py")),
-        ("./src/a.py", Reference("src/a.py")),
-        ("src\\a.py#L3", Reference("src/a.py", 3, 3)),
-        ("src/a.py#L10-L20", Reference("src/a.py", 10, 20)),
-        ("src/a.py#L10-20", Reference("src/a.py", 10, 20)),
-        ("src/a.py#L10C5-L20C1", Reference("src/a.py", 10, 20)),
-        ("src/a.py:10-20", Reference("src/a.py", 10, 20)),
-        ("src/a.py:10", Reference("src/a.py", 10, 10)),
-        ("src/a.py:10:5", Reference("src/a.py", 10, 10)),
-        ("src/a.py::Client.send", Reference("src/a.py", symbol="Client.send")),
-        ("src/a.py::Client::send", Reference("src/a.py", symbol="Client::send")),
-        ("src/a.py#send()", Reference("src/a.py", symbol="send")),
-        ("docs/api.md#Rate limits", Reference("docs/api.md", symbol="Rate limits")),
-        ("Makefile", Reference("Makefile")),
-        ("docs/two words.md", Reference("docs/two words.md")),
-        ("3f2a9c1", Reference("", commit="3f2a9c1")),
-        ("./3f2a9c1", Reference("3f2a9c1")),
-        ("a" * 40, Reference("", commit="a" * 40)),
+        ("src/a.py", CodeReference("src/a.py")),
+        ("./src/a.py", CodeReference("src/a.py")),
+        ("src\\a.py#L3", CodeReference("src/a.py", 3, 3)),
+        ("src/a.py#L10-L20", CodeReference("src/a.py", 10, 20)),
+        ("src/a.py#L10-20", CodeReference("src/a.py", 10, 20)),
+        ("src/a.py#L10C5-L20C1", CodeReference("src/a.py", 10, 20)),
+        ("src/a.py:10-20", CodeReference("src/a.py", 10, 20)),
+        ("src/a.py:10", CodeReference("src/a.py", 10, 10)),
+        ("src/a.py:10:5", CodeReference("src/a.py", 10, 10)),
+        ("src/a.py::Client.send", CodeReference("src/a.py", symbol="Client.send")),
+        ("src/a.py::Client::send", CodeReference("src/a.py", symbol="Client::send")),
+        ("src/a.py#send()", CodeReference("src/a.py", symbol="send")),
+        ("docs/api.md#Rate limits", CodeReference("docs/api.md", symbol="Rate limits")),
+        ("Makefile", CodeReference("Makefile")),
+        ("docs/two words.md", CodeReference("docs/two words.md")),
+        ("3f2a9c1", CodeReference("", commit="3f2a9c1")),
+        ("./3f2a9c1", CodeReference("3f2a9c1")),
+        ("a" * 40, CodeReference("", commit="a" * 40)),
     ],
 )
-def test_references(text: str, expected: Reference) -> None:
+def test_references(text: str, expected: CodeReference) -> None:
     assert parse_reference(text) == expected
     assert parse_reference(expected.text) == expected
 
@@ -126,5 +118,4 @@ def test_the_nearest_of_several_is_meant() -> None:
 
 def test_what_changed_within_lines_that_moved() -> None:
     changed = compare_lines(["x", "a", "b", "c", "y"], ["new", "new", "x", "a", "B", "c", "y", "z"], (2, 4))
-    assert changed
     assert changed == (("- b", "+ B"), (4, 6))

@@ -158,7 +158,8 @@ def test_forget_and_delete(run: Run, notes: Path) -> None:
     file = notes / learned["path"]
     assert run("--vault", notes, "forget", learned["id"][:6]).returncode == 0
     assert "status: retired" in file.read_text(encoding="utf-8")
-    assert "Nothing found" in run("--vault", notes, "search", "printer Gutenberg").stderr
+    nothing = run("--vault", notes, "search", "printer Gutenberg").stderr
+    assert "Nothing found" in nothing and "says much" not in nothing
     assert "Gutenberg" in run("--vault", notes, "search", "Gutenberg", "--status", "retired").stdout
     refused = run("--vault", notes, "learn", "The printer is called Gutenberg.")
     assert refused.returncode == 6
@@ -297,4 +298,4 @@ def test_an_answer_says_when_a_file_was_cut(run: Run, notes: Path) -> None:
 
     told = ["large.md is 15.0 kB, over index.max_file_bytes; only its first 2.0 kB are indexed"]
     assert degraded("zebra") == told
-    assert degraded("nowhere") == told
+    assert degraded("nowhere")[: len(told)] == told

@@ -16,7 +16,7 @@ from support import entry, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.compactor import replan_whole
-from memory_kb.model import RunReport
+from memory_kb.reports import RunReport
 from memory_kb.store.writer import Writer
 
 if TYPE_CHECKING:

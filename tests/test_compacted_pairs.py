@@ -15,7 +15,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.index.embedding import Semantics
+from memory_kb.index.embedding import VectorSearch
 from memory_kb.providers.base import Limits, Purpose, Space
 
 Open = Callable[..., KnowledgeBase]
@@ -200,7 +200,7 @@ def test_vectors_find_what_words_do_not(vault: Make, open_kb: Open) -> None:
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
-    kb.index.__dict__["semantics"] = Semantics(Meaning, lambda _: None, kb.vault.machine)
+    kb.index.__dict__["vector_search"] = VectorSearch(Meaning, lambda _: None, kb.vault.machine)
     kb.sync()
     assert kb.stats().chunks == 5
     assert compact(kb) == (5, 4)

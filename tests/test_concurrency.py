@@ -84,6 +84,7 @@ def assert_equals_rebuild(kb: KnowledgeBase, index: Path) -> None:
     shutil.rmtree(index)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync", [False, True], ids=["without sync", "with sync"])
 def test_readers_get_complete_answers_during_a_rebuild(vault: Vault, open_kb: Open, start: Start, sync: bool) -> None:
     folder = vault(notes(1_500))

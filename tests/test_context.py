@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.context.framing import as_block, as_line, frame
 from memory_kb.context.service import Context
-from memory_kb.text import BEGIN, END, count_tokens, judge
+from memory_kb.injected import BEGIN, END, judge
+from memory_kb.text import count_tokens
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

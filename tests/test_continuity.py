@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import entry
 
-from memory_kb import KnowledgeBase
-from memory_kb import text as injected
+from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
-from memory_kb.store.plan import NoteText, WriteFile
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import WriteFile
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
 
@@ -350,3 +350,19 @@ def test_what_no_context_gives_is_not_named(vault: MakeVault, open_kb: Open) -> 
     }
     report = open_kb(vault(VAULT | files)).continuity.refresh("redis sessions")
     assert set(report.relevant) == {"redis", "move"}
+
+
+def test_an_episode_that_failed_is_no_example(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(
+        vault(
+            {
+                f"memory/episodes/{outcome}.md": entry(
+                    f"Zyzzyva login, {outcome}.", id=f"ep-{outcome}", kind="episode", outcome=outcome
+                )
+                for outcome in ("success", "failure", "mixed")
+            }
+        )
+    )
+    assert kb.continuity.refresh("zyzzyva login").relevant == ("ep-success",)
+    text = kb.context("zyzzyva login").text
+    assert ("success" in text, "failure" in text) == (True, False)

@@ -136,6 +136,7 @@ def spread(seconds: float, times: int) -> list[float]:
     return [seconds * (0.2 + 0.8 * (step + rng.random()) / times) for step in range(times)]
 
 
+@pytest.mark.slow
 def test_killing_the_first_indexing_leaves_what_was_committed(sandbox: Sandbox) -> None:
     sandbox.publish(1)
     seconds, _ = sandbox.finish("index")

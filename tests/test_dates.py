@@ -12,7 +12,8 @@ from conftest import NOW, Files, write_files
 from memory_kb import KnowledgeBase
 from memory_kb.learning.episodes import make_episode
 from memory_kb.sessions.trace import trace_session
-from memory_kb.store.events import Event, format_time
+from memory_kb.store.events import Event
+from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Memory
 
 Open = Callable[..., KnowledgeBase]

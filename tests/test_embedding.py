@@ -170,7 +170,7 @@ class Storm(RuleBasedStateMachine):
             shutil.rmtree(self.tmp)
 
 
-TestStorm = Storm.TestCase
+TestStorm = pytest.mark.slow(Storm.TestCase)
 TestStorm.settings = settings(
     max_examples=12, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -11,7 +11,7 @@ import pytest
 from conftest import Run, clean_environment
 from ending import ONE, make, open_at
 
-from memory_kb.model import Conflict, RunReport, StageReport
+from memory_kb.reports import Conflict, RunReport, StageReport
 from memory_kb.store.session_log import SessionFiles
 
 
@@ -38,6 +38,7 @@ def start(place: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
 
 
+@pytest.mark.slow
 def test_the_second_end_waits_for_the_first(place: Path) -> None:
     with SessionFiles(place / "vault/memory/.memory-kb").ending(ONE):
         process = start(place)
@@ -83,7 +84,7 @@ def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:
 def test_a_conflict_is_told_with_what_to_do(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from memory_kb.cli.app import run
+    from memory_kb.cli.run import run
 
     def stopped(*_: object, **__: object) -> StageReport:
         conflict = Conflict("memory/.current-stage", None, "Begins.", "memory/.current-stage is there already")
@@ -91,7 +92,7 @@ def test_a_conflict_is_told_with_what_to_do(
 
     with open_at(place) as kb:
         kb.sessions.end(ONE)
-    monkeypatch.setattr("memory_kb.learning.lifecycle.Stages.detect", stopped)
+    monkeypatch.setattr("memory_kb.learning.stages.Stages.detect", stopped)
     assert run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 6
     told = capsys.readouterr()
     assert "left alone: memory/.current-stage" in told.out

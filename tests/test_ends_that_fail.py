@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ending import ONE, make, open_at
 
-from memory_kb.cli import app
+from memory_kb.cli.run import run as run_command
 from memory_kb.errors import ProviderFailed, VaultBusy
 from memory_kb.store.files import Staged
 
@@ -69,7 +69,7 @@ def test_the_exit_code_is_that_of_the_error(
 
     monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", fail)
     assert (
-        app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"])
+        run_command(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"])
         == code
     )
     (step,) = [step for step in json.loads(capsys.readouterr().out)["steps"] if step["outcome"] == "failed"]
@@ -84,7 +84,9 @@ def test_an_interrupt_tells_what_was_written_and_both_ways_on(
 
     with monkeypatch.context() as patched:
         patched.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
-        assert app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 130
+        assert (
+            run_command(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 130
+        )
     told = capsys.readouterr().err
     assert f"Interrupted: `memory-kb session end {ONE}` again does what is left.\n" in told
     assert "written before that: " in told and "memory/episodes/" in told
@@ -101,7 +103,9 @@ def test_a_preview_that_is_interrupted_has_written_nothing(
 
     monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
     assert (
-        app.run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"])
+        run_command(
+            ["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"]
+        )
         == 130
     )
     assert "Interrupted; nothing was written.\n" in capsys.readouterr().err
@@ -118,9 +122,9 @@ def test_a_run_that_is_interrupted_is_named_and_settled_by_the_next(
     where = ["--vault", str(place / "vault"), "--home", str(place / "home")]
     with monkeypatch.context() as patched:
         patched.setattr(Staged, "commit", interrupt)
-        assert app.run([*where, *words]) == 130
+        assert run_command([*where, *words]) == 130
     told = capsys.readouterr().err
     assert "was interrupted; the next command that writes completes it or strikes it out\n" in told
     assert ("written before that" in told, "`memory-kb undo" in told) == (False, False)
-    assert app.run([*where, *words]) == 0
+    assert run_command([*where, *words]) == 0
     assert "struck out" in "".join(capsys.readouterr())

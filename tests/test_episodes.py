@@ -26,12 +26,12 @@ from episodic import (
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
 from memory_kb.errors import ProviderFailed
+from memory_kb.injected import wrap
 from memory_kb.learning.diary import cut_sections, items_of, write_body
 from memory_kb.learning.episodes import make_episode
 from memory_kb.sessions.failures import read_fault
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
-from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 
@@ -224,3 +224,19 @@ def test_a_session_that_is_ended_much_later_did_not_last_that_long() -> None:
     for moment, seconds in (("2026-03-24T10:25:00.000Z", 1500), ("2026-11-21T20:00:00.000Z", 1200)):
         (trace,) = trace_session("s", [*said, Event(ts=moment, seq=3, type="event", event="end")])
         assert make_episode(trace, NOW).fields["duration_seconds"] == seconds
+
+
+def test_a_file_that_was_read_and_what_must_not_be_done_are_in_the_episode(folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    kb.sessions.append(
+        [
+            Event(role="user", content="Fix the login. Never touch the public API. Constraint: no new tables."),
+            Event(type="tool_call", tool="Read", call_id="1", args={"file_path": "src/auth.py"}),
+            Event(type="tool_result", tool="Read", call_id="1", ok=True, content="def login(): ..."),
+        ],
+        session="s",
+    )
+    kb.sessions.end("s", outcome="success")
+    (episode,) = [memory for memory in kb.store.all() if memory.kind == "episode"]
+    assert episode.words("constraints") == ("Never touch the public API.", "Constraint: no new tables.")
+    assert "look at src/auth.py -> ok" in episode.text

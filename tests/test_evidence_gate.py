@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
-from memory_kb.learning.review_gate import Near, SessionCounts, find_nearest, judge_rule, keywords
+from memory_kb.learning.review_gate import NearRule, SessionCounts, find_nearest, judge_rule, keywords
 from memory_kb.model import Location
 from memory_kb.store.events import Event
 from memory_kb.store.plan import Memory
@@ -55,7 +55,7 @@ def test_a_rule_that_is_too_short(text: str, decision: str) -> None:
 @pytest.mark.parametrize(("similarity", "decision"), [(0.85, "helpful"), (0.84, "accept")])
 def test_a_rule_that_is_there_already_is_marked_helpful(similarity: float, decision: str) -> None:
     rule = Memory("r1", "a.md", "", Location(), "T", RULE, kind="rule")
-    verdict = judge_rule(RULE, SessionCounts(5, 0), Near(rule, similarity))
+    verdict = judge_rule(RULE, SessionCounts(5, 0), NearRule(rule, similarity))
     assert (verdict.decision, verdict.existing) == (decision, rule if decision == "helpful" else None)
 
 

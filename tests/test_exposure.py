@@ -43,7 +43,7 @@ def test_an_entry_that_was_shown(folder: Path, open_kb: Open) -> None:
     first = open_kb(folder)
     first.sessions.start("s1", agent="coder")
     first.context("fix the sleep in the event test", labels=["testing"], agent="coder", session="s1", task_id=None)
-    first.outcome("coder", "fix the sleep in the event test", "failure")
+    first.outcome("coder", "fix the sleep in the event test", "failure", used=["wait-rule"])
     first.sessions.end("s1", outcome="failure", only_close=True)
     second = open_kb(folder, NOW + timedelta(hours=1))
     second.sessions.start("s2", agent="tester")
@@ -74,7 +74,7 @@ def test_an_entry_that_was_shown(folder: Path, open_kb: Open) -> None:
 def test_credit_that_was_taken_back_is_none(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.context("event test", labels=["testing"], agent="coder")
-    run = kb.outcome("coder", "event test", "success").run.run
+    run = kb.outcome("coder", "event test", "success", used=["wait-rule"]).run.run
     assert kb.exposure("wait-rule").showings[0].credit == "success"
     kb.undo(run)
     showing = kb.exposure("wait-rule").showings[0]
@@ -142,7 +142,7 @@ def test_the_end_of_a_long_session_is_found(folder: Path, open_kb: Open) -> None
 def test_the_command(folder: Path, run: Run) -> None:
     at = {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
     run("--vault", folder, "context", "event test", "--label", "testing", "--agent", "coder", "--session", "s1", env=at)
-    run("--vault", folder, "outcome", "coder", "event test", "success", env=at)
+    run("--vault", folder, "outcome", "coder", "event test", "success", "--used", "wait-rule", env=at)
     done = run("--vault", folder, "exposure", "wait-rule")
     assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]

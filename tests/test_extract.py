@@ -65,6 +65,17 @@ def test_a_model_that_does_not_answer_costs_its_scope_only(
     assert [memory.word("extraction_scope") for memory in extracted(kb)] == ["escalation"]
 
 
+def test_the_end_of_a_session_says_that_every_scope_failed_and_does_the_rest(
+    kb: KnowledgeBase, fake: FakeProvider
+) -> None:
+    log_session(kb)
+    fake.answers += ["prose"] * 20
+    steps = {step.name: step for step in kb.sessions.end("s1", outcome="success").steps}
+    assert (steps["capture"].outcome, steps["capture"].exit_code) == ("failed", 5)
+    assert "observations, " in steps["capture"].message and " scopes succeeded" in steps["capture"].message
+    assert (steps["episode"].outcome, steps["maintain"].exit_code) == ("done", 0)
+
+
 def test_a_failed_scope_is_asked_again_and_no_other(kb: KnowledgeBase, fake: FakeProvider) -> None:
     log_session(kb)
     fake.answers += ["prose", "prose", answer(learning("escalation"))]
@@ -82,10 +93,12 @@ def test_the_daily_budget_skips_what_is_left(open_with: Open, fake: FakeProvider
     log_session(kb)
     report = kb.extract("s1", scopes=["observations", "escalation"])
     assert [(one.outcome, one.used.calls) for one in report.scopes] == [("failed", 0), ("failed", 0)]
+    assert report.is_failure
     assert all("daily_spend" in one.message for one in report.scopes)
     assert not fake.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "gemini", "anthropic"])
 def test_every_provider_fills_the_form_in(open_with: Open, fake: FakeProvider, provider: str) -> None:
     keys = {"OPENAI_API_KEY": "sk-test", "GOOGLE_API_KEY": "test", "ANTHROPIC_API_KEY": "sk-ant-test"}
@@ -166,6 +179,7 @@ def test_names_that_are_none(kb: KnowledgeBase) -> None:
         kb.extract("nobody")
 
 
+@pytest.mark.slow
 def test_the_command(run: Run, fake: FakeProvider, folder: Path) -> None:
     env = variables(fake)
     say = ("--vault", folder, "session", "append", "s1", SAID, "--role", "user")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import extracting
 from extracting import EVENTS, MENDED, answer, extracted, learning, log_session, prompts, record_of
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
+from memory_kb.injected import wrap
 from memory_kb.learning.prompt import clean, read_conversation
 from memory_kb.store.events import Event
-from memory_kb.text import wrap
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -108,9 +108,13 @@ def test_a_long_session_keeps_head_and_tail(kb: KnowledgeBase, fake: FakeProvide
     assert "Turn 150:" not in record
 
 
+def _event(**fields: Any) -> Event:
+    return Event(**fields)
+
+
 _TEXTS = st.text(max_size=60) | st.sampled_from(["a\n" * 5_000, "word " * 2_000, wrap("Ours."), "x" * 9_000])
 _EVENTS = st.builds(
-    Event,
+    _event,
     seq=st.integers(0, 50),
     type=st.sampled_from(["message", "tool_call", "tool_result", "event"]),
     role=st.sampled_from([None, "user", "assistant", "agent", "tool"]),

@@ -23,7 +23,7 @@ from extracting import (
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import DropCount
-from memory_kb.learning.prompt import Question, names_of, show_sources, sift
+from memory_kb.learning.prompt import ScopeQuestion, names_of, show_sources, sift
 from memory_kb.learning.scopes import SCOPES, choose_scopes
 from memory_kb.model import Location
 
@@ -171,7 +171,7 @@ def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvi
     kb = open_with({path: body for number in (1, 2) for path, body in entry_of("g", number, place).items()})
     sources = tuple(memory for memory in kb.store.all() if memory.id.startswith("source-g"))
     (scope,) = choose_scopes(["global"])
-    question = Question(
+    question = ScopeQuestion(
         scope,
         scope.passes[1],
         Location("global"),

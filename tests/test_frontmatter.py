@@ -186,6 +186,7 @@ STYLES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(MAPPINGS, STYLES)
 @settings(max_examples=150, deadline=None)
 def test_what_yaml_writes_is_read_back(mapping: dict[str, Any], style: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb.text import fits, fits_any, name_matcher
+from memory_kb.globs import fits, fits_any, name_matcher
 
 CASES = [
     pytest.param("src/*.py", ["src/a.py", "src/.py"], ["src/a/b.py", "a.py", "lib/src/a.py", "src/a.pyc"], id="star"),

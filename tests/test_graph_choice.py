@@ -57,6 +57,7 @@ def test_only_wanted_entries_are_taken() -> None:
     assert len(found.edges) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium here")
 @pytest.mark.parametrize("width", [360, 800, 1440])
 def test_a_large_map_has_names_that_do_not_crowd_it(tmp_path: Path, home: Path, width: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,7 +22,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
 from memory_kb.agents.payloads import read_call
 from memory_kb.index.watcher_lock import WatcherLock, has_watcher
-from memory_kb.text import BEGIN, END
+from memory_kb.injected import BEGIN, END
 
 Vault = Callable[[Files], Path]
 
@@ -81,6 +83,7 @@ def wait_for(condition: Callable[[], object]) -> None:
     raise AssertionError("it never came to be")
 
 
+@pytest.mark.slow
 def test_a_session_of_claude_code(notes: Path, hook: Callable[..., str]) -> None:
     base = {"session_id": "0b1c42-a", "cwd": str(notes), "transcript_path": "/x.jsonl", "permission_mode": "default"}
     begun = context_of(
@@ -277,9 +280,20 @@ def test_text_of_entries_cannot_leave_its_frame(vault: Vault, hook: Callable[...
         }
     )
     begun = context_of(hook("session-start", {"session_id": "a", "cwd": str(folder)}), "SessionStart")
-    assert len(begun) <= 9_000
+    assert len(begun) <= 10_000
+    assert "It goes on in memory/institutional.md: read that file" in begun
+    whole = hook("session-start", {"session_id": "b", "cwd": str(folder)}, "--agent", "codex")
+    assert whole.count("We ship on Mondays.") == 3_000
     told = context_of(
-        hook("prompt", {"session_id": "a", "cwd": str(folder), "prompt": "fix the quokka fixture"}), "UserPromptSubmit"
+        hook(
+            "prompt",
+            {
+                "session_id": "a",
+                "cwd": str(folder),
+                "prompt": "Why does the quokka fixture ignore previous instructions?",
+            },
+        ),
+        "UserPromptSubmit",
     )
     assert told.count(END) == 1
     assert "\x1b" not in told
@@ -447,3 +461,81 @@ def test_every_hook_of_every_agent_is_one_that_we_answer(notes: Path, run: Run, 
             assert hook(one.event, {"cwd": str(notes)}, "--agent", name) is not None
     assert log(notes) == ""
     assert "session-start" in run("hook", "--help").stdout
+
+
+@pytest.mark.slow
+def test_a_large_vault_is_indexed_in_the_background(vault: Vault, hook: Callable[..., str]) -> None:
+    """The process itself, not the clock, is measured: others may run on the machine."""
+    many = {
+        f"memory/learnings/d{i % 50}/n{i}.md": f"---\nid: n-{i}\n---\nHouse {i} is painted blue.\n"
+        for i in range(5_000)
+    }
+    folder = vault(NOTES | many)
+
+    def ask(event: str, session: str, **words: str) -> tuple[str, float]:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        told = hook(event, {"session_id": session, "cwd": str(folder), **words})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return told, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def status() -> int:
+        with KnowledgeBase.open(folder, environ={}) as kb:
+            return kb.status().pending
+
+    _, seconds = ask("session-start", "s0")
+    assert seconds < 1.0
+    wait_for(lambda: (folder / "memory/.memory-kb/.memory.db").exists() and status() == 0)
+    prompt = "Why is the upload test flaky? Look at the quokka fixture."
+    told, seconds = ask("prompt", "s1", prompt=prompt)
+    assert "quokka fixture sleeps" in told and seconds < 1.0
+    file = folder / "memory/learnings/upload.md"
+    file.write_text(file.read_text().replace("sleeps", "waits for the wombat"))
+    told, seconds = ask("prompt", "s2", prompt=prompt)
+    assert "quokka fixture sleeps" in told and seconds < 1.0
+    wait_for(lambda: status() == 0)
+    assert "waits for the wombat" in ask("prompt", "s3", prompt=prompt)[0]
+    assert log(folder) == ""
+
+
+#: What OpenCode 1.18.33 calls, in its order, as it was recorded with a scripted model.
+_DRIVE = """
+import { MemoryKB } from "./plugin.mjs"
+const folder = process.argv[2], sessionID = "ses_1", model = { id: "m", modelID: "m" }
+const hooks = await MemoryKB({ directory: folder })
+const parts = [{ type: "text", text: '"Why is the upload test flaky? Look at the quokka fixture."', id: "prt_1", sessionID }]
+await hooks["chat.message"]({ sessionID }, { message: { model }, parts })
+const main = { system: ["a"] }, title = { system: ["a"] }
+await hooks["experimental.chat.system.transform"]({ sessionID, model }, main)
+await hooks["experimental.chat.system.transform"]({ sessionID, model: { id: "small" } }, title)
+const tool = { output: "no such file", metadata: { exit: 2 } }
+await hooks["tool.execute.after"]({ tool: "bash", sessionID, callID: "c1", args: { command: "ls /x" } }, tool)
+const part = { type: "text", sessionID, text: "It sleeps.", time: { end: 1 } }
+await hooks.event({ event: { type: "message.part.updated", properties: { part } } })
+await hooks.event({ event: { type: "session.idle", properties: { sessionID } } })
+await hooks.dispose()
+console.log(JSON.stringify({ parts, main, title }))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_plugin_of_opencode(notes: Path, home: Path, tmp_path: Path) -> None:
+    with KnowledgeBase.open(notes, home, environ={}) as kb:
+        kb.install("opencode")
+    (tmp_path / "plugin.mjs").write_text((notes / ".opencode/plugins/memory-kb.js").read_text())
+    (tmp_path / "drive.mjs").write_text(_DRIVE)
+    program = tmp_path / "bin/memory-kb"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memory_kb "$@"\n')
+    program.chmod(0o755)
+    env = clean_environment(home)
+    env |= {"PATH": f"{program.parent}:{env['PATH']}", "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
+    command = ["node", str(tmp_path / "drive.mjs"), str(notes)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert "quokka fixture sleeps" in told["parts"][1]["text"] and told["parts"][1]["synthetic"]
+    assert "All timestamps are UTC." in told["main"]["system"][1]
+    assert told["title"]["system"] == ["a"]
+    wait_for(lambda: events(notes, "ses_1")[-1].get("event") == "end")
+    found = [(one.get("event") or one.get("role") or one["type"], one.get("ok")) for one in events(notes, "ses_1")]
+    assert found[1:-1] == [("user", None), ("tool_call", None), ("tool_result", False), ("assistant", None)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 from conftest import REPOSITORY, Run
 
 import memory_kb
-from memory_kb import KnowledgeBase
 
 HEAVY = (
     *("yaml", "numpy", "frontmatter", "hashlib", "tempfile", "asyncio", "logging", "openai", "google", "watchdog"),
     *("markdown_it", "http", "tokenizers", "onnxruntime", "concurrent"),
 )
+#: What a search without options, an unchanged index and a hook do without, too.
+SLOW_TO_LOAD = ("click", "dataclasses", "inspect", "yaml", "memory_kb.reports", "memory_kb.index.rows")
 
 
 def _run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -58,24 +60,52 @@ def test_public_names_can_be_imported() -> None:
 def test_a_search_loads_nothing_heavy(query: list[str], provider: str, run: Run, tmp_path: Path) -> None:
     """Starting fast is a feature: what a search of an indexed vault does not need is not loaded."""
     (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
+    os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))  # saved long before it is indexed: no doubt about it
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     code = (
         f"import os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER={provider!r}, MEMORY_KB_MODELS={str(tmp_path)!r}, HOME={str(tmp_path)!r})\n"
-        "import memory_kb.cli.app as app\n"
-        f"code = app.run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', *{query!r}])\n"
+        "from memory_kb.cli.run import run\n"
+        f"code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', *{query!r}])\n"
         f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = _run_python("-c", code)
     assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
 
 
-def test_no_two_mixins_of_the_knowledge_base_use_one_name() -> None:
-    """They share one object, so a private name of one must not be that of another; overriding says so by calling super."""
-    owners: dict[str, list[type]] = {}
-    for base in KnowledgeBase.__mro__[:-1]:
-        for name in vars(base):
-            if not name.startswith("__"):
-                owners.setdefault(name, []).append(base)
-    shared = {name: bases for name, bases in owners.items() if len(bases) > 1}
-    meant = {name for name, bases in shared.items() if f"super().{name}(" in inspect.getsource(bases[0])}
-    assert {name: [base.__name__ for base in bases] for name, bases in shared.items() if name not in meant} == {}
+@pytest.mark.parametrize(
+    "words", [["search", "flaky"], ["search", "flaky", "tests", "--limit", "3", "--json"], ["index"]]
+)
+def test_a_plain_command_loads_no_parser(words: list[str], run: Run, tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
+    os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))
+    assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
+    code = (
+        f"import os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
+        "from memory_kb.cli.run import run\n"
+        f"code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, *{words!r}])\n"
+        f"print(code, [name for name in {(*HEAVY, *SLOW_TO_LOAD)!r} if name in sys.modules])"
+    )
+    done = _run_python("-c", code)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
+
+
+def test_a_hook_that_says_something_loads_no_parser(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "memory" / "rules").mkdir(parents=True)
+    (tmp_path / "memory" / "rules" / "one.md").write_text(
+        "---\nid: r1\nkind: rule\n---\nFlaky quokka tests of the gateway need Redis.\n", encoding="utf-8"
+    )
+    os.utime(tmp_path / "memory" / "rules" / "one.md", (1_700_000_000, 1_700_000_000))
+    assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
+    told = json.dumps(
+        {"session_id": "s1", "cwd": str(tmp_path), "prompt": "why are the quokka tests of the gateway flaky?"}
+    )
+    code = (
+        f"import io, os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({told.encode()!r}))\n"
+        "from memory_kb.cli.hook import answer\n"
+        f"answer(['prompt', '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}])\n"
+        f"print([name for name in {SLOW_TO_LOAD!r} if name in sys.modules])"
+    )
+    done = _run_python("-c", code)
+    assert "Redis" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].endswith("[]"), done.stdout + done.stderr

@@ -20,7 +20,7 @@ from memory_kb.importers import notes as obsidian
 from memory_kb.importers.bullets import read_agents_md as read_instructions
 from memory_kb.importers.bullets import read_outline
 from memory_kb.importers.notes import TextFile, take_apart
-from memory_kb.model import EntryView
+from memory_kb.reports import EntryView
 
 if TYPE_CHECKING:
     from conftest import Run

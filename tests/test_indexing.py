@@ -22,7 +22,7 @@ Row = tuple[object, ...]
 Edits.TestCase.settings = settings(
     max_examples=50, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-TestAnyHistoryOfEdits = Edits.TestCase
+TestAnyHistoryOfEdits = pytest.mark.slow(Edits.TestCase)
 
 
 def test_a_deleted_file_leaves_nothing_behind(vault: Vault, open_kb: Open) -> None:
@@ -169,3 +169,19 @@ def test_title_headings_body_tags_globs_and_date_are_searched(vault: Vault, open
 def test_what_is_no_note_is_not_indexed(vault: Vault, open_kb: Open, name: str) -> None:
     kb = open_kb(vault({name: "zebra\n", "memory/MEMORY.md": "camel\n"}))
     assert (found(kb, "zebra"), found(kb, "camel")) == ([], ["memory/MEMORY.md"])
+
+
+@pytest.mark.parametrize("status", ["active", "proposed"])
+def test_the_link_of_a_newer_entry_alone_supersedes_the_older_one(vault: Vault, open_kb: Open, status: str) -> None:
+    newer = "---\nid: new\nstatus: {}\nlinks: [{{to: old, relation: supersedes}}]\n---\nPostgres holds our sessions.\n"
+    folder = vault({"memory/old.md": "---\nid: old\nkind: policy\npriority: high\n---\nRedis holds our sessions.\n"})
+    kb = open_kb(folder)
+    assert [hit.id for hit in kb.search("redis sessions").hits] == ["old"]
+    before = kb.search("redis holds sessions").hits[0].score
+    (folder / "memory/new.md").write_text(newer.format(status))
+    assert [hit.id for hit in kb.search("redis holds sessions").hits][:1] == (
+        ["new"] if status == "active" else ["old"]
+    )
+    assert ("Redis" in kb.context("sessions").text) == (status == "proposed")
+    (folder / "memory/new.md").unlink()
+    assert kb.search("redis holds sessions").hits[0].score == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,7 @@ def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open
     assert list(hooks) == [
         "SessionStart",
         "UserPromptSubmit",
+        "PreToolUse",
         "PostToolUse",
         "PostToolUseFailure",
         "Stop",
@@ -98,6 +100,7 @@ def test_what_is_written_is_what_the_agents_document(folder: Path, open_kb: Open
     ]
     call = {"type": "command", "command": "memory-kb hook prompt --agent claude-code", "timeout": 10}
     assert hooks["UserPromptSubmit"] == [{"hooks": [call]}]
+    assert hooks["PreToolUse"][0]["matcher"] == "Edit|MultiEdit|Write|NotebookEdit"
     assert (
         load(folder, ".codex/hooks.json")["hooks"]["Stop"][0]["hooks"][0]["command"]
         == "memory-kb hook stop --agent codex"
@@ -317,3 +320,36 @@ def test_rules_and_policies_for_agents_md(vault: Any, run: Run) -> None:
         (folder / "memory" / name).unlink()
     run("--vault", folder, "export", "agents-md", "--file", file)
     assert file.read_bytes() == b"# Us\r\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A PATH with `memory-kb` and an agent called `codex`."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, line in (("memory-kb", f'exec "{sys.executable}" -m memory_kb "$@"'), ("codex", "exit 0")):
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (programs / name).chmod(0o755)
+    return f"{programs}:/usr/bin:/bin"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the programs are shell scripts")
+@pytest.mark.slow
+def test_install_proves_itself_and_doctor_does_so_again(folder: Path, run: Run, path: str, tmp_path: Path) -> None:
+    env = {"PATH": path, "HOME": str(tmp_path), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
+    listed = run("--vault", folder, "install", env=env, cwd=folder)
+    assert (listed.returncode, listed.stdout.split()[0]) == (0, "codex")
+    missing = run("--vault", folder, "doctor", "--agent", "codex", env=env, cwd=folder)
+    assert missing.returncode == 7
+    assert "FAILED: .codex/hooks.json" in missing.stderr
+    done = run("--vault", folder, "install", "codex", env=env, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "type /hooks" in done.stderr
+    again = run("--vault", folder, "doctor", "--agent", "codex", env=env, cwd=folder)
+    assert again.returncode == 0
+    assert again.stderr.count("ok: ") == 7
+    assert not list((folder / "memory/.memory-kb").glob("sessions/*.jsonl"))
+    (Path(path.partition(":")[0]) / "memory-kb").write_text("#!/bin/sh\nexit 3\n")
+    broken = run("--vault", folder, "doctor", "--agent", "codex", env=env, cwd=folder)
+    assert broken.returncode == 7
+    assert "FAILED: hook SessionStart: `memory-kb hook session-start --agent codex` fails: exit code 3" in broken.stderr

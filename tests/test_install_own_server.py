@@ -13,7 +13,7 @@ from conftest import Run, write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import Member
-from memory_kb.agents.install import put_in, take_out
+from memory_kb.agents.splicing import put_in, take_out
 
 Open = Callable[[Path], KnowledgeBase]
 OWN_JSON = '{\n  // ours, with the full profile\n  "mcpServers": {"memory-kb": {"command": "/opt/kb.sh", "env": {"A": "b"}}} }\n'

@@ -158,9 +158,10 @@ def test_a_file_with_two_names_is_old_or_new_after_a_kill_at_any_step(tmp_path: 
     assert ends == {True, False}
 
 
+@pytest.mark.slow
 def test_the_next_run_completes_a_killed_one_and_says_so(tmp_path: Path) -> None:
     saved = shutil.copytree(make(tmp_path / "place"), tmp_path / "saved")
-    for step in range(1, 100):
+    for step in range(1, 1_000):
         place = put_back(saved, tmp_path / "place")
         assert kill_at(step, lambda place=place: do_plan(place))  # type: ignore[misc]
         if (place / "home/rules/one.md").exists():
@@ -174,10 +175,11 @@ def test_the_next_run_completes_a_killed_one_and_says_so(tmp_path: Path) -> None
         assert not (place / "vault/memory/one.md").exists()
 
 
+@pytest.mark.slow
 def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: Path) -> None:
     theirs = b"A person wrote this.\n"
     saved = shutil.copytree(make(tmp_path / "place"), tmp_path / "saved")
-    for step in range(1, 100):
+    for step in range(1, 1_000):
         place = put_back(saved, tmp_path / "place")
         assert kill_at(step, lambda place=place: do_plan(place))  # type: ignore[misc]
         if (place / "vault/memory/archive/2026-11/b.md").exists() and (
@@ -258,6 +260,7 @@ def start_writer(place: Path, entry: str, times: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_one_file_lose_nothing(tmp_path: Path) -> None:
     place = make(tmp_path)
     writers = [start_writer(place, entry, 15) for entry in ("a", "b", "a")]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,12 +15,14 @@ from pathlib import Path
 import frontmatter
 import pytest
 import yaml
-from conftest import NOW, Files, write_files
+from conftest import NOW, Files, Run, clean_environment, write_files
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import notes_of
 
 from memory_kb import KnowledgeBase
+from memory_kb.agents.agent import find_agent
+from memory_kb.agents.payloads import read_call
 from memory_kb.errors import MemoryKBError, SecretRefused, UsageError
 from memory_kb.learning.new_entry import Draft, check_draft, fingerprint, render
 from memory_kb.markdown.document import parse_document
@@ -26,6 +33,18 @@ OpenKB = Callable[..., KnowledgeBase]
 
 RULE = "Always freeze the clock before a test sleeps, or the event loop waits for real."
 LATER = NOW + timedelta(days=10)
+
+
+def test_many_notes_that_are_not_indexed_are_indexed_in_the_background(
+    vault: MakeVault, open_kb: OpenKB, run: Run
+) -> None:
+    folder = vault({f"memory/learnings/n{i}.md": f"House {i} is painted blue.\n" for i in range(301)})
+    assert run("learn", "Doors are green.", "--vault", folder).returncode == 0
+    for _ in range(600):
+        if open_kb(folder).status().pending == 0:
+            return
+        time.sleep(0.05)
+    raise AssertionError("nothing indexed them")
 
 
 # -- what is written ---------------------------------------------------------------------------
@@ -142,9 +161,7 @@ def test_where_a_learning_goes(
 ) -> None:
     kb = open_kb(folder)
     learned = kb.learn(RULE, **place)  # type: ignore[arg-type]
-    assert (
-        learned.path == f"{beginning}always-freeze-the-clock-before-a-test-sleeps-or-the-event-lo-{learned.id[:8]}.md"
-    )
+    assert learned.path == f"{beginning}always-freeze-the-clock-before-a-test-sleeps-or-the-event-{learned.id[:8]}.md"
     (path,) = notes_of(folder, home)
     assert path == learned.path.replace("~global", "home") if "scope" in place else path == f"vault/{learned.path}"
     shown = kb.show(learned.id)
@@ -232,6 +249,7 @@ MARKDOWN = (
     st.lists(PLAIN, max_size=2),
     st.sampled_from([*KINDS, *KIND_ALIASES]),
 )
+@example("0", "0\xa0", [], [], "policy")
 @settings(max_examples=200, deadline=None)
 def test_what_is_rendered_reads_back_as_one_entry(
     text: str, title: str | None, tags: list[str], globs: list[str], kind: str
@@ -473,3 +491,40 @@ def test_what_people_keep_in_memory_md_is_not_touched(vault: MakeVault, open_kb:
     before = notes_of(folder)
     assert open_kb(folder).learn(RULE).action == "created"
     assert before.items() <= notes_of(folder).items()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo terminal")
+@pytest.mark.parametrize(
+    ("named", "environment", "source"),
+    [
+        ((), {}, "user_explicit"),
+        ((), {"CLAUDECODE": "1"}, None),
+        ((), {"GEMINI_CLI": "1"}, None),
+        (("--source", "inferred"), {}, "inferred"),
+    ],
+    ids=["a person", "claude code", "gemini cli", "named"],
+)
+def test_what_a_person_types_on_a_terminal_is_theirs(
+    folder: Path, home: Path, named: tuple[str, ...], environment: dict[str, str], source: str | None
+) -> None:
+    wish = "Always answer in British English."
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "learn", wish, "--kind", "preference", *named]
+    ours, theirs = os.openpty()
+    try:
+        env = clean_environment(home) | environment
+        assert subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, check=False).returncode == 0
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    with KnowledgeBase.open(folder, home, environ={}) as kb:
+        (entry,) = [kb.show(view.id) for view in kb.list(kind="preference")]
+        assert entry.metadata.get("source") == source
+        agent = find_agent("claude-code")
+        call = read_call(agent, "session-start", json.dumps({"session_id": "s", "cwd": str(folder)}).encode())
+        assert (wish in kb.hook("session-start", call, agent).output) == (source == "user_explicit")
+
+
+def test_what_comes_through_a_pipe_is_nobodys(folder: Path, run: Run, open_kb: OpenKB) -> None:
+    run("--vault", folder, "learn", "The queue is SQS.")
+    (entry,) = open_kb(folder).list(kind="fact")
+    assert "source" not in open_kb(folder).show(entry.id).metadata

@@ -38,6 +38,7 @@ def test_what_is_no_learning_is_refused_in_one_sentence(folder: Path, home: Path
     assert not (folder / "memory/learnings").exists()
 
 
+@pytest.mark.slow
 def test_a_long_one_is_kept(folder: Path, home: Path) -> None:
     assert learn(folder, home, "\U0001f9a6 ".encode() * (LIMIT // 2)).returncode == 0
 

@@ -11,7 +11,6 @@ from support import entry, fields_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UnknownEntry
-from memory_kb.learning.working import read_checkpoint
 from memory_kb.markdown.splice import set_value
 from memory_kb.model import Span
 from memory_kb.yaml_loader import load_mapping
@@ -150,11 +149,11 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
         {"context": "x"},
     ],
 )
-def test_odd_objects_are_complained_of(told: dict[str, object]) -> None:
-    checkpoint, wrong = read_checkpoint(told)
-    assert wrong
-    assert checkpoint.tasks_completed is None
-    assert checkpoint.uncommitted_changes is None
+def test_odd_objects_are_complained_of(told: dict[str, object], folder: Path, open_kb: Open) -> None:
+    done = open_kb(folder).ledgers.set("a", told=told, git=False)
+    assert done.notices
+    assert done.ledger.tasks_completed == 0
+    assert done.ledger.as_mapping["state"]["uncommitted_changes"] is None
 
 
 def test_odd_ledgers_are_shown_as_far_as_they_go(vault: MakeVault, open_kb: Open) -> None:

@@ -35,6 +35,7 @@ def change(kb: KnowledgeBase) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a process of its own")
 def test_a_killed_write_leaves_nothing_for_git(
     vault: Callable[[Files], Path], open_kb: Callable[..., KnowledgeBase], tmp_path: Path

@@ -11,8 +11,8 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.ageing import activation_score
-from memory_kb.learning.lifecycle import STAGES, Transition, guess_stage
 from memory_kb.learning.reinforcement import find_due
+from memory_kb.learning.stages import STAGES, ended_stage, guess_stage
 from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
 
 MakeVault = Callable[[Files], Path]
@@ -196,7 +196,7 @@ def test_an_unknown_stage_retires_nothing(vault: MakeVault, open_kb: Open, inten
     ],
 )
 def test_transitions(before: str, now: str, ends: str | None) -> None:
-    assert Transition(before, now).ends == ends
+    assert ended_stage(before, now) == ends
 
 
 def test_the_stage_of_a_job_is_its_own(vault: MakeVault, open_kb: Open) -> None:

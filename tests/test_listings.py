@@ -67,6 +67,7 @@ def do(root: Path, deed: str, place: Path, other: Path) -> None:
         place.symlink_to(other)
 
 
+@pytest.mark.slow
 @given(deeds=st.lists(st.tuples(DEEDS, FOLDERS, NAMES, FOLDERS, NAMES), min_size=4, max_size=14))
 @settings(max_examples=25, deadline=None)
 def test_a_look_that_remembers_finds_what_a_fresh_one_finds(deeds: list[tuple[str, str, str, str, str]]) -> None:

@@ -16,7 +16,7 @@ from conftest import write_files
 from extracting import SAID, answer, learning, log_session
 
 from memory_kb import KnowledgeBase
-from memory_kb.text import judge
+from memory_kb.injected import judge
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import editing
+import pytest
 from conftest import Files, Run
 from editing import POSTGRES, RULE, Edit, Reading, actions, draft
 from lsp_client import apply_workspace_edit
@@ -20,6 +21,7 @@ edit = editing.edit
 Vault = Callable[[Files], Path]
 
 
+@pytest.mark.slow
 def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None:
     editor, folder = read
     text = "---\nid: redis-cache\nkind: polcy\nimportance: 7\n---\n数据库 😀 [[nowhere]] and [[Redis cache]] ![[pic.png]].\nkey AKIAIOSFODNN7EXAMPLQ\n"
@@ -34,6 +36,7 @@ def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None
     assert editor.diagnostics(uri, 4) == []
 
 
+@pytest.mark.slow
 def test_it_says_what_lint_says(edit: Edit, folder: Path, run: Run) -> None:
     text = "---\nid: odd\nkind: fact\nlinks: [{to: gone, relation: knows}]\ncreated_at: soon\n---\nSee [[nowhere]].\n"
     file = folder / "memory/learnings/odd.md"
@@ -49,6 +52,7 @@ def test_it_says_what_lint_says(edit: Edit, folder: Path, run: Run) -> None:
     assert len(said) == 4
 
 
+@pytest.mark.slow
 def test_double_and_forgotten_texts_are_told_and_doubles_merged(edit: Edit, folder: Path, run: Run) -> None:
     editor = edit()
     before = notes_of(folder)
@@ -80,6 +84,7 @@ def test_a_rule_over_the_budget_and_broken_frontmatter_are_told(read: Reading) -
     assert said["code"] == "block" and said["range"]["start"]["line"] in (1, 2)
 
 
+@pytest.mark.slow
 def test_what_others_write_is_noticed(edit: Edit, folder: Path) -> None:
     editor = edit()
     uri = draft(editor, folder, "See [[brand new]].")
@@ -144,6 +149,29 @@ def test_an_editor_that_cannot_delete_files_is_told_and_resolves_at_once(edit: E
     assert "command line" in said["params"]["message"]
     staging = editor.open(folder / "memory/learnings/staging.md")
     assert actions(editor, staging, "Staging runs")["Retire this entry"]["edit"]["documentChanges"]
+
+
+@pytest.mark.parametrize(
+    ("link", "made"),
+    [
+        ("[[Rome trip]]", "memory/learnings/Rome trip.md"),
+        ("[[trips/Rome#Days|there]]", "memory/learnings/trips/Rome.md"),
+        ("[x](../trips/my%20Rome.md#days)", "memory/trips/my Rome.md"),
+        ("[[../../../outside]]", None),
+        ("[[../.hidden/x]]", None),
+        ("[[Why: x?]]", None),
+        ("[[redis#Nowhere]]", None),
+    ],
+)
+def test_a_missing_note_is_created_where_its_link_leads(read: Reading, link: str, made: str | None) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, f"See {link}.\n")
+    (said,) = editor.diagnostics(uri, 3)
+    asked = {"textDocument": {"uri": uri}, "range": said["range"], "context": {"diagnostics": [said]}}
+    found = [one for one in editor.ask("textDocument/codeAction", asked) or () if "Create" in one["title"]]
+    edits = [apply_workspace_edit(one["edit"], {}) for one in found]
+    name = Path(made or "").stem
+    assert edits == ([{(folder / made).as_uri(): f"# {name}\n"}] if made else [])
 
 
 def test_a_misspelt_word_is_corrected(read: Reading) -> None:

@@ -42,6 +42,7 @@ def test_the_very_first_question_is_answered(editor: Editor, folder: Path) -> No
     assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))["uri"].endswith("b.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["hover", "references", "completion", "prepareRename"])
 def test_every_first_question_waits_for_the_vault(editor: Editor, folder: Path, method: str) -> None:
     editor.start()
@@ -57,6 +58,7 @@ def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
     assert folder.is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shows_progress", [True, False])
 def test_a_long_first_look_is_told(editor: Editor, folder: Path, shows_progress: bool) -> None:
     machine = folder / "memory/.memory-kb"
@@ -77,6 +79,7 @@ def test_a_long_first_look_is_told(editor: Editor, folder: Path, shows_progress:
         editor.wait(lambda one: one.get("method") == "$/progress" and one["params"]["value"]["kind"] == "end")
 
 
+@pytest.mark.slow
 def test_an_entry_that_is_not_saved_is_led_to_told_of_and_completed(editor: Editor, folder: Path) -> None:
     editor.start()
     new = editor.open(
@@ -96,6 +99,7 @@ def test_an_entry_that_is_not_saved_is_led_to_told_of_and_completed(editor: Edit
     assert editor.diagnostics(uri) == []
 
 
+@pytest.mark.slow
 def test_names_that_are_gone_from_an_open_note_lead_nowhere(editor: Editor, folder: Path) -> None:
     editor.start()
     uri = editor.open(folder / "memory/learnings/a.md")

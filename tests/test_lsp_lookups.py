@@ -47,6 +47,63 @@ def test_headings_and_block_ids_of_the_linked_note_are_completed(read: Reading) 
     assert item["textEdit"]["newText"] == "^flush]]"
 
 
+def test_paths_and_headings_of_markdown_links_are_completed_and_nothing_in_code(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [x](red) now", "memory/rules/draft.md")
+    (item,) = editor.complete(uri, "(red")
+    assert item["textEdit"]["newText"] == "../learnings/redis.md"
+    assert item["textEdit"]["range"] == {"start": {"line": 0, "character": 8}, "end": {"line": 0, "character": 11}}
+    editor.type(uri, "See [x](../learnings/redis.md#ke)", 4)
+    (item,) = editor.complete(uri, "#ke")
+    assert (item["label"], item["textEdit"]["newText"]) == ("Keys", "keys")
+    editor.type(uri, "See `[x](red)` and [x](https://red)", 5)
+    assert editor.complete(uri, "`[x](red") == editor.complete(uri, "https://red") == []
+
+
+def test_a_markdown_link_leads_to_its_section_and_back(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [x](redis.md#keys).")
+    place = editor.ask("textDocument/definition", editor.at(uri, "redis"))
+    assert place["uri"].endswith("redis.md")
+    lines = (folder / "memory/learnings/redis.md").read_text().splitlines()
+    assert lines[place["range"]["start"]["line"]] == "## Keys"
+    asked = editor.at(uri, "redis") | {"context": {"includeDeclaration": False}}
+    assert uri in [one["uri"] for one in editor.ask("textDocument/references", asked)]
+
+
+def test_a_link_with_a_heading_shows_that_section_on_hover(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "See [x](redis.md#keys), [[Redis cache#Keys]], [[redis#^flush]].")
+
+    def hover(word: str) -> str:
+        return str(editor.ask("textDocument/hover", editor.at(uri, word))["contents"]["value"])
+
+    assert hover("(redis") == hover("[[Redis") == "## Keys\n\nPrefixed by tenant."
+    assert hover("[[redis") == "Flushed every night. ^flush"
+
+
+@pytest.mark.parametrize("text", ["See `[[red]]`", "```\n[[red\n```\n", "<!-- [[red -->"])
+def test_links_are_not_completed_in_code_and_comments(read: Reading, text: str) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, text)
+    assert editor.complete(uri, "[[red") == []
+
+
+def test_headings_are_found_in_all_notes_saved_or_not(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, "# Draft\n\nText.\n\n## Über keys\n\n```\n# No keys\n```\n")
+
+    def find(query: str) -> list[tuple[str, str, int]]:
+        found = editor.ask("workspace/symbol", {"query": query})
+        places = [(one["name"], one["location"]) for one in found]
+        return [(name, at["uri"].rpartition("/")[2], at["range"]["start"]["line"]) for name, at in places]
+
+    assert find("keys") == [("Über keys", "draft.md", 4), ("Keys", "redis.md", 9)]
+    assert find("über") == [("Über keys", "draft.md", 4)]
+    editor.type(uri, "# Draft\n", 4)
+    assert find("KEYS") == [("Keys", "redis.md", 9)]
+
+
 @pytest.mark.parametrize(
     ("text", "word", "wanted", "unwanted"),
     [
@@ -142,6 +199,7 @@ def test_hover_over_a_field_says_what_it_means(read: Reading) -> None:
     assert "does not age" in editor.ask("textDocument/hover", editor.at(uri, "everg"))["contents"]["value"]
 
 
+@pytest.mark.slow
 def test_hover_tells_of_stale_claims(edit: Edit, folder: Path, run: Run) -> None:
     (folder / "app.py").write_text("one = 1\ntwo = 2\n", encoding="utf-8")
     done = run("--vault", folder, "cite", "staging-db", "app.py#L1-L2")
@@ -186,3 +244,13 @@ def test_symbols_are_entries_with_their_headings(read: Reading) -> None:
         ("Redis cache", "redis.md"),
         ("Redis cache", "draft.md"),
     ]
+
+
+def test_sections_fold_and_links_lead_to_their_notes(read: Reading) -> None:
+    editor, folder = read
+    text = "---\nid: x\nkind: fact\n---\n# A\n\nSee [[Redis cache]], [it](redis.md) and [[nowhere]].\n\n## B\n\nOne.\n\n# C\n\nEnd.\n"
+    uri = draft(editor, folder, text)
+    folds = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": uri}})
+    assert [(one["startLine"], one["endLine"]) for one in folds] == [(0, 3), (4, 11), (8, 11), (12, 14)]
+    links = editor.ask("textDocument/documentLink", {"textDocument": {"uri": uri}})
+    assert {one["target"].rpartition("/")[2] for one in links} == {"redis.md"}

@@ -85,8 +85,8 @@ def test_what_stands_around_a_name_stays_as_it_is(run: Run, folder: Path) -> Non
         "sources: [staging-db, s1] # two\ntags: [staging-db]\n---\nText, staging-db.\n"
     )
     file.write_text(text, encoding="utf-8")
-    assert run("--vault", folder, "rename", "staging-db", "yes: it is").returncode == 0
-    renamed = text.replace('"staging-db"', '"yes: it is"').replace("sources: [staging-db", "sources: ['yes: it is'")
+    assert run("--vault", folder, "rename", "staging-db", "true").returncode == 0
+    renamed = text.replace('"staging-db"', '"true"').replace("sources: [staging-db", "sources: ['true'")
     assert file.read_text(encoding="utf-8") == renamed
 
 

@@ -18,6 +18,10 @@ KEPT = [
     ("I told you already, we never mock the database", "policy", "We never mock the database"),
     ("From now on, sign all release commits.", "policy", "Sign all release commits."),
     ("No, we use pnpm, not npm. Fix the login.", "preference", "We use pnpm, not npm."),
+    ("I told you already, we don't mock the database", "policy", "We don't mock the database"),
+    ("btw we deploy only on Tuesdays, fix the login", "policy", "We deploy only on Tuesdays, fix the login"),
+    ("We use Jest for unit tests.", "preference", "We use Jest for unit tests."),
+    ("We switched from pnpm to bun.", "preference", "We switched from pnpm to bun."),
     ("Please keep in mind that staging runs Postgres 15.", "fact", "Staging runs Postgres 15."),
     ("I prefer small commits with one thought each.", "preference", "I prefer small commits with one thought each."),
     ("Danke! Ab jetzt alle Preise in Cent speichern.", "policy", "Alle Preise in Cent speichern."),
@@ -52,6 +56,11 @@ PASSED = [
     "Remember, we are all here to help each other grow.",
     "In the future, I'd like to add authentication to the agent.",
     "From now on, please include them consistently.",
+    "Moving forward, I'd like to discuss your goals.",
+    "We don't need a shadow at the top of the page.",
+    "We dont add that to the db, skip it.",
+    "Going forward, be consistent with that convention.",
+    "Some more changes are required:\n- The footer is too high.",
     "I want to discuss a few things with you going forward.",
     "Make sure all the tests in this folder pass.",
     "Start the server with npm and open the page.",
@@ -113,6 +122,43 @@ def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open)
     replaced = kb.show(old.id or "").metadata
     assert replaced["status"] == "retired"
     assert {"to": new.id, "relation": "superseded_by"} in replaced["links"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "is_replaced"),
+    [
+        ("We use pnpm, not npm.", "We use bun now, not pnpm.", True),
+        ("I prefer tabs over spaces.", "I prefer spaces over tabs.", True),
+        ("We use pnpm, not npm.", "Btw, we no longer use pnpm, we use bun.", True),
+        ("We use pnpm, not npm.", "We switched from pnpm to bun.", True),
+        ("We use Jest for tests.", "We prefer Vitest over Jest for unit tests.", True),
+        ("We deploy only with Jenkins, from main.", "We moved from Jenkins to GitHub Actions.", False),
+        ("We use pnpm, not npm.", "We use pnpm, not yarn.", False),
+        ("We use tabs in Go files, not spaces.", "We use spaces, not tabs.", False),
+        ("Never use mocks in tests.", "We use stubs in tests, not mocks.", False),
+    ],
+)
+def test_what_a_newer_statement_leaves_by_name_is_superseded(
+    older: str, newer: str, is_replaced: bool, folder: Path, open_kb: Open
+) -> None:
+    kb = open_kb(folder)
+    (old,) = kb.capture(older, session="a").kept
+    kb.capture(newer, session="b")
+    assert (kb.show(old.id or "").metadata.get("status") == "retired") is is_replaced
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Required: every pull request has a changelog entry.",
+        "Must run the migrations before the deploy.",
+        "The legacy API returns not JSON but XML.",
+    ],
+)
+def test_a_bare_must_is_proposed(said: str, folder: Path, open_kb: Open) -> None:
+    kb = open_kb(folder)
+    (one,) = kb.capture(said, session="a").kept
+    assert kb.show(one.id or "").metadata["status"] == "proposed"
 
 
 CHANGES = [

@@ -14,8 +14,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_client import ask, http, inside, run, stdio
 
-from memory_kb import KnowledgeBase
-from memory_kb import text as injected
+from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import UnreadableInput
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.server import PROMPTS
@@ -36,43 +35,41 @@ async def do_a_task(client: Client) -> None:
     """Do what an agent does from the beginning of a task to its end."""
     known = await ask(client, "memory_context", task="push the linter fix", labels=["testing"], agent="coder")
     assert "Never push to main." in known.text and "Run the linter before you push." in known.text
-    assert "b-lint" in next(one["ids"] for one in known.data["sections"] if one["name"] == "guidelines")
-    assert "text" not in known.data and known.data["tokens"] <= 2_000
+    assert "in order: b-lint." in known.text and count_tokens(known.text) <= 2_000
 
     learned = await ask(
         client, "memory_learn", text="The linter needs Node 20.", kind="fact", tags=["testing"], source="observed"
     )
-    assert learned.data["action"] == "created"
+    assert learned.text.startswith("Stored: ")
     found = await ask(client, "memory_recall", query="linter node")
-    assert found.data["hits"][0]["id"] == learned.data["id"] and "The linter needs Node 20." in found.text
-    whole = await ask(client, "memory_recall", id=learned.data["id"][:8])
-    assert whole.data["id"] == learned.data["id"] and "source: observed" in whole.text
+    assert found.ids[0] == learned.ids[0] and "The linter needs Node 20." in found.text
+    whole = await ask(client, "memory_recall", id=learned.ids[0])
+    assert whole.ids == learned.ids and "source: observed" in whole.text
 
     done = await ask(
         client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"]
     )
-    (credit,) = [one for one in done.data["credits"] if one["id"] == "b-lint"]
-    assert credit["credit"] == "success" and credit["after"] > credit["before"]
+    before, after = re.search(r"^- b-lint \(rule\): success, (\S+) -> (\S+)$", done.text, re.MULTILINE).groups()  # type: ignore[union-attr]
+    assert float(after) > float(before)
     again = await ask(
         client, "memory_outcome", agent="coder", task="push the linter fix", outcome="success", used=["b-lint"]
     )
-    assert "b-lint" in again.data["known"] and not again.data["credits"]
+    assert again.text == "0 credited. All of it was credited before."
 
-    assert (
-        await ask(client, "memory_episode", event="Pushed the linter fix.", outcome="success", tags=["testing"])
-    ).data["action"] == "created"
-    assert (
-        await ask(client, "memory_procedure", name="Push a fix", context="after a fix", steps=["Lint.", "Push."])
-    ).data["action"] == "created"
-    assert (await ask(client, "create_skill", name="Bisect", description="Find the commit that broke it.")).data[
-        "action"
-    ] == "created"
+    episode = await ask(client, "memory_episode", event="Pushed the linter fix.", outcome="success", tags=["testing"])
+    assert episode.text.startswith("Recorded: ")
+    procedure = await ask(
+        client, "memory_procedure", name="Push a fix", context="after a fix", steps=["Lint.", "Push."]
+    )
+    assert procedure.text.startswith("Skill Push a fix: created")
+    skill = await ask(client, "create_skill", name="Bisect", description="Find the commit that broke it.")
+    assert skill.text.startswith("Skill Bisect: created")
     skills = await ask(client, "search_skills", query="push a fix")
-    assert skills.data["skills"][0]["name"] == "Push a fix" and "1. Lint." in skills.text
+    assert "1. Lint." in skills.text and "### Push a fix (" in skills.text.partition("### Bisect (")[0]
     stats = await ask(client, "memory_stats")
-    assert stats.data["kinds"]["skill"] == 2 and stats.data["tokens"] > 0
+    assert "skill 2" in stats.text and " 0 tokens" not in stats.text
     steps = await ask(client, "memory_consolidate", dry_run=True)
-    assert [one["name"] for one in steps.data["steps"]] == ["semantic", "dedup", "age", "archive", "promote"]
+    assert re.findall(r"^(\w+): ", steps.text, re.MULTILINE) == ["semantic", "dedup", "age", "archive", "promote"]
 
 
 async def hand_over(client: Client) -> None:
@@ -86,10 +83,12 @@ async def hand_over(client: Client) -> None:
         patterns=["b-lint"],
     )
     latest = await ask(client, "handoff_latest", to_agent="tester")
-    assert (made.data["action"], latest.data["id"], latest.data["patterns"]) == ("created", made.data["id"], ["b-lint"])
-    assert "- Pushed the fix." in latest.text
+    handoff, _, action = made.text.partition(": ")
+    assert action.startswith("created (") and f"{handoff} from coder to tester" in latest.text
+    assert "- Pushed the fix." in latest.text and "- b-lint" in latest.text
 
 
+@pytest.mark.slow
 def test_a_whole_task_and_twenty_calls_at_once_over_stdio(project: Path, home: Path) -> None:
     async def work() -> None:
         async with stdio(project, home, "--profile", "full", env=FIXED) as client:
@@ -102,6 +101,7 @@ def test_a_whole_task_and_twenty_calls_at_once_over_stdio(project: Path, home: P
     run(work)
 
 
+@pytest.mark.slow
 def test_a_whole_task_over_http_and_a_handoff_in_the_full_profile(project: Path, home: Path) -> None:
     async def work(address: str) -> None:
         async with Client(address, mode="legacy") as client, Client(address) as other:
@@ -119,31 +119,30 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
     async def work() -> None:
         async with inside(project, home, "full") as client:
             chosen = await ask(client, "rules_select", labels=["testing"])
-            assert [one["id"] for one in chosen.data["rules"]] == ["b-lint"]
-            assert (await ask(client, "rules_feedback", id="b-lint", outcome="success")).data["changes"]
+            assert chosen.ids == ["b-lint"]
+            assert "Counted." in (await ask(client, "rules_feedback", id="b-lint", outcome="success")).text
             before = (project / "memory/rules/lint.md").read_bytes()
             assert "status: retired" in (await ask(client, "memory_forget", id="b-lint", dry_run=True)).text
             assert (project / "memory/rules/lint.md").read_bytes() == before
             await ask(client, "memory_forget", id="b-lint")
             assert b"retired" in (project / "memory/rules/lint.md").read_bytes()
-            assert (await ask(client, "memory_undo")).data["changes"]
+            assert "Taken back." in (await ask(client, "memory_undo")).text
             assert (project / "memory/rules/lint.md").read_bytes() == before
-            assert (await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])).data[
-                "tasks_completed"
-            ] == 1
-            assert (await ask(client, "ledger_show", agent="coder")).data["current_task"] == "lint"
-            assert (await ask(client, "memory_status")).data["pending"] == 0
+            await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])
+            ledger = (await ask(client, "ledger_show", agent="coder")).text
+            assert "- current_task: lint" in ledger and "- tasks_completed: 1" in ledger
+            assert " 0 waiting" in (await ask(client, "memory_status")).text
             assert "no-shared-term" in (await ask(client, "memory_why_not", query="zebra", id="b-lint")).text
-            assert [one["id"] for one in (await ask(client, "memory_list", kind="rule")).data["entries"]] == ["b-lint"]
-            assert (await ask(client, "review_list")).data["total"] == 0
-            assert (await ask(client, "memory_capture", text="I prefer tabs over spaces in Makefiles.")).data[
-                "messages"
-            ][0]["action"] == "created"
-            session = (await ask(client, "session_append", text="The numbat is asleep.", role="user")).data["session"]
-            assert (await ask(client, "session_search", query="numbat")).data["hits"][0]["session"] == session
-            assert (await ask(client, "session_end", outcome="success")).data["action"] == "ended"
+            assert (await ask(client, "memory_list", kind="rule")).ids == ["b-lint"]
+            assert (await ask(client, "review_list")).text == "Nothing waits for a judgment."
+            captured = await ask(client, "memory_capture", text="I prefer tabs over spaces in Makefiles.")
+            assert captured.text.startswith("created: ")
+            appended = (await ask(client, "session_append", text="The numbat is asleep.", role="user")).text
+            session = appended.rpartition(" ")[2].rstrip(".")
+            assert f"- {session} " in (await ask(client, "session_search", query="numbat")).text
+            assert ": ended." in (await ask(client, "session_end", outcome="success")).text
             await ask(client, "memory_procedure", name="Ship", steps=["Tag."])
-            assert (await ask(client, "skills_feedback", name="Ship", outcome="success")).data["changes"]
+            assert "Counted." in (await ask(client, "skills_feedback", name="Ship", outcome="success")).text
 
     run(work)
 
@@ -160,10 +159,7 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
         async with inside(project, home, "full") as client:
             await ask(client, "session_append", text="Always build the numbat image with podman.", role="user")
             told = await ask(client, "session_end", outcome="success")
-            assert told.data["action"] == "ended"
-            by_name = {step["name"]: step for step in told.data["steps"]}
-            assert by_name["capture"]["runs"]
-            assert by_name["maintain"]["outcome"] == "failed"
+            assert ": ended." in told.text and "\ncapture: done" in told.text and "\nmaintain: failed" in told.text
             assert "promotion: the disk is full" in told.text
             assert "1 of the 5 steps failed; once that is mended, session_end again does what is left." in told.text
 
@@ -180,15 +176,47 @@ def test_the_tools_are_few_small_and_honest_about_what_they_do(project: Path, ho
         assert {tool["name"] for tool in tools} == DEFAULT
         declared = json.dumps([{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools])
         assert count_tokens(declared) < 900
-        assert {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]} == READING
+        assert len(json.dumps(tools, separators=(",", ":"))) / 4 < 900
+        assert {tool["name"] for tool in tools if tool["annotations"].get("readOnlyHint")} == READING
         assert not any(
-            tool["annotations"]["destructiveHint"]
+            tool["annotations"].get("destructiveHint", "readOnlyHint" not in tool["annotations"])
             for tool in tools
             if tool["name"] in READING | {"memory_learn", "memory_episode"}
         )
         assert not any(tool["annotations"]["openWorldHint"] for tool in tools)
 
     run(work)
+
+
+READ: dict[str, dict[str, str]] = {
+    "memory_recall": {"query": "linter"},
+    "memory_context": {"task": "run the linter"},
+    "memory_why_not": {"query": "linter", "id": "b-lint"},
+}
+
+
+def test_no_tool_that_says_so_writes_notes(project: Path, home: Path) -> None:
+    def tree() -> dict[Path, bytes]:
+        folders = (project, home)
+        return {file: file.read_bytes() for folder in folders for file in folder.rglob("*") if is_note(file)}
+
+    def is_note(file: Path) -> bool:
+        return file.is_file() and ".memory-kb" not in file.parts
+
+    async def work() -> None:
+        async with inside(project, home, "full") as client:
+            await ask(client, "ledger_set", task="lint")
+            before = tree()
+            tools = [tool for tool in (await client.list_tools()).tools if tool.annotations.read_only_hint]  # type: ignore[union-attr]
+            assert READ.keys() <= {tool.name for tool in tools} and len(tools) > 8
+            for tool in tools:
+                told = await ask(client, tool.name, **READ.get(tool.name, {}))
+                assert not told.is_error, (tool.name, told.text)
+                assert (await ask(client, tool.name, **READ.get(tool.name, {}), no_such_argument="x")).is_error
+            assert tree() == before
+
+    run(work)
+    assert tree()
 
 
 def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Path) -> None:
@@ -210,8 +238,6 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
                 or "--- Retrieved Memory ---" in text
             )
         assert len(answers[1].text) < 45_000 and "Only the first 40,000" in answers[1].text
-        values = repr([one.data for one in answers])
-        assert "Evil" in values and r"\x1b" not in values and "</system>" not in values
 
     run(work)
 
@@ -252,14 +278,14 @@ async def ask_twenty_at_once(client: Client) -> None:
         )
         answers.append(await asked)
 
-    before = (await ask(client, "memory_stats")).data["entries"]
+    before = int((await ask(client, "memory_stats")).text.split()[0])
     async with anyio.create_task_group() as group:
         for number in range(20):
             group.start_soon(one, number)
     assert len(answers) == 20 and not any(one.is_error for one in answers)
     for word in words:
-        assert len((await ask(client, "memory_recall", query=f"{word} kept", limit=1)).data["hits"]) == 1
-    assert (await ask(client, "memory_stats")).data["entries"] == before + 10
+        assert len((await ask(client, "memory_recall", query=f"{word} kept", limit=1)).ids) == 1
+    assert (await ask(client, "memory_stats")).text.startswith(f"{before + 10} entries")
 
 
 def test_what_is_shown_is_written_down_under_one_session(

@@ -59,10 +59,10 @@ def test_wrong_and_hostile_arguments_are_told_what_to_do(project: Path, home: Pa
                     assert secret not in told.text, (tool, arguments, told.text)
                 assert len(told.text) < 1_000
             away = await ask(client, "memory_recall", file="../../etc/passwd")
-            assert (away.is_error, away.data["hits"]) == (False, [])
+            assert (away.is_error, away.ids) == (False, [])
             with pytest.raises(MCPError, match="there are memory_context"):
                 await ask(client, "rm_rf")
-            assert (await ask(client, "memory_stats")).data["entries"] == 3
+            assert (await ask(client, "memory_stats")).text.startswith("3 entries")
 
     run(work)
     assert {file: file.read_bytes() for file in project.rglob("*.md")} == before
@@ -136,14 +136,10 @@ def test_a_scope_is_a_level_or_files(project: Path, home: Path) -> None:
 
     async def work() -> None:
         async with inside(project, home, "full") as client:
-            path = (await ask(client, "memory_learn", text="Retry uploads twice.", scope="src/upload/**")).data["path"]
+            path = (await ask(client, "memory_learn", text="Retry uploads twice.", scope="src/upload/**")).path
             assert "applies_to:" in (project / path).read_text(encoding="utf-8")
-            home_path = (await ask(client, "memory_learn", text="Prefer short names.", scope="GLOBAL")).data["path"]
+            home_path = (await ask(client, "memory_learn", text="Prefer short names.", scope="GLOBAL")).path
             assert home_path.startswith("~global/review/")
-            assert (await ask(client, "memory_recall", scope="src/upload/retry.py")).data["hits"][0]["path"] == path
-            approved = await ask(client, "review_approve", ids=[home_path.rpartition("-")[2].removesuffix(".md")])
-            assert not approved.is_error
-            hits = (await ask(client, "memory_recall", query="names uploads", scope="global")).data["hits"]
-            assert [hit["path"] for hit in hits] == [home_path.replace("/review/", "/learnings/")]
+            assert (await ask(client, "memory_recall", scope="src/upload/retry.py")).path == path
 
     run(work)

@@ -69,7 +69,7 @@ def test_learn_takes_a_key_and_a_value(folder: Path, asks: Asks, open_kb: Callab
         ("memory_learn", words), ("memory_learn", {"value": "Deploy on Mondays.", "type": "procedural", "scope": "all"})
     )
     kb = open_kb(folder)
-    view, other = kb.show(first.data["id"]), kb.show(second.data["id"])
+    view, other = kb.show(first.ids[0]), kb.show(second.ids[0])
     assert (view.title, view.kind, other.kind, other.scope) == ("cache choice", "decision", "rule", "project")
 
 
@@ -91,12 +91,12 @@ def test_learn_takes_a_key_and_a_value(folder: Path, asks: Asks, open_kb: Callab
 )
 def test_recall_filters_by_type_and_layer(words: Mapping[str, Any], found: set[str], asks: Asks) -> None:
     (told,) = asks(("memory_recall", {"query": "wombats", **words}))
-    assert {hit["id"] for hit in told.data["hits"]} - {f"long-{number}" for number in range(6)} == found
+    assert set(told.ids) - {f"long-{number}" for number in range(6)} == found
 
 
 def test_recall_without_a_query_lists_a_layer(asks: Asks) -> None:
     (told,) = asks(("memory_recall", {"layer": "episodic"}))
-    assert [one["id"] for one in told.data["entries"]] == ["ep-1"]
+    assert told.ids == ["ep-1"]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
         *(("memory_recall", {"query": "quokka number", name: limit}) for limit in (400, 1)),
     )
     assert count_tokens(whole.text) > 600
-    assert 1 <= len(some.data["hits"]) < len(whole.data["hits"])
+    assert 1 <= len(some.ids) < len(whole.ids)
     assert count_tokens(some.text) <= 400
-    assert len(least.data["hits"]) <= 1
+    assert len(least.ids) <= 1
 
 
 def test_recall_gives_several_entries_by_their_ids(asks: Asks) -> None:
@@ -134,11 +134,11 @@ def test_recall_gives_several_entries_by_their_ids(asks: Asks) -> None:
         ("memory_recall", {"ids": ["gone", "lost"]}),
         ("memory_recall", {"ids": ["pol-1"], "max_tokens": 10}),
     )
-    assert [view["id"] for view in both.data["entries"]] == ["fact-1", "pol-1"]
+    assert both.ids == ["fact-1", "pol-1"]
     assert "live in burrows" in both.text and "fed at noon" in both.text and both.text == listed.text
-    assert [view["id"] for view in some.data["entries"]] == ["fact-1"] and "Note: no entry 'gone'" in some.text
+    assert some.ids == ["fact-1"] and "Note: no entry 'gone'" in some.text
     assert none.is_error and "no entry 'lost'" in none.text
-    assert one.data["id"] == "pol-1" and one.data["is_cut"]
+    assert one.ids == ["pol-1"] and "Only the first" in one.text
 
 
 def test_a_context_needs_only_files(asks: Asks) -> None:
@@ -172,7 +172,9 @@ def test_a_task_without_a_job_hides_nothing(folder: Path, open_kb: Callable[[Pat
     )
     told = run("--vault", folder, "context", "what do wombats eat", "--task", "feed", "--agent", "coder")
     assert (told.returncode, "eat grass" in told.stdout) == (0, True)
-    assert run("--vault", folder, "outcome", "coder", "feed", "success").stderr.startswith("`memory-kb undo")
+    assert run("--vault", folder, "outcome", "coder", "feed", "success", "--used", "zoo-1").stderr.startswith(
+        "`memory-kb undo"
+    )
     with pytest.raises(UsageError):
         open_kb(folder).context("x", job="../up", task_id="y")
     with pytest.raises(UsageError):

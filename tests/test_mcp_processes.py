@@ -18,7 +18,7 @@ from pathlib import Path
 import mcp_client
 import pytest
 from conftest import REPOSITORY, Files, Run, clean_environment
-from mcp_client import ask, call, greet, http, inside, process, receive, run, send
+from mcp_client import Told, ask, call, greet, http, inside, process, receive, run, send
 from support import entry
 from watching import eventually
 
@@ -78,10 +78,10 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
             server,
             r'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_learn","arguments":{"text":"half \ud83d of a pair"}}}',
         )
-        made = receive(server)["result"]["_meta"]["memory-kb/values"]
-        assert "half ? of a pair" in (gone / made["path"]).read_text(encoding="utf-8")
+        made = Told(receive(server)["result"]["content"][0]["text"], is_error=False)
+        assert "half ? of a pair" in (gone / made.path).read_text(encoding="utf-8")
         send(server, call(3, "memory_recall", query="pair"))
-        assert len(receive(server)["result"]["_meta"]["memory-kb/values"]["hits"]) == 1
+        assert "1 found" in receive(server)["result"]["content"][0]["text"]
         server.terminate()
         assert server.wait(20) == 0
         assert server.stderr and "Traceback" not in server.stderr.read()
@@ -90,11 +90,11 @@ def test_odd_lines_and_a_missing_vault_are_survived(vault: Callable[[Files], Pat
 def test_another_configuration_is_taken_up(project: Path, home: Path) -> None:
     async def work() -> None:
         async with inside(project, home) as client:
-            assert (await ask(client, "memory_recall", query="linter")).data["hits"]
+            assert (await ask(client, "memory_recall", query="linter")).ids
             (project / "memory" / "config.yaml").write_text(
                 "ignore: ['memory/rules/**', 'rules/**']\n", encoding="utf-8"
             )
-            assert not (await ask(client, "memory_recall", query="linter")).data["hits"]
+            assert not (await ask(client, "memory_recall", query="linter")).ids
 
     run(work)
 
@@ -150,7 +150,7 @@ def test_of_several_servers_one_watches_and_the_next_takes_over(
         greet(second)
         for number, server in enumerate((first, second, first)):
             send(server, call(number, "memory_learn", text=f"Learning {number} of {'abc'[number]}{number}."))
-            assert receive(server)["result"]["_meta"]["memory-kb/values"]["action"] == "created"
+            assert receive(server)["result"]["content"][0]["text"].startswith("Stored: ")
         assert second.stderr and not select.select([second.stderr], [], [], 1.0)[0], "both watch"
         first.stdin.close()
         assert first.wait(20) == 0
@@ -196,7 +196,7 @@ def test_elsewhere_takes_a_token_and_places_are_read_or_refused(project: Path, h
 
 
 def test_without_the_sdk_it_says_what_to_install(project: Path, home: Path) -> None:
-    code = f"import sys; sys.modules['mcp'] = None; import memory_kb.cli.app as app; sys.exit(app.run(['--vault', {str(project)!r}, 'mcp']))"
+    code = f"import sys; sys.modules['mcp'] = None; from memory_kb.cli.run import run; sys.exit(run(['--vault', {str(project)!r}, 'mcp']))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=REPOSITORY,

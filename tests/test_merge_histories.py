@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from merging import both_ways, lines_of, merge, said_by, turned
@@ -109,6 +110,7 @@ def random_base(rng: random.Random) -> str:
     return ("# Notes\n\nBefore all.\n\n" if rng.random() < 0.3 else "") + "\n".join(entries)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1 << 30))
 def test_random_histories_merge_the_same_both_ways_and_lose_nothing(seed: int) -> None:
@@ -174,6 +176,7 @@ def test_no_text_at_all_breaks_the_merge(noise: str, seed: int) -> None:
     }
 
 
+@pytest.mark.slow
 def test_two_clones_edited_at_random_come_to_the_same(tmp_path: Path, home: Path, open_kb: Open) -> None:
     """People and lifecycle verbs write in both; merged in both orders there is one result, and no edit is lost."""
     rng = random.Random(11)

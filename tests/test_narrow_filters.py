@@ -54,7 +54,7 @@ def test_the_best_are_those_of_a_match_of_everything(kb: KnowledgeBase, filters:
     assert index.match(expression, WEIGHTS, filters, limit) == expected
 
 
-@pytest.mark.parametrize("filters", NARROW)
+@pytest.mark.parametrize("filters", [*NARROW, Filters(statuses=("retired", "rejected"))])
 def test_they_are_found_by_an_index(kb: KnowledgeBase, filters: Filters) -> None:
     condition, values = where(filters, "chunks")
     with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:

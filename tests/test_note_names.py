@@ -152,3 +152,35 @@ def test_a_link_is_renamed_by_the_name_it_uses(editor: Editor, notes: Path) -> N
     title = renamed("[[How", "Shipping")
     assert title["Deploy.md"] == FILES["Deploy.md"].replace("# How we deploy", "# Shipping")
     assert title["New.md"] == "[[sub/Tea#Steps]] [[DG]] [[Shipping]]"
+
+
+def test_an_entry_is_named_by_its_title_an_alias_or_its_file(run: Run, notes: Path) -> None:
+    shown = {name: run("--vault", notes, "show", name, "--json") for name in ("How we deploy", "ship it", "Deploy")}
+    assert {json.loads(one.stdout)["path"] for one in shown.values()} == {"Deploy.md"}
+    rivals = run("--vault", notes, "links", "Twin")
+    assert (rivals.returncode, "a/Twin.md:1, b/Twin.md:1" in rivals.stderr) == (2, True)
+
+
+def test_an_entry_takes_the_place_of_another(run: Run, tmp_path: Path) -> None:
+    vault = write_files(
+        tmp_path, {"memory/learnings/a.md": "---\nid: old-port\n---\nThe staging API listens on port 8000.\n"}
+    )
+    run("--vault", vault, "index")
+    made = run("--vault", vault, "learn", "The staging API listens on port 9000.", "--json")
+    assert json.loads(made.stdout)["near"][0]["id"] == "old-port"
+    assert run("--vault", vault, "supersede", "old-port", json.loads(made.stdout)["id"]).returncode == 0
+    assert "superseded_by" in read(vault, "memory/learnings/a.md")
+    newest = run("--vault", vault, "learn", "Staging moved to the cluster.", "--supersedes", "old-port", "--json")
+    links = run("--vault", vault, "links", json.loads(newest.stdout)["id"], "--json")
+    assert {(one["relation"], one["id"]) for one in json.loads(links.stdout)["outgoing"]} == {
+        ("supersedes", "old-port")
+    }
+    assert run("--vault", vault, "supersede", "old-port", "old-port").returncode == 2
+
+
+def test_lists_are_cut_and_sorted_and_families_alone_list(run: Run, notes: Path) -> None:
+    listed = run("--vault", notes, "list", "--sort", "title", "--limit", "2", "--json")
+    assert [one["title"] for one in json.loads(listed.stdout)["entries"]] == ["How we deploy", "Links"]
+    for family in ("rules", "diary", "skills", "session", "ledger", "handoff"):
+        assert run("--vault", notes, family, "--json").stdout.startswith("{"), family
+    assert run("--vault", notes, "rename", "Deploy.md", "two words").returncode == 2

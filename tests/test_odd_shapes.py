@@ -61,6 +61,7 @@ def ran(call: str, command: str, output: str, *, ok: bool) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [said("user"), said("assistant"), printed, typed], ids=["user", "assistant", "output", "command"]
 )

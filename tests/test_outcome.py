@@ -16,17 +16,17 @@ from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry, UnreadableInput, UsageError
+from memory_kb.injected import wrap
 from memory_kb.learning.outcomes import find_marks, parse_marks
 from memory_kb.store.events import Event
 from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog
-from memory_kb.text import wrap
 
 MakeVault = Callable[[Files], Path]
 OpenKB = Callable[..., KnowledgeBase]
 TODAY = "2026-11-21"
 STATE = {"confidence": 0.5, "success_count": 1, "failure_count": 1, "last_applied": "'2026-08-23'", "tags": "[sse]"}
 FILES: Files = {
-    "memory/config.yaml": "",
+    "memory/config.yaml": "reinforcement: {counts: shown}\n",
     "memory/rules/r1.md": entry("One.", id="r1", kind="rule", **STATE),
     "memory/rules/r2.md": entry("Two.", id="r2", kind="rule", **STATE),
     "memory/rules/p.md": entry("Avoid it.", id="p", kind="pitfall", **STATE),
@@ -37,6 +37,10 @@ FILES: Files = {
 ALL = ("r1", "r2", "p", "s", "f", "old", "vanished")
 #: What an outcome leaves of the confidence 0.5 that nobody used for 90 days, with its counters.
 SUCCESS, FAILURE, SETTLED, UNTOUCHED = (0.3, 2, 1), (0.05, 1, 2), (0.25, 1, 1), (0.5, 1, 1)
+
+
+#: As it is without a setting: what was used counts.
+USED: Files = {**FILES, "memory/config.yaml": ""}
 
 
 @pytest.fixture
@@ -144,10 +148,41 @@ def test_losing_the_logs_doubles_nothing(shown: Path, open_kb: OpenKB) -> None:
     assert notes_of(shown) == before
 
 
-def test_only_what_was_used_is_credited(shown: Path, open_kb: OpenKB) -> None:
+def test_only_what_was_used_is_credited(vault: MakeVault, open_kb: OpenKB) -> None:
     """Blame for everything on display is what ruins a playbook."""
+    folder = vault(USED)
+    show(folder, *ALL)
+    open_kb(folder).outcome("coder", "t", "failure", used=["r1", "s", "p"])
+    assert states(folder) == {"r1": FAILURE, "r2": UNTOUCHED, "p": FAILURE, "s": (0.5, 1, 2)}
+
+
+def test_what_was_merely_shown_settles_where_everything_shown_counts(shown: Path, open_kb: OpenKB) -> None:
     open_kb(shown).outcome("coder", "t", "failure", used=["r1", "s"])
     assert states(shown) == {"r1": FAILURE, "r2": SETTLED, "p": SETTLED, "s": (0.5, 1, 2)}
+
+
+@pytest.mark.parametrize("edits", [True, False], ids=["edits", "only reads"])
+def test_without_names_what_the_session_used_is_credited(vault: MakeVault, open_kb: OpenKB, edits: bool) -> None:
+    words = {"r1": "Retry wombat uploads.", "r2": "Number invoices of the quokka."}
+    rules = {f"memory/rules/{name}.md": entry(said, id=name, kind="rule", **STATE) for name, said in words.items()}
+    folder = vault({**USED, **rules})
+    show(folder, *ALL, session="s1")
+    kb = open_kb(folder)
+    kb.sessions.start("s1", agent="coder")
+    args = {"file_path": "upload.py", "content": "def upload(wombat): retry(wombat)"}
+    kb.sessions.append(
+        [Event(type="tool_call", tool="Write" if edits else "Read", args=args, call_id="1")], session="s1"
+    )
+    kb.sessions.append([Event(type="tool_result", tool="Write", content="ok", call_id="1", ok=True)], session="s1")
+    before = notes_of(folder)
+    report = kb.outcome("coder", "t", "success")
+    if edits:
+        assert [one.id for one in report.credits] == ["r1"]
+        assert states(folder) == {"r1": SUCCESS, "r2": UNTOUCHED, "p": UNTOUCHED, "s": UNTOUCHED}
+    else:
+        assert "name in `used` what was" in report.notice
+        assert notes_of(folder) == before
+        assert [one.id for one in kb.outcome("coder", "t", "success", used=["r1"]).credits] == ["r1"]
 
 
 def test_what_was_used_need_not_have_been_injected(vault: MakeVault, open_kb: OpenKB) -> None:

@@ -92,6 +92,7 @@ def test_the_page_itself_does_not_ask_git(clone: Clone, serve: Serve) -> None:
     assert re.search(r'id="changes" hx-get="/entry/changes', page)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium here")
 def test_the_list_is_loaded_and_fits_a_phone(clone: Clone, serve: Serve, tmp_path: Path) -> None:
     committed(clone)

@@ -46,6 +46,7 @@ def tab(open_tab: Callable[[], Tab]) -> Iterator[Tab]:
     assert opened.complaints == []
 
 
+@pytest.mark.slow
 def test_keys_alone_lead_from_a_question_to_an_edit(tab: Tab, server: Server) -> None:
     tab.go(f"{server.address}/browse")
     tab.press("/")
@@ -131,6 +132,7 @@ def test_the_queue_is_judged_by_keys(tab: Tab, server: Server) -> None:
     assert title in tab.run("document.querySelector('.queue').textContent")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_no_page_complains_or_is_wider_than_the_window(tab: Tab, server: Server, is_dark: bool) -> None:
     for path in (
@@ -158,6 +160,7 @@ def test_no_page_complains_or_is_wider_than_the_window(tab: Tab, server: Server,
     )
 
 
+@pytest.mark.slow
 def test_the_graph_is_drawn(tab: Tab, server: Server) -> None:
     tab.go(f"{server.address}/graph")
     tab.wait("document.querySelector('#graph[data-ready] canvas')")

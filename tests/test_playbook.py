@@ -224,7 +224,7 @@ def test_rules_of_other_jobs_are_hidden(vault: MakeVault, open_kb: OpenKB) -> No
 def test_the_commands(vault: MakeVault, run: Run) -> None:
     folder = vault(rules(a=rule(confidence=0.9, success_count=3, last_applied="2026-11-21")))
     now = {"MEMORY_KB_NOW": NOW.isoformat()}
-    assert "0.90  r         Buffer chunks." in run("--vault", folder, "rules", "list", env=now).stdout
+    assert "0.90  r\n      Buffer chunks.\n" in run("--vault", folder, "rules", "list", env=now).stdout
     assert json.loads(run("--vault", folder, "sweep", "--json", env=now).stdout)["promoted"] == 1
     assert run("--vault", folder, "sweep", env=now).stdout == "0 promoted, 0 demoted, 0 flagged\n"
     done = run("--vault", folder, "rules", "feedback", "r", "failure", "--dry-run", env=now)

@@ -117,6 +117,7 @@ def test_what_git_holds_is_named(folder: Path, run: Run) -> None:
     assert find_bytes(folder) == []
 
 
+@pytest.mark.slow
 def test_the_vector_of_the_text_is_gone(folder: Path, home: Path, run: Run, fake: FakeProvider) -> None:
     env = {"MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url, "MEMORY_KB_EMBEDDINGS_MODEL": "small"}
     write_files(folder, {"memory/a.md": "---\nid: a\n---\nThe event loop sleeps.\n"})

@@ -57,3 +57,27 @@ def test_tasks_footnotes_and_tables_need_no_style() -> None:
     assert '<td class="align-center">1</td>' in drawn and '<th class="align-right">b</th>' in drawn
     assert "style=" not in drawn
     assert '<a href="#fn1"' in drawn and '<li id="fn1"' in drawn and "The note." in drawn
+
+
+EMBEDDED = {"Tea": ("sub/Tea.md", "# Tea\n\n## Steps\n\nBoil **it**.\n\n![[Other]]\n\n## After\n\nDrink.\n")}
+
+
+def test_a_note_shows_another_one_or_one_part_of_it() -> None:
+    place = LinkBase("a.md", lambda _: True, EMBEDDED)
+    whole = render("Before.\n\n![[Tea]]\n\nInline ![[Tea]].\n", place)
+    assert whole.count('<div class="embedded">') == 1 and "<strong>it</strong>" in whole and "Drink." in whole
+    part = render("![[Tea#Steps]]", place)
+    assert "Boil" in part and "Drink." not in part and 'href="/go?to=Other' in part
+    assert ' id="at-steps"' not in part, "two places of one name"
+
+
+def test_the_lines_of_a_hit_are_marked() -> None:
+    text = "# A\n\nOne.\n\n- two\n- three\n\nFour.\n"
+    shown = render(text, LinkBase("a.md", passage=range(4, 6)))
+    assert shown.count("passage") == 2 and '<ul class="passage" id="passage">' in shown
+
+
+def test_code_of_a_known_language_is_coloured_and_escaped() -> None:
+    shown = render('```python\nif a < "<b>": pass\n```\n\n```nonsense\n<b>\n```\n', LinkBase("a.md"))
+    assert '<span class="k">if</span>' in shown and "<b>" not in shown
+    assert '<code class="language-nonsense">&lt;b&gt;' in shown

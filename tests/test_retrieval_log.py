@@ -47,8 +47,8 @@ def test_so_are_searches_and_contexts_and_what_came_of_them(
     kb.search(f"upload key password=hunter2hunter {AWS}", mode="text")
     kb.skills.search(f"upload key {AWS}")
     kb.context(task, agent="coder")
-    assert [one.id for one in kb.outcome("coder", task, "success").credits] == ["key-1"]
-    assert kb.outcome("coder", task, "success").credits == ()
+    assert [one.id for one in kb.outcome("coder", task, "success", used=["key-1"]).credits] == ["key-1"]
+    assert kb.outcome("coder", task, "success", used=["key-1"]).credits == ()
     told = logs(folder)
     assert not [secret for secret in (AWS, GITHUB, "hunter2hunter") if secret in told]
     assert "rotate the upload key [redacted: a GitHub token]" in told

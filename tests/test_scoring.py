@@ -18,7 +18,6 @@ from memory_kb.search.scoring import (
     age_in_days,
     decay,
     final_score,
-    heading_bonus,
     normalise,
     prominence,
     score_passages,
@@ -216,19 +215,3 @@ def test_a_further_passage_of_a_section_counts_less_and_of_a_short_note_half() -
         pairs = [(candidate, passage) for passage in passages]
         first, second = score_passages(pairs, Sides({0: 1.0, 1: 1.0}), Ranking(), TODAY)
         assert second.score == pytest.approx(share * first.score)
-
-
-@pytest.mark.parametrize(
-    ("title", "headings", "bonus"),
-    [
-        ("Flaky tests", "", 0.3),
-        ("Flaky tests", "Intro > Flaky tests", 0.6),
-        ("Tests", "", 0.15),
-        ("The flaky test", "", 0.3),
-        ("Other", "Nothing > Here", 0.0),
-        ("", "", 0.0),
-    ],
-    ids=["title", "title and heading", "half", "singular with a stop word", "none", "empty"],
-)
-def test_the_bonus_for_title_and_headings(title: str, headings: str, bonus: float) -> None:
-    assert heading_bonus(frozenset({"flaky", "test"}), frozenset({"the"}), title, headings) == pytest.approx(bonus)

@@ -33,9 +33,10 @@ def run_script(name: str, *arguments: str | Path, home: Path, is_ok: bool = True
     return found
 
 
-@pytest.fixture(scope="module")
-def evaluation() -> ModuleType:
+@pytest.fixture
+def evaluation(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script `eval` as a module."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
     loader = importlib.machinery.SourceFileLoader("eval_script", str(SCRIPTS / "eval"))
     spec = importlib.util.spec_from_loader("eval_script", loader)
     assert spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -101,22 +102,52 @@ def test_only_a_person_at_a_terminal_may_override(folder: Path, home: Path, run:
     assert told.returncode == 2
     assert "on a terminal only" in told.stderr
     assert found_in(folder) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("learn", f"The sample is {KEY}."),
+        ("episode", f"Deployed with {KEY}."),
+        ("handoff", "create", "--from", "coder", "--to", "tester", "--done", f"Tried {KEY}."),
+        ("ledger", "set", "coder", "--goal", f"Parse {KEY}."),
+        ("skills", "create", "Parse", "--step", f"Enter {KEY}."),
+        ("procedure", "Parse", f"Enter {KEY}."),
+        ("premortem", f"It may not parse {KEY}."),
+        ("assume", "planned", "--approach", f"Parse {KEY}."),
+        ("rename", "known", f"The sample {KEY}", "--title"),
+        ("review", "edit", "waits", f"The sample is {KEY}."),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_person_at_a_terminal_may_override(folder: Path, home: Path, words: tuple[str, ...]) -> None:
+    write_files(
+        folder,
+        {
+            "memory/learnings/known.md": "---\nid: known\ntitle: The sample\n---\nIt is parsed.\n",
+            "memory/review/waits.md": "---\nid: waits\ntype: fact\nstatus: proposed\n---\nIt is parsed.\n",
+        },
+    )
+    refused = on_terminal(home, *words, "--vault", str(folder))
+    assert "--allow-secret" in refused
+    assert found_in(folder) == []
+    on_terminal(home, *words, "--allow-secret", "--vault", str(folder))
+    assert [path for path in found_in(folder) if ".memory-kb" not in path]
+
+
+def on_terminal(home: Path, *words: str) -> str:
+    """Return what a command prints on a terminal."""
     main, other = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "memory_kb",
-        "learn",
-        f"The sample is {KEY}.",
-        "--allow-secret",
-        "--vault",
-        str(folder),
-    ]
-    done = subprocess.run(command, stdin=other, stdout=other, stderr=other, env=clean_environment(home), check=False)
+    command = [sys.executable, "-m", "memory_kb", *words]
+    subprocess.run(command, stdin=other, stdout=other, stderr=other, env=clean_environment(home), check=False)
     os.close(other)
+    printed = b""
+    # A terminal returns what is waiting, at times a line at a time, and an error at the end.
+    with contextlib.suppress(OSError):
+        while part := os.read(main, 65536):
+            printed += part
     os.close(main)
-    assert done.returncode == 0
-    assert [path for path in found_in(folder) if path.startswith("memory/learnings/")]
+    return printed.decode()
 
 
 def test_no_tool_of_a_model_takes_the_override(folder: Path, home: Path) -> None:

@@ -25,7 +25,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.learning.compaction import CompactReport
 from memory_kb.learning.compactor import Compactor
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import SessionWritten
+from memory_kb.reports import SessionWritten
 from memory_kb.store.events import Event
 from memory_kb.store.logs import MaintenanceLog, log_shown
 
@@ -90,6 +90,7 @@ def test_all_of_it_is_taken_back_together(place: Path) -> None:
 
 
 def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
+    (place / "vault/memory/config.yaml").write_text("reinforcement: {counts: shown}\n")
     with open_at(place) as kb:
         log_shown(kb.vault, "context", ["r1"])  # outside of any session, so that nothing but the maintenance counts it
     (step,) = [step for step in end(place).steps if step.name == "maintain"]
@@ -202,6 +203,7 @@ def _end_in_process(place: str, session: str) -> None:
     end(Path(place), session)
 
 
+@pytest.mark.slow
 def test_two_sessions_that_end_at_once(place: Path) -> None:
     started = [
         multiprocessing.get_context("spawn").Process(target=_end_in_process, args=(str(place), one))

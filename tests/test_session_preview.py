@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pytest
 from ending import ONE, make, open_at
 from episodic import FakeLlm
 
-from memory_kb.model import SessionWritten
+from memory_kb.reports import SessionWritten
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -71,8 +70,8 @@ def test_no_entry_is_made_twice(place: Path) -> None:
 def test_no_model_is_asked(place: Path) -> None:
     llm = FakeLlm({})
     with open_at(place) as kb:
-        settings = replace(kb.vault.settings, llm=kb.vault.settings.llm._replace(provider="openai"))
-        kb.vault = replace(kb.vault, settings=settings)
+        settings = kb.vault.settings._replace(llm=kb.vault.settings.llm._replace(provider="openai"))
+        kb.vault = kb.vault._replace(settings=settings)
         kb.models.__dict__["llm"] = llm
         kb.sessions.end(ONE, outcome="success", dry_run=True)
         assert llm.asked == []

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
+from memory_kb.injected import wrap
 from memory_kb.mcp.tools import recall
 from memory_kb.store.events import Event, format_event
-from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 
@@ -363,5 +363,5 @@ def test_past_sessions_from_the_everyday_search(kb: KnowledgeBase, run: Run, fol
 
 def test_past_sessions_by_mcp(kb: KnowledgeBase) -> None:
     answer = recall(kb, {"query": "the redis timeout", "kind": ["session"], "agent": "coder"})
-    assert answer.text.count("- s ") == 1
-    assert "other" not in answer.text
+    assert answer.count("- s ") == 1
+    assert "other" not in answer

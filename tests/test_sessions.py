@@ -21,8 +21,8 @@ from support import PEAK
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.injected import wrap
 from memory_kb.store.events import MAX_LINE, MAX_TEXT, STREAMS, TYPES, Event, EventFilter, format_event, parse_event
-from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 TOKEN = "ghp_" + "aB3dE6gH9j" * 4
@@ -132,9 +132,9 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-OWN_FIELDS = set(Event.__slots__) - {"extra"}
+OWN_FIELDS = set(Event._fields) - {"extra"}
 EVENTS = st.builds(
-    Event,
+    lambda **fields: Event(**fields),  # noqa: PLW0108 - of a named tuple it would fill in every field
     type=st.sampled_from(TYPES),
     stream=st.none() | st.sampled_from(STREAMS),
     content=st.none() | st.text(),
@@ -306,6 +306,7 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
     assert "4,800,001 characters" in (first.content or "")
 
 
+@pytest.mark.slow
 def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
     """150 MB with a hole of a line in it: read, appended to and indexed in one small process."""
     file = folder / "memory/.memory-kb/sessions/big.jsonl"

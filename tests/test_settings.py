@@ -43,7 +43,7 @@ def test_the_defaults(tmp_path: Path) -> None:
     assert loaded == LoadedSettings(Settings(), ())
     ranking = loaded.settings.ranking
     assert (ranking.prominence_exponent, ranking.half_life_days, ranking.decay_floor, ranking.mmr_lambda) == (
-        0.2,
+        0.1,
         90.0,
         0.1,
         0.7,
@@ -64,14 +64,14 @@ VAULT = "ranking: {half_life_days: 40, decay_floor: 0.25, scope: {job: 2}}\n"
     ("home", "vault", "environ", "ranking"),
     [
         pytest.param(None, None, {}, Ranking(), id="nothing"),
-        pytest.param(HOME, None, {}, Ranking(0.2, 30, 0.2, 0.3, ScopeWeights(task=3)), id="home"),
-        pytest.param(None, VAULT, {}, Ranking(0.2, 40, 0.25, 0.7, ScopeWeights(job=2)), id="vault"),
-        pytest.param(HOME, VAULT, {}, Ranking(0.2, 40, 0.25, 0.3, ScopeWeights(task=3, job=2)), id="vault-over-home"),
+        pytest.param(HOME, None, {}, Ranking(0.1, 30, 0.2, 0.3, ScopeWeights(task=3)), id="home"),
+        pytest.param(None, VAULT, {}, Ranking(0.1, 40, 0.25, 0.7, ScopeWeights(job=2)), id="vault"),
+        pytest.param(HOME, VAULT, {}, Ranking(0.1, 40, 0.25, 0.3, ScopeWeights(task=3, job=2)), id="vault-over-home"),
         pytest.param(
             HOME,
             VAULT,
             {"MEMORY_KB_RANKING_HALF_LIFE_DAYS": "50"},
-            Ranking(0.2, 50, 0.25, 0.3, ScopeWeights(task=3, job=2)),
+            Ranking(0.1, 50, 0.25, 0.3, ScopeWeights(task=3, job=2)),
             id="environment-over-both",
         ),
         pytest.param(

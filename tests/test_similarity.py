@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_kb import text as similarity
-from memory_kb.text import (
+from memory_kb import similarity
+from memory_kb.similarity import (
     Pair,
     cosine_pairs,
-    jaccard,
     linked_clusters,
     near_pairs,
     overlap,
@@ -23,6 +22,7 @@ from memory_kb.text import (
     stemmed_set,
     word_set,
 )
+from memory_kb.text import jaccard
 
 sets_of_words = st.lists(st.frozensets(st.sampled_from("abcdefghijkl"), max_size=9), max_size=30)
 thresholds = st.sampled_from([0.1, 0.25, 0.3, 1 / 3, 0.4, 0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0])

@@ -10,8 +10,8 @@ import pytest
 from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
+from memory_kb.injected import wrap
 from memory_kb.sessions.chats import turns_of
-from memory_kb.text import wrap
 
 Open = Callable[..., KnowledgeBase]
 Record = dict[str, Any]

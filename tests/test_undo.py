@@ -35,6 +35,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @given(scenes())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_undo_restores_every_byte_and_undoing_that_too(scene: Scene) -> None:

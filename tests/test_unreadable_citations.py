@@ -15,7 +15,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import Citation, Reference, judge, parse_reference, record
+from memory_kb.learning.citations import judge, record
+from memory_kb.learning.references import Citation, CodeReference, parse_reference
 from memory_kb.store.project import MAX_BYTES, CitedFile, ProjectFiles
 
 project = citing.project
@@ -175,4 +176,4 @@ def test_judging_reads_each_file_once_and_only_what_is_cited(project: Path, monk
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("git is not needed for what is there"))
     assert [judge(one, fresh).verdict for one in citations] == ["fresh"] * 3
     assert opened == ["src/a.py"]
-    assert judge(Citation(Reference("src/a.py", 4, 7)), fresh).verdict == "unrecorded"
+    assert judge(Citation(CodeReference("src/a.py", 4, 7)), fresh).verdict == "unrecorded"

@@ -200,6 +200,7 @@ def test_the_note_beside_the_home_is_watched(vault: MakeVault, tmp_path: Path) -
 # -- batches -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_checkout_is_one_batch(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/config.yaml": "watch: {debounce: 1.5}\n"})
     with Watching(open_kb(folder)) as watching:
@@ -234,6 +235,7 @@ def test_a_report_says_what_changed_and_what_is_newly_wrong(vault: MakeVault, op
     assert watching.notices == [f"watching {folder}: 1 file, native events"]
 
 
+@pytest.mark.slow
 def test_of_two_watchers_one_indexes(vault: MakeVault, open_kb: Open, tmp_path: Path) -> None:
     folder = vault({"memory/a.md": "x\n"})
     kb = open_kb(folder)
@@ -308,6 +310,7 @@ def exchange(machine: Path) -> None:
     os.replace(machine / "x", machine / ".memory.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [delete_machine, delete_database, damage, exchange])
 @pytest.mark.parametrize("is_plain", [False, True], ids=["memory", "plain"])
 def test_an_index_that_is_lost_comes_back(
@@ -326,6 +329,7 @@ def test_an_index_that_is_lost_comes_back(
     assert_equals_rebuild(open_kb(folder), tmp_path / "fresh", ("zebra",))
 
 
+@pytest.mark.slow
 def test_a_changed_configuration_is_obeyed(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(
         {"memory/a.md": "zebra\n", "memory/drafts/b.md": "zebra\n", "memory/config.yaml": "ignore: [drafts]\n"}

@@ -159,6 +159,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.slow
 @LINUX
 def test_descriptors_and_threads_do_not_grow_with_files(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(
@@ -224,6 +225,7 @@ def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monk
     ]
 
 
+@pytest.mark.slow
 @LINUX
 def test_a_reader_of_events_that_dies_is_replaced_by_polling(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/a.md": "zebra\n"})

@@ -146,6 +146,33 @@ def test_health_says_how_fresh_the_index_is(shared: Server) -> None:
     )
 
 
+def test_the_first_page_shows_what_changed_last_with_folders_and_tags(start: Start) -> None:
+    server = start({f"{number:02}.md": f"# Note {number:02}\n\n#all\n" for number in range(12)})
+    other = server.vault / "trips" / "south & west"
+    other.mkdir(parents=True)
+    (other / "rome.md").write_text("# Rome\n\n#travel #all\n", encoding="utf-8")
+    for number in range(12):
+        os.utime(server.vault / f"{number:02}.md", (1_700_000_000 + number * 86_400,) * 2)
+    for _ in range(100):
+        text = server.ask("/").text
+        if ">Rome<" in text and ">Note 02<" not in text:
+            break
+        time.sleep(0.1)
+    shown = re.findall(r'data-main href="[^"]*">([^<]*)<', text)
+    assert shown == ["Rome", *(f"Note {number:02}" for number in range(11, 2, -1))]
+    links = re.findall(r'href="(/browse\?[^"]*)">([^<]*)</a> <span class="muted small">(\d+)<', text)
+    assert [(name, number) for _, name, number in links] == [
+        ("trips", "1"),
+        ("trips/south &amp; west", "1"),
+        ("#all", "13"),
+        ("#travel", "1"),
+    ]
+    totals = [server.ask(address.replace("&amp;", "&")).text.count("data-row") for address, *_ in links]
+    assert totals == [1, 1, 13, 1]
+    assert "Folders" not in server.ask("/?q=rome").text
+    assert server.ask("/results?q=", hx_request="true").text.count("data-row") == 10
+
+
 def test_a_list_has_pages(start: Start) -> None:
     server = start({f"{number:03}.md": f"# Note {number:03}\n\ntext\n" for number in range(120)})
     assert server.ask("/browse?order=title").text.count("data-row") == 50
@@ -201,3 +228,10 @@ def test_a_place_that_is_taken_is_one_sentence(start: Start, run: Run) -> None:
     server = start(FILES)
     done = run("--vault", server.vault, "serve", "--port", str(server.port))
     assert done.returncode == 2 and done.stderr.startswith("memory-kb: cannot listen at 127.0.0.1:")
+
+
+def test_the_graph_finds_a_note_by_its_title_and_shows_its_neighbours_by_depth(shared: Server) -> None:
+    page = shared.ask("/graph?id=Retry+rule&steps=1").text
+    assert "1 link away" in page and "steps=3" in page
+    near = json.loads(shared.ask("/graph.json?id=Retry+rule&steps=1").text)["nodes"]
+    assert {"Retry rule", "Flaky tests need a fixed seed"} <= {node["name"] for node in near}

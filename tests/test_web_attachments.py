@@ -28,6 +28,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 def test_pictures_are_sent_with_their_type_and_run_nothing(start: Start) -> None:
     server = start(FILES)
     text = server.ask("/entry?id=a").text

@@ -18,6 +18,7 @@ from memory_kb.errors import ChangedOnDisk, SecretRefused, UsageError
 start = pages.start
 
 
+@pytest.mark.slow
 def test_an_entry_is_edited_in_its_place_and_taken_back(start: Start) -> None:
     server = start(FILES)
     file = server.vault / "memory/learnings/dos.md"
@@ -39,6 +40,7 @@ def test_an_entry_is_edited_in_its_place_and_taken_back(start: Start) -> None:
     assert server.send("/undo", "/entry/edit?id=dos-1", run="ffffffff", back="//evil.example").status == 400
 
 
+@pytest.mark.slow
 def test_saving_what_was_not_changed_writes_nothing(start: Start) -> None:
     server = start(FILES)
     for wanted in ("dos-1", "flaky-1", "evil-1"):
@@ -93,6 +95,7 @@ def test_proposals_are_judged_and_a_judgment_taken_back(start: Start) -> None:
     assert "2 entries wait" in queue or "3 entries wait" in queue
     item = server.ask("/review/item?id=prop-1", hx_request="true").text
     assert 'class="removed"' in item and 'class="added"' in item and "Deploy on Fridays." in item
+    assert "Deploy on Fridays." in server.ask("/review").text
     approved = server.send("/review/judge", "/review", id="prop-1", judgment="approve")
     assert approved.headers["location"].startswith("/review?said=approve&run=")
     assert not (server.vault / "memory/review/new.md").exists() and "id=prop-1" in server.ask("/?q=deploy+fridays").text
@@ -102,6 +105,21 @@ def test_proposals_are_judged_and_a_judgment_taken_back(start: Start) -> None:
     server.send("/undo", "/review", run=run_, back="/review")
     assert (server.vault / "memory/review/bad.md").read_text() == FILES["memory/review/bad.md"]
     assert server.send("/review/judge", "/review", id="prop-2", judgment="maybe").status == 400
+
+
+def test_a_proposal_is_edited_and_snoozed(start: Start) -> None:
+    server = start(FILES)
+    page = server.ask("/review/item?id=prop-1").text
+    was = page.partition('name="was" value="')[2][:64]
+    edited = {"id": "prop-1", "judgment": "edit", "text": "Deploy on Mondays.\r\nNot later.", "was": was}
+    assert "said=edit" in server.send("/review/judge", "/review/item?id=prop-1", **edited).headers["location"]
+    text = (server.vault / "memory/review/new.md").read_text()
+    assert text.rstrip().endswith("---\nDeploy on Mondays.\nNot later.") and "status: proposed" in text
+    assert server.send("/review/judge", "/review/item?id=prop-1", **edited).status == 400
+    assert server.send("/review/judge", "/review", id="prop-1", judgment="snooze", days="x").status == 400
+    snoozed = server.send("/review/judge", "/review", id="prop-1", judgment="snooze", days="7")
+    assert "said=snooze" in snoozed.headers["location"]
+    assert "id=prop-1" not in server.ask("/review").text
 
 
 def test_an_entry_is_retired(start: Start) -> None:
@@ -143,3 +161,41 @@ def test_what_a_form_would_damage_is_left_to_an_editor(folder: Path, open_kb: Ca
         assert source.uneditable
         with pytest.raises(UsageError, match="cannot be edited here"):
             kb.edit(name, "---\nid: odd\n---\nx\n", source.hash)
+
+
+def test_changes_of_both_sides_are_put_together_for_a_look(start: Start) -> None:
+    server = start({"memory/learnings/a.md": entry("# Tea\n\nOne.\n\nTwo.\n\nThree.\n", id="a", kind="fact")})
+    file = server.vault / "memory/learnings/a.md"
+    fields = form_of(server, "a")
+    fields |= {"base": fields["text"], "text": fields["text"].replace("One.", "ONE.")}
+    file.write_text(file.read_text().replace("Three.", "THREE."))
+    answer = save_form(server, fields)
+    assert answer.status == 409 and "Keep mine" in answer.text
+    merged = re.findall(r'<textarea id="text"[^>]*>\n(.*?)</textarea>', answer.text, re.DOTALL)[0]
+    assert "ONE." in merged and "THREE." in merged and "ONE." not in file.read_text()
+
+
+def test_frontmatter_that_cannot_be_read_is_not_saved(start: Start) -> None:
+    server = start(FILES)
+    fields = form_of(server, "flaky-1")
+    answer = save_form(server, fields | {"text": fields["text"].replace("kind: fact", "kind: [fact")})
+    assert answer.status == 422 and "cannot be read" in answer.text and "[fact" in answer.text
+    assert "[fact" not in (server.vault / "memory/learnings/flaky.md").read_text()
+
+
+def test_a_new_note_is_made_renamed_and_previewed(start: Start) -> None:
+    server = start(FILES)
+    made = server.send("/new", "/new", title="Brewing tea", folder="memory/learnings", text="Boil, see [[Retry rule]].")
+    file = server.vault / "memory/learnings/Brewing tea.md"
+    assert made.status == 303 and file.read_text() == "# Brewing tea\n\nBoil, see [[Retry rule]].\n"
+    assert "there already" in server.send("/new", "/new", title="Brewing tea", folder="memory/learnings", text="x").text
+    assert server.send("/new", "/new", title="x", folder="../..", text="x").status == 422
+    assert server.send("/new", "/new", title="x", folder=".memory-kb", text="x").status == 422
+    seen = server.send(
+        "/entry/preview", "/new", text="---\nid: x\n---\n# A\n\n**b** <script>", path="memory/rules/x.md"
+    ).text
+    assert "<strong>b</strong>" in seen and "<script>" not in seen and "id: x" not in seen
+    renamed = server.send("/entry/rename", "/new", id="memory/learnings/Brewing tea.md", new="Tea", way="file")
+    assert renamed.status == 303 and not file.exists() and (file.parent / "Tea.md").exists()
+    assert '"Retry rule"' in server.ask("/entry/names?word=retr").text
+    assert "testing" in server.ask("/entry/names?word=test&tag=1").text

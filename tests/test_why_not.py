@@ -8,12 +8,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import Files, Run, write_files
+from conftest import NOW, Files, Run, write_files
 from fake_provider import FakeProvider
 from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry
+from memory_kb.store.logs import Retrieval, RetrievalLog
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -93,6 +94,13 @@ def test_outside_the_pool_it_tells_what_the_last_one_has(vault: MakeVault, open_
     assert 0 < answer.score < answer.needed
 
 
+def test_the_words_that_an_entry_has_and_lacks_are_named_the_rarest_first(vault: MakeVault, open_kb: Open) -> None:
+    notes = {f"n{number:02}.md": f"Otters sleep in burrow {number}, with moss." for number in range(70)}
+    files = notes | {"moss.md": entry("Moss, and otherwise nothing.", id="moss"), "fern.md": "Ferns."}
+    answer = open_kb(vault(files)).why_not("otters sleep moss ferns", "moss")
+    assert 'shares "moss" and lacks ferns, ' in answer.reason + " ".join(answer.details), answer
+
+
 CROWD = {
     f"memory/learnings/c{number}.md": entry(f"Otters swim in river number {number}.", id=f"c{number}")
     for number in range(12)
@@ -104,7 +112,7 @@ CROWD = {
     [
         ({"created_at": days_ago(900), "importance": "1.0"}, "memory/learnings/it.md", "decayed"),
         ({"importance": "0.45"}, "memory/learnings/it.md", "scope"),
-        ({"importance": "0.1"}, "memory/learnings/it.md", "score"),
+        ({"importance": "0.01"}, "memory/learnings/it.md", "score"),
     ],
 )
 def test_the_factor_that_kept_it_down(
@@ -168,3 +176,50 @@ def test_the_command(vault: MakeVault, run: Run) -> None:
     answer = json.loads(done.stdout)
     assert (answer["step"], answer["id"], answer["rank"] >= 1) == ("found", "plain", True)
     assert run("--vault", folder, "why-not", "otters", "nothing").returncode == 4
+
+
+PROMPT = "Why is the upload test with the quokka fixture flaky?"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted", "how", "step", "said"),
+    [
+        ("run the tests again", "up", {}, "few-words", "too few words of its own"),
+        (PROMPT, "up", {}, "found", "quokka"),
+        (PROMPT, "up", {"session": "s"}, "shown", "shown it already"),
+        (PROMPT, "otter", {}, "not-found", "does not find it"),
+        (PROMPT, "near", {}, "few-rare-words", "it shares quokka of the rare words of the prompt; 3 are needed"),
+        (
+            f"{PROMPT} Or is it Kubernetes, Terraform, Ansible, Puppet, Chef, Vagrant or Nomad?",
+            "up",
+            {},
+            "below-floor",
+            "context.floor",
+        ),
+    ],
+)
+def test_why_a_prompt_got_nothing(
+    prompt: str, wanted: str, how: dict[str, str], step: str, said: str, vault: MakeVault, open_kb: Open
+) -> None:
+    others = {f"memory/learnings/o{i}.md": entry(f"House {i} is painted blue.", id=f"o-{i}") for i in range(40)}
+    notes = {
+        "memory/learnings/up.md": entry("The upload test is flaky because the quokka fixture sleeps.", id="up"),
+        "memory/learnings/near.md": entry("A quokka was here.", id="near"),
+        "memory/learnings/otter.md": entry("Otters hold hands.", id="otter"),
+    }
+    folder = vault({"memory/config.yaml": "context: {floor: 0.7}\n", **others, **notes})
+    kb = open_kb(folder)
+    RetrievalLog(kb.vault.machine / "log").append(
+        Retrieval(NOW.isoformat(), "context", ("up",), session="s", injected=True)
+    )
+    answer = kb.why_silent(prompt, wanted, **how)
+    assert (answer.step, said in answer.reason) == (step, True), answer
+
+
+def test_the_command_explains_a_silent_prompt(vault: MakeVault, run: Run) -> None:
+    folder = vault({"memory/config.yaml": "", "memory/learnings/up.md": entry("The upload test is flaky.", id="up")})
+    done = run("--vault", folder, "why-not", "--prompt", "yes", "up")
+    assert (
+        done.stdout
+        == "few-words: the prompt has too few words of its own (yes): orders and short answers get nothing\n"
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memory_kb.injected import wrap
 from memory_kb.learning.wrappers import own_words, split_message
-from memory_kb.text import wrap
 
 IDE = """# Context from my IDE setup:
 

@@ -39,6 +39,7 @@ def test_no_entry_is_lost(year: Year) -> None:
     assert year.learned <= there
 
 
+@pytest.mark.slow
 def test_what_is_live_does_not_grow_without_bound(year: Year) -> None:
     with year.open(SESSIONS) as kb:
         counts = kb.stats().statuses

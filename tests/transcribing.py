@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from memory_kb import KnowledgeBase
+from memory_kb.injected import wrap
 from memory_kb.store.events import Event
-from memory_kb.text import wrap
 
 Record = dict[str, Any]
 

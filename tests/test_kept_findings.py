@@ -1,0 +1,76 @@
+"""`lint` keeps what it found in a file until that changes, and says it in totals where it is much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Files, Run
+
+from memory_kb import KnowledgeBase
+
+Vault = Callable[[Files], Path]
+Open = Callable[..., KnowledgeBase]
+
+NOTES = {
+    "a.md": "# A\n\n## Steps\n\nSee [b](b.md#part), [c](plan.txt.md) and [[b#^one]].\n",
+    "b.md": "# B\n\n## Part\n\nText. ^one\n",
+}
+
+
+def _said(kb: KnowledgeBase) -> list[str]:
+    return [f"{one.path}:{one.line} {one.message}" for one in kb.lint()]
+
+
+def test_findings_follow_every_file_that_they_depend_on(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    kb = open_kb(folder)
+    first = _said(kb)
+    assert first == ["a.md:5 the link to 'plan.txt.md' leads to no file"] == _said(kb)
+    (folder / "b.md").write_text("# B\n\nNothing.\n")
+    assert len(_said(kb)) == 3
+    (folder / "b.md").unlink()
+    assert _said(kb)[0] == "a.md:5 the link to 'b.md' leads to no file"
+    (folder / "b.md").write_text(NOTES["b.md"])
+    assert _said(kb) == first
+    # What is no note of ours is looked for anew.
+    (folder / "plan.txt.md").mkdir()
+    assert _said(kb) == []
+    (folder / "plan.txt.md").rmdir()
+    assert _said(kb) == first == _said(open_kb(folder))
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"x" * 5000])
+def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: bytes) -> None:
+    folder = vault(NOTES)
+    first = _said(open_kb(folder))
+    for file in folder.rglob("facts.db"):
+        file.write_bytes(content)
+    assert first == _said(open_kb(folder))
+
+
+def test_much_is_said_in_totals(run: Run, vault: Vault) -> None:
+    folder = vault({f"{number}.md": f"See [x](gone-{number}.md).\n" for number in range(60)})
+    told = run("--vault", folder, "lint")
+    assert told.returncode == 7
+    assert told.stdout.splitlines()[0] == "60 in 60 files: the link to … leads to no file"
+    assert len(told.stdout.splitlines()) == 2
+    assert len(run("--vault", folder, "lint", "--all").stdout.splitlines()) == 60
+    assert len(run("--vault", folder, "doctor", "--all").stdout.splitlines()) == 60
+
+
+@pytest.mark.parametrize("name", ["lint", "lint/facts.db"])
+def test_nothing_is_kept_through_a_link(vault: Vault, open_kb: Open, tmp_path: Path, name: str) -> None:
+    folder = vault(NOTES)
+    first = _said(open_kb(folder))
+    (kept,) = folder.rglob("facts.db")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link = kept.parent.parent / name
+    kept.unlink()
+    if name == "lint":
+        kept.parent.rmdir()
+    link.symlink_to(outside if name == "lint" else outside / "facts.db")
+    assert _said(open_kb(folder)) == first
+    assert list(outside.iterdir()) == []

@@ -1,0 +1,84 @@
+"""What real agents told their hooks, recorded once, and what we make of it: sessions with their results, never our own text as a prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Files
+
+from memory_kb import KnowledgeBase
+from memory_kb.agents.agent import find_agent
+from memory_kb.agents.hooks import HookAnswer
+from memory_kb.agents.payloads import read_call
+
+Vault = Callable[[Files], Path]
+RECORDS = Path(__file__).parent / "data" / "hooks"
+NOTES = {
+    "memory/config.yaml": "embeddings:\n  provider: none\n",
+    "memory/a.md": "---\nid: up-1\n---\nThe upload queue drops messages when Redis restarts; call XAUTOCLAIM before reading.\n",
+    "memory/institutional.md": "We ship on Mondays.\n",
+}
+
+
+def replay(agent: str, folder: Path, home: Path) -> Iterator[tuple[str, dict[str, Any], HookAnswer]]:
+    """Call our hooks as an agent did, and yield what it said and what it got."""
+    transcript = folder / "transcript.jsonl"
+    transcript.write_bytes((RECORDS / "codex-transcript.jsonl").read_bytes())
+    for line in (RECORDS / f"{agent}.jsonl").read_text(encoding="utf-8").splitlines():
+        said = json.loads(line.replace("{PROJECT}", folder.as_posix()))
+        if agent == "codex":
+            said["payload"]["transcript_path"] = str(transcript)
+        with KnowledgeBase.open(folder, home) as kb:
+            call = read_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
+            yield said["hook"], said["payload"], kb.hook(said["hook"], call, find_agent(agent))
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    (file,) = (folder / "memory/.memory-kb/sessions").glob("*.jsonl")
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli"])
+def test_a_recorded_session_gets_its_context_and_is_logged(agent: str, vault: Vault, home: Path) -> None:
+    folder = vault(NOTES)
+    answers = list(replay(agent, folder, home))
+    starts = {payload["source"]: answer.output for hook, payload, answer in answers if hook == "session-start"}
+    assert "We ship on Mondays." in starts["startup"]
+    assert starts["resume"] == ""
+    assert all("We ship on Mondays." in starts[one] for one in starts if one == "compact")
+    prompts = [answer.output for hook, _, answer in answers if hook == "prompt"]
+    assert "XAUTOCLAIM" in prompts[0]
+    assert prompts[1] == ""
+    assert any(answer.over for hook, _, answer in answers if hook == "session-end")
+    events = logged(folder)
+    people = [one["content"] for one in events if one.get("role") == "user"]
+    assert people[:2] == ["Why does the upload queue lose messages when Redis restarts?", "yes"]
+    failed = next(one for one in events if one["type"] == "tool_result")
+    assert failed["ok"] is False
+    assert "<untrusted_context>" not in failed["content"]
+    assert sum(one.get("ok") is False for one in events) == 1
+
+
+def test_a_result_that_codex_never_wrote_down_leaves_the_call_alone(vault: Vault, home: Path) -> None:
+    folder = vault(NOTES)
+    (folder / "t.jsonl").write_text('{"payload": 7}\nno json _output"\n')
+    payload = {"session_id": "s", "transcript_path": str(folder / "t.jsonl"), "tool_name": "Bash", "tool_use_id": "c1"}
+    agent = find_agent("codex")
+    with KnowledgeBase.open(folder, home) as kb:
+        for hook, more in (("tool", {"tool_response": "hi\n"}), ("stop", {"last_assistant_message": "Done."})):
+            kb.hook(hook, read_call(agent, hook, json.dumps(payload | more).encode()), agent)
+    assert [one["type"] for one in logged(folder)] == ["event", "tool_call", "message"]
+
+
+def test_what_cursor_writes_as_json_into_a_text_is_read() -> None:
+    agent = find_agent("cursor")
+    good = {"tool_name": "Shell", "tool_input": '{"command": "ls"}', "tool_output": '{"output": "a.py", "exitCode": 0}'}
+    _, result = read_call(agent, "tool", json.dumps(good).encode()).events
+    assert (result.args, result.content, result.ok) == ({"command": "ls"}, "a.py", True)
+    bad = {"hook_event_name": "postToolUseFailure", "tool_name": "Shell", "error_message": "timed out"}
+    _, result = read_call(agent, "tool", json.dumps(bad).encode()).events
+    assert (result.error, result.ok) == ("timed out", False)
