@@ -272,6 +272,14 @@ def start_index(kb: KnowledgeBase, tmp_path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
+def wait_until_the_lock_is_free(server: Server, url: str) -> None:
+    """Wait until the server has noticed that the process that held the lock is dead: it ends its statement first."""
+    end = time.monotonic() + 60
+    while server.run(url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != [(0,)]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 def test_a_killed_writer_leaves_the_state_before_and_no_lock(
     tmp_path: Path, open_team: OpenTeam, server: Server
@@ -285,6 +293,7 @@ def test_a_killed_writer_leaves_the_state_before_and_no_lock(
         with start_index(kb, tmp_path) as running:
             time.sleep(delay)
             running.send_signal(signal.SIGKILL)
+        wait_until_the_lock_is_free(server, url)
         chunks, terms = server.run(url, "SELECT chunks, terms FROM memory_kb.vaults")[0]
         assert server.run(url, "SELECT count(*), count(DISTINCT key) FROM memory_kb.chunks") == [(chunks, chunks)]
         lengths = "SELECT sum(length) FROM (SELECT DISTINCT key, length FROM memory_kb.postings) p"
