@@ -117,7 +117,7 @@ def test_what_a_heading_or_block_is(text: str, anchor: str, is_there: bool) -> N
         ("[[Tea#A b: c|x]]", '<p><a href="/go?to=Tea#at-a-b-c" class="wiki">x</a></p>'),
         (
             "![[a.png|300]] ![[b.pdf]]",
-            '<p><img src="/attachment?name=a.png" alt="a.png" width="300" loading="lazy"> <span class="picture">file: b.pdf</span></p>',
+            '<p><img src="/attachment?name=a.png" alt="a.png" width="300" loading="lazy"> <a class="picture" href="/attachment?name=b.pdf">file: b.pdf</a></p>',
         ),
         ("![[<b>.png]]", '<p><img src="/attachment?name=%3Cb%3E.png" alt="&lt;b&gt;.png" loading="lazy"></p>'),
         ("## A *b*: c", '<h3 id="at-a-b-c">A <em>b</em>: c</h3>'),

@@ -161,6 +161,20 @@ def test_no_page_complains_or_is_wider_than_the_window(tab: Tab, server: Server,
 
 
 @pytest.mark.slow
+def test_diagrams_are_drawn_as_pictures_where_there_are_any(tab: Tab, server: Server) -> None:
+    file = server.vault / "memory/learnings/drawing.md"
+    file.write_text(
+        "---\nid: drawing\n---\n# Drawing\n\n```mermaid\ngraph TD\n  A[<b>x</b>] --> B\n```\n\n```mermaid\nno diagram\n```\n"
+    )
+    tab.go(f"{server.address}/entry?id=drawing")
+    tab.wait("document.querySelector('.text img[alt^=Diagram]')?.naturalWidth > 20")
+    tab.wait("document.querySelector('.text p.bad')?.textContent.startsWith('No diagram')")
+    assert "A[<b>x</b>]" in tab.run("document.querySelector('.text details pre').textContent")
+    tab.go(f"{server.address}/entry?id=flaky-1")
+    assert tab.run("document.querySelector('iframe')") is None
+
+
+@pytest.mark.slow
 def test_the_graph_is_drawn(tab: Tab, server: Server) -> None:
     tab.go(f"{server.address}/graph")
     tab.wait("document.querySelector('#graph[data-ready] canvas')")
@@ -180,6 +194,6 @@ def test_the_styles_that_are_let_through_are_those_of_the_drawing(tab: Tab, serv
 
 def test_it_is_the_released_code_of_others() -> None:
     static = Path(__file__).parent.parent / "memory_kb/web/static"
-    for name in ("htmx", "force-graph"):
+    for name in ("htmx", "force-graph", "mermaid.tiny"):
         assert (static / f"{name}.LICENSE.txt").stat().st_size > 500
         assert re.search(rf"{re.escape(name)} \d", (static / "README.txt").read_text())

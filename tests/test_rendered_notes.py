@@ -81,3 +81,27 @@ def test_code_of_a_known_language_is_coloured_and_escaped() -> None:
     shown = render('```python\nif a < "<b>": pass\n```\n\n```nonsense\n<b>\n```\n', LinkBase("a.md"))
     assert '<span class="k">if</span>' in shown and "<b>" not in shown
     assert '<code class="language-nonsense">&lt;b&gt;' in shown
+
+
+def test_formulas_are_mathml_without_styles() -> None:
+    pytest.importorskip("math_core", reason="the extra `web` of an older installation")
+    drawn = render(
+        "It is $e^{x}$, for $5 or $10.\n\n$$\n\\begin{aligned}a&=\\text{<b>}\\\\c&=d\\end{aligned}\n$$\n",
+        LinkBase("a.md"),
+    )
+    assert drawn.startswith("<p>It is <math><msup><mi>e</mi><mi>x</mi></msup></math>, for $5 or $10.</p>")
+    assert '<math display="block">' in drawn and '<mtd class="align-right near-right">' in drawn
+    assert " style=" not in drawn and "<b>" not in drawn
+
+
+@pytest.mark.parametrize("formula", ["\\nonsense{<b>}", "{" * 3_000 + "}" * 3_000, "x" * 9_000])
+def test_a_formula_that_cannot_be_read_is_shown_as_written(formula: str) -> None:
+    drawn = render(f"Is ${formula}$.", LinkBase("a.md"))
+    assert '<code class="formula"' in drawn and "<b>" not in drawn
+
+
+def test_sounds_films_and_documents_of_the_vault() -> None:
+    drawn = render("![[a.mp3]] ![[b.mp4]] [paper](c.pdf)", LinkBase("n/x.md"))
+    assert '<audio controls preload="metadata" src="/attachment?name=a.mp3&amp;from=n%2Fx.md"' in drawn
+    assert '<video controls preload="metadata" src="/attachment?name=b.mp4&amp;from=n%2Fx.md"' in drawn
+    assert 'href="/attachment?name=c.pdf&amp;from=n%2Fx.md"' in drawn

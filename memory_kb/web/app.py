@@ -63,6 +63,13 @@ _FORMS: dict[str, Handler] = {
 #: The files that are sent, by their names; no other name leads to a file.
 _ASSETS = {file.name: file for file in STATIC.iterdir() if file.suffix in (".css", ".js", ".svg", ".txt")}
 
+#: Of the frame that draws diagrams: it may write styles, loads and sends nothing, and only our own pages hold it.
+_FRAME_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "x-frame-options": "SAMEORIGIN",
+}
+
 
 def make_app(desk: Site) -> Starlette:
     """Return the application, without what is before it."""
@@ -77,6 +84,9 @@ def make_app(desk: Site) -> Starlette:
             media_type=kind,
             headers={"cache-control": "max-age=31536000, immutable" if request.url.query else "no-cache"},
         )
+
+    async def send_frame(request: Request) -> Response:
+        return desk.page(request, "diagram.html", headers=_FRAME_HEADERS)
 
     async def send_icon(_: Request) -> Response:
         return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
@@ -98,6 +108,7 @@ def make_app(desk: Site) -> Starlette:
         *(Route(path, desk.handle(handler), methods=["GET"]) for path, handler in _PAGES.items()),
         *(Route(path, desk.handle(handler), methods=["POST"]) for path, handler in _FORMS.items()),
         Route("/static/{name}", send_asset),
+        Route("/diagram", send_frame),
         Route("/favicon.ico", send_icon),
         Route("/events", stream),
     ]

@@ -30,8 +30,16 @@ TYPES = {
     ".svg": "image/svg+xml",
     ".webp": "image/webp",
     ".pdf": "application/pdf",
+    ".flac": "audio/flac",
+    ".m4a": "audio/mp4",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".wav": "audio/wav",
+    ".mov": "video/quicktime",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
 }
-#: A picture runs no script and loads nothing, even when it is opened alone.
+#: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -46,7 +54,8 @@ async def send_attachment(site: Site, request: Request) -> Response:
         file = await site.read(lambda kb: check_attachment(kb.vault, path)) if path else None
     if file is None:
         raise UnknownEntry(name)
-    return FileResponse(file, media_type=TYPES[file.suffix.lower()], headers={"content-security-policy": _POLICY})
+    kind = TYPES[file.suffix.lower()]
+    return FileResponse(file, media_type=kind, headers={"content-security-policy": _POLICY} if "image" in kind else {})
 
 
 def find_beside(vault: Vault, name: str, source: str) -> Path | None:

@@ -16,7 +16,7 @@ from memory_kb.serving.host_check import Gate
 #: A form with the longest text that may be edited, every character of it escaped.
 MAX_BODY = 4 * 1024 * 1024
 _CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; frame-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {

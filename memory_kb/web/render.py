@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from memory_kb.markdown.links import WIKILINK, find_wikilinks
 from memory_kb.markdown.scanner import find_anchor, find_headings, normal_heading
+from memory_kb.web.formulas import add_formulas
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
+_SOUND = re.compile(r"\.(?:flac|m4a|mp3|ogg|wav)\Z", re.IGNORECASE)
+_FILM = re.compile(r"\.(?:mov|mp4|webm)\Z", re.IGNORECASE)
 _EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
@@ -83,6 +86,7 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code})
     parser.enable(["table", "strikethrough"]).use(footnote_plugin)
+    add_formulas(parser)
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
     parser.block.ruler.before("paragraph", "comment", _skip_comment)
     parser.core.ruler.before("inline", "callouts", _mark_callouts)
@@ -385,6 +389,8 @@ def _attributes(address: str, path: str) -> dict[str, str | int | float]:
     if not parts.path:
         return {"href": _fragment(unquote(parts.fragment)) or "#"}
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path)))
+    if _PICTURE.search(target) or _SOUND.search(target) or _FILM.search(target) or target.lower().endswith(".pdf"):
+        return {"href": _attachment_address(unquote(parts.path), path)}
     query = {"id": target} if _NOTE.search(target) else {"to": posixpath.basename(target)}
     return {"href": f"/{'entry' if 'id' in query else 'go'}?{urlencode(query)}{_fragment(unquote(parts.fragment))}"}
 
@@ -409,7 +415,7 @@ def _picture(name: str, path: str, shown: str, size: str) -> str:
     from markdown_it.common.utils import escapeHtml
 
     width, _, height = size.partition("x")
-    source = escapeHtml(f"/attachment?{urlencode({'name': name} | _origin(path))}")
+    source = escapeHtml(_attachment_address(name, path))
     sizes = (f' width="{width}"' if width else "") + (f' height="{height}"' if height else "")
     return f'<img src="{source}" alt="{escapeHtml(shown or name)}"{sizes} loading="lazy">'
 
@@ -419,10 +425,19 @@ def _show_attachment(
 ) -> str:
     from markdown_it.common.utils import escapeHtml
 
-    meta = tokens[number].meta
-    if _PICTURE.search(meta["target"]):
-        return _picture(meta["target"], env["place"].path, meta["shown"], meta["size"])
-    return f'<span class="picture">{escapeHtml(tokens[number].content)}</span>'
+    meta, label = tokens[number].meta, escapeHtml(tokens[number].content)
+    target, path = meta["target"], env["place"].path
+    if _PICTURE.search(target):
+        return _picture(target, path, meta["shown"], meta["size"])
+    address = escapeHtml(_attachment_address(target, path))
+    if _SOUND.search(target) or _FILM.search(target):
+        tag = "audio" if _SOUND.search(target) else "video"
+        return f'<{tag} controls preload="metadata" src="{address}" title="{label}"></{tag}>'
+    return f'<a class="picture" href="{address}">{label}</a>'
+
+
+def _attachment_address(name: str, path: str) -> str:
+    return f"/attachment?{urlencode({'name': name} | _origin(path))}"
 
 
 def _align(

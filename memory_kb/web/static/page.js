@@ -181,3 +181,42 @@ window.addEventListener("pageshow", listen);
 document.addEventListener("input", (event) => { const form = event.target.closest("form[data-was]"); if (form) form.dataset.dirty = "1"; });
 window.addEventListener("beforeunload", (event) => { const form = find("form[data-was][data-dirty]"); if (form && !form.dataset.sent) event.preventDefault(); });
 document.addEventListener("submit", (event) => { if (event.target.dataset.was && !event.defaultPrevented) event.target.dataset.sent = "1"; });
+
+// -- diagrams: drawn in a frame that is loaded only where there are any, shown as pictures above their text ----
+
+let frame = null;
+let drawn = [];
+
+function drawDiagrams() {
+  const blocks = findAll("pre > code.language-mermaid:not([data-drawn])");
+  if (!blocks.length) return;
+  if (!frame) {
+    frame = document.createElement("iframe");
+    Object.assign(frame, { src: "/diagram", className: "drawing", title: "Draws the diagrams", tabIndex: -1, ariaHidden: "true" });
+    document.body.append(frame);
+  } else if (frame.dataset.ready) blocks.forEach(send);
+}
+
+function send(block) {
+  block.dataset.drawn = "1";
+  const isDark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+  frame.contentWindow.postMessage({ number: drawn.push(block) - 1, text: block.textContent, isDark }, location.origin);
+}
+
+window.addEventListener("message", ({ origin, source: sender, data }) => {
+  if (!frame || origin !== location.origin || sender !== frame.contentWindow) return;
+  if (data.isReady) { frame.dataset.ready = "1"; drawDiagrams(); return; }
+  const block = drawn[data.number].closest("pre");
+  const shown = document.createElement(data.svg ? "img" : "p");
+  if (data.svg) Object.assign(shown, { src: `data:image/svg+xml,${encodeURIComponent(data.svg)}`, width: data.width, height: data.height, alt: "Diagram; its text follows" });
+  else Object.assign(shown, { className: "bad small", textContent: `No diagram: ${data.problem}` });
+  block.before(shown);
+  if (!data.svg) return;
+  const details = document.createElement("details");
+  details.append(Object.assign(document.createElement("summary"), { textContent: "Its text" }));
+  block.replaceWith(details);
+  details.append(block);
+});
+
+document.addEventListener("DOMContentLoaded", drawDiagrams);
+document.addEventListener("htmx:after:swap", drawDiagrams);
