@@ -151,6 +151,8 @@ class Settings(NamedTuple):
     ignore: tuple[str, ...] = ("node_modules",)
     #: Whether a search also finds what agents remember by themselves.
     host: bool = True
+    #: The commands of rules, in their `check:`, that may be run.
+    checks: tuple[str, ...] = ()
 
 
 _CHOICES = {
@@ -164,7 +166,7 @@ _CHOICES = {
 #: Settings that a vault's own file may not have: they say where files are written, where texts
 #: are sent, what is run, or what is spent.
 _NOT_FROM_VAULT = frozenset(
-    {"index.path", "index.url", "index.vaults", "index.branch", "embeddings.base_url", "host"}
+    {"index.path", "index.url", "index.vaults", "index.branch", "embeddings.base_url", "host", "checks"}
     | {f"llm.{name}" for name in LlmSettings._fields}
 )
 #: What a vault's own file may ask for at most, unless the person's own configuration asks for more.

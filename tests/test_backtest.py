@@ -103,11 +103,74 @@ def test_the_review_of_a_proposal_shows_what_it_would_have_stopped(run: Run, pro
 
 def test_ci_names_what_a_change_breaks(run: Run, project: Path) -> None:
     (project / "memory/rules/d.md").unlink()
-    commit(project, 21, {"src/a.py": "# Licence\nx = 1\nprint(x)\n", "docs/b.md": "print(it)\n"})
+    commit(project, 21, {"src/ä.py": "# Licence\nx = 1\nprint(x)\n", "docs/b.md": "print(it)\n"})
     done = run("ci", "HEAD~1..HEAD", "--json", cwd=project)
     findings = json.loads(done.stdout)["findings"]
-    assert [(one["path"], one["line"]) for one in findings] == [("src/a.py", 3)]
+    assert [(one["path"], one["line"]) for one in findings] == [("src/ä.py", 3)]
     assert findings[0]["message"] == "breaks rule no-print: Log, never print."
     assert done.returncode != 0
-    commit(project, 22, {"src/a.py": "# Licence\nx = 1\n"})
+    commit(project, 22, {"src/ä.py": "# Licence\nx = 1\n"})
     assert run("ci", "HEAD~1..HEAD", cwd=project).returncode == 0
+
+
+CHECK = "---\nid: sound\nkind: rule\ncheck: sh sound.sh\napplies_to: ['src/**']\n---\nThe sources stay sound.\n"
+
+
+@pytest.fixture
+def checked(project: Path) -> Path:
+    for name in "abcd":
+        (project / f"memory/rules/{name}.md").unlink()
+    (project / "memory/rules/e.md").write_text(CHECK)
+    script = "echo ran >> $PROOF\necho looked\n! grep -q wrong src/a.py || { echo a is wrong; exit 4; }\n"
+    commit(project, 21, {"sound.sh": script, "src/a.py": "fine\n"})
+    commit(project, 22, {"src/a.py": "wrong\n"})
+    return project
+
+
+def test_a_command_runs_only_where_its_very_text_was_allowed(run: Run, checked: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+    env = {"PROOF": str(proof)}
+    done = run("ci", "HEAD~1..HEAD", "--json", cwd=checked, env=env)
+    assert "the check of rule sound was not run" in done.stdout
+    assert "nobody allowed its command" in run("rules", "backtest", "sound", cwd=checked, env=env).stderr
+    assert "nobody is there to ask" in run("rules", "allow", "sound", cwd=checked, env=env).stderr
+    (checked / "memory/config.yaml").write_text("checks: [sh sound.sh]\n")
+    assert "checks is ignored here" in run("ci", "HEAD~1..HEAD", cwd=checked, env=env).stderr
+    assert "is not allowed" in " ".join(run("review", "show", "sound", cwd=checked, env=env).stdout.split())
+    assert not proof.exists()
+    run("rules", "allow", "sound", "--yes", cwd=checked, env=env)
+    done = run("ci", "HEAD~1..HEAD", "--json", cwd=checked, env=env)
+    assert [(one["path"], one["message"]) for one in json.loads(done.stdout)["findings"]] == [
+        ("src/a.py", "breaks rule sound: The sources stay sound. (exit code 4: a is wrong)")
+    ]
+    assert proof.exists()
+    proof.unlink()
+    (checked / "memory/rules/e.md").write_text(CHECK.replace("sound.sh", "./sound.sh"))
+    assert "the check of rule sound was not run" in run("ci", "HEAD~1..HEAD", cwd=checked, env=env).stdout
+    assert not proof.exists()
+
+
+def test_a_command_that_the_own_configuration_names_is_held_against_past_commits(
+    run: Run, checked: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "config.yaml").write_text("checks: [sh sound.sh]\n")
+    env = {"PROOF": str(tmp_path / "proof"), "MEMORY_KB_HOME": str(home)}
+    commit(checked, 24, {"src/a.py": "right\n"})
+    done = run("rules", "backtest", "sound", "--json", cwd=checked, env=env)
+    made = json.loads(done.stdout)
+    newest, oldest = made["breaches"]
+    assert (newest["day"], newest["text"], bool(newest["mended_by"])) == ("2026-01-22", "exit code 4: a is wrong", True)
+    assert oldest["day"] < "2026-01-20"  # before there was a script
+
+
+def test_a_pattern_that_never_ends_is_a_finding(run: Run, project: Path) -> None:
+    slow = "---\nid: slow\nkind: rule\nforbid: '(a+)+$'\n---\nNever.\n"
+    for name in "bcd":
+        (project / f"memory/rules/{name}.md").unlink()
+    (project / "memory/rules/a.md").write_text(slow)
+    commit(project, 21, {"src/a.py": "a" * 60 + "!\n"})
+    said = "a pattern of rule slow takes over 2 s for one file"
+    assert said in run("ci", "HEAD~1..HEAD", cwd=project).stdout
+    assert said in run("rules", "backtest", "slow", cwd=project).stderr

@@ -20,7 +20,8 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.cli.git import ci_as_json
-from memory_kb.git.ci import MOST, CiReport, QueryChange, RevisionView, as_markdown, compare, escape, split_problems
+from memory_kb.git.ci_report import MOST, as_markdown, escape
+from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare, split_problems
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import Outcome, summarize
 from memory_kb.store.queries import StandingQuery, parse_queries, write_queries

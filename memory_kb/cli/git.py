@@ -29,7 +29,8 @@ from memory_kb.reports import RunReport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memory_kb.git.ci import CiReport, EvalReport
+    from memory_kb.git.ci import EvalReport
+    from memory_kb.git.comparison import CiReport
     from memory_kb.reports import RunView
     from memory_kb.search.evaluation import Outcome, Row
 
@@ -332,7 +333,7 @@ def ci_verb(
     memory-kb ci v1.0..v2.0 --output report.md --max-tokens 2000
     memory-kb ci --staged
     """
-    from memory_kb.git.ci import as_markdown
+    from memory_kb.git.ci_report import as_markdown
 
     with options.open() as kb:
         report = kb.ci(range_, staged=staged, max_tokens=max_tokens, strict=strict)

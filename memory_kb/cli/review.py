@@ -140,20 +140,27 @@ def show_verb(options: Options, /, entry: str) -> None:
 
 
 def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
-    """Return what an entry that forbids or requires something would have stopped; None for others, and without git."""
+    """Return what an entry that guards would have stopped, and its command; None for others, and without git."""
     rule = kb.rules.find(entry)
-    if not (rule.word("forbid") or rule.word("require")):
-        return None
-    try:
-        made = kb.git.backtest(rule)
-    except NoRepository:
-        return None
-    except UsageError as exc:
-        return str(exc)
-    return (
-        f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
-        f"{made.mended:,} of these were mended within a week: `memory-kb rules backtest {rule.id}`"
-    )
+    command, is_allowed = kb.rules.check_of(rule)
+    told = list[str]()
+    if rule.word("forbid") or rule.word("require"):
+        try:
+            made = kb.git.backtest(rule)
+            told.append(
+                f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
+                f"{made.mended:,} of these were mended within a week: `memory-kb rules backtest {rule.id}`"
+            )
+        except NoRepository:
+            pass
+        except UsageError as exc:
+            told.append(str(exc))
+    if command:
+        run = "backtest" if is_allowed else "allow"
+        told.append(
+            f"It checks with `{command}`, which {'is' if is_allowed else 'is not'} allowed: `rules {run} {rule.id}`."
+        )
+    return "\n".join(told) or None
 
 
 @review_verb.command("scan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from memory_kb.cli.output import (
     tell_id,
     wrap,
 )
+from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
 
@@ -200,6 +202,36 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
         click.echo(clean(format_for_prompt(rules)))
 
 
+@rules_verb.command("allow")
+@shared_options
+@click.argument("rule", metavar="RULE")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
+    """Let the command in the check: of RULE be run by ci and backtest, that very text, here and nowhere else.
+
+    A changed command has to be allowed anew. `checks` in your own configuration allows commands for every vault.
+
+    \b
+    memory-kb rules allow 69712e00
+    """
+    with options.open() as kb:
+        found = kb.rules.find(rule)
+        command, is_allowed = kb.rules.check_of(found)
+        if not command:
+            raise UsageError(f"rule {found.id} has no check:", "add a command to its frontmatter")
+        if not options.as_json:
+            click.echo(clean(command))
+        if not (is_allowed or yes):
+            if not sys.stdin.isatty():
+                raise UsageError("nobody is there to ask", "read the command, then --yes allows it")
+            if not click.confirm(f"Let {found.path} run this as you?", default=False, err=True):
+                return
+        kb.rules.allow(found.id, command)
+    if options.as_json:
+        print_json({"rule": found.id, "check": command, "allowed": True})
+
+
 @rules_verb.command("backtest")
 @shared_options
 @click.argument("rule", metavar="RULE")
@@ -208,7 +240,8 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     """Count the past commits that broke RULE, how many were fixed within a week, and the edits of agents it refused.
 
     The rule has forbid: or require: in its frontmatter, regular expressions for the files of its applies_to. At most
-    2,000 commits of the branch that is checked out are looked through.
+    2,000 commits of the branch that is checked out are looked through. A check: that `rules allow` allowed is run on
+    the newest 20 of these that touch its files, in a temporary folder.
 
     \b
     memory-kb rules backtest 69712e00

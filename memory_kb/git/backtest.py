@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterator
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.git.repository import Repository
@@ -14,9 +18,16 @@ from memory_kb.learning.guards import Guard
 
 #: The most commits that are looked through, the newest.
 MOST_COMMITS = 2_000
+#: On how many of these a command is run.
+MOST_RUN = 20
 _DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "-U0")
+_NAMES = ("-c", "core.quotePath=false")
 _WEEK = 7 * 86_400
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
+
+
+#: The lines added, with their numbers, and removed, by file.
+Files = dict[str, tuple[list[tuple[int, str]], list[str]]]
 
 
 class Breach(NamedTuple):
@@ -54,7 +65,7 @@ class _Commit(NamedTuple):
     name: str
     seconds: int
     subject: str
-    files: dict[str, tuple[list[tuple[int, str]], list[str]]]
+    files: Files
 
 
 def backtest(repository: Repository, guard: Guard, project: str = "", most: int = MOST_COMMITS) -> Backtest:
@@ -68,6 +79,9 @@ def backtest(repository: Repository, guard: Guard, project: str = "", most: int 
         guard: what the rule forbids or requires.
         project: the project's folder in the repository, with a slash at its end; "" for all of it.
         most: how many commits are looked through.
+
+    Raises:
+        TooSlow: a pattern takes too long for a file.
     """
     found: list[Breach] = []
     waiting: list[tuple[int, int]] = []
@@ -85,22 +99,76 @@ def backtest(repository: Repository, guard: Guard, project: str = "", most: int 
     return Backtest(guard.rule, count, tuple(reversed(found)))
 
 
+def backtest_command(repository: Repository, guard: Guard, project: str, run: Callable[[Path], str | None]) -> Backtest:
+    """Run a rule's command on the newest commits that touch its files, each laid out in a temporary folder.
+
+    A commit breaks the rule where the command fails and went through for the one before it. It was fixed where the
+    command goes through again within seven days.
+
+    Args:
+        repository: the repository of the project.
+        guard: the rule.
+        project: the project's folder in the repository, with a slash at its end; "" for all of it.
+        run: returns why the command fails in a folder, None where it goes through.
+    """
+    touching = [
+        (one, path) for one in _walk(repository, MOST_COMMITS) if (path := find_covered(guard, project, one.files))
+    ]
+    found: list[Breach] = []
+    failing: tuple[int, int] | None = None
+    parent = repository.parent(touching[-MOST_RUN:][0][0].name) if touching else None
+    was_sound = parent is None or _run_at(repository, parent, project, run) is None
+    for commit, path in touching[-MOST_RUN:]:
+        said = _run_at(repository, commit.name, project, run)
+        if said is not None and was_sound:
+            failing = (len(found), commit.seconds)
+            found.append(Breach(commit.name[:10], _day(commit), commit.subject, path, 1, said))
+        elif said is None and failing:
+            place, seconds = failing
+            if commit.seconds <= seconds + _WEEK:
+                found[place] = found[place]._replace(mended_by=commit.name[:10])
+            failing = None
+        was_sound = said is None
+    return Backtest(guard.rule, len(touching[-MOST_RUN:]), tuple(reversed(found)))
+
+
+def _run_at(repository: Repository, commit: str, project: str, run: Callable[[Path], str | None]) -> str | None:
+    with tempfile.TemporaryDirectory(prefix="memory-kb-check-", ignore_cleanup_errors=True) as folder:
+        file, tree = Path(folder, "tree.tar"), Path(folder, "tree")
+        repository.git("archive", "--format=tar", f"--output={file}", commit)
+        with tarfile.open(file) as archive:
+            archive.extractall(tree, filter="data")
+        (tree / project).mkdir(parents=True, exist_ok=True)
+        return run(tree / project)
+
+
 def find_breaches(repository: Repository, guard: Guard, base: str, head: str, project: str = "") -> list[Breach]:
-    """Return where a change from one revision to another breaks a rule, the first such line of each file."""
-    diff = repository.git("diff", *_DIFF, base, head).decode("utf-8", "replace")
-    return list(_breaches(repository, guard, project, _Commit(head, 0, "", _read_diff(diff))))
+    """Return where a change from one revision to another breaks a rule, the first such line of each file.
+
+    Raises:
+        TooSlow: a pattern takes too long for a file.
+    """
+    return list(_breaches(repository, guard, project, _Commit(head, 0, "", read_change(repository, base, head))))
+
+
+def read_change(repository: Repository, base: str, head: str) -> Files:
+    """Return the lines that a change adds, with their numbers, and removes, by file."""
+    return _read_diff(repository.git(*_NAMES, "diff", *_DIFF, base, head).decode("utf-8", "replace"))
+
+
+def find_covered(guard: Guard, project: str, files: Iterable[str]) -> str | None:
+    """Return the first file of a change that a rule is about."""
+    return next((one for one in files if one.startswith(project) and guard.covers(one.removeprefix(project))), None)
 
 
 def _breaches(repository: Repository, guard: Guard, project: str, commit: _Commit) -> Iterator[Breach]:
-    day = datetime.fromtimestamp(commit.seconds, UTC).date().isoformat()
     for path, (added, removed) in commit.files.items():
-        if not path.startswith(project) or not guard.covers(path.removeprefix(project)):
+        if not find_covered(guard, project, [path]):
             continue
-        lines = [(number, line) for number, line in added if guard.forbids(line) and line not in removed]
-        if not lines and guard.require and added and guard.misses(_text(repository, commit.name, path)):
-            lines = [(1, "")]
-        for number, line in lines[:1]:
-            yield Breach(commit.name[:10], day, commit.subject, path, number, line.strip())
+        new = ((number, line) for number, line in added if line not in removed)
+        broken = guard.find_broken(new, functools.partial(_text, repository, commit.name, path))
+        if broken:
+            yield Breach(commit.name[:10], _day(commit), commit.subject, path, broken[0], broken[1].strip())
 
 
 def _mends(repository: Repository, guard: Guard, commit: _Commit, breach: Breach) -> bool:
@@ -109,7 +177,11 @@ def _mends(repository: Repository, guard: Guard, commit: _Commit, breach: Breach
         return any(line.strip() == breach.text for line in removed) and not any(
             line.strip() == breach.text for _, line in added
         )
-    return bool(added or removed) and not guard.misses(_text(repository, commit.name, breach.path))
+    return bool(added or removed) and not guard.misses(lambda: _text(repository, commit.name, breach.path))
+
+
+def _day(commit: _Commit) -> str:
+    return datetime.fromtimestamp(commit.seconds, UTC).date().isoformat()
 
 
 def _text(repository: Repository, commit: str, path: str) -> str:
@@ -118,21 +190,23 @@ def _text(repository: Repository, commit: str, path: str) -> str:
 
 def _walk(repository: Repository, most: int) -> Iterator[_Commit]:
     """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
-    told = repository.git("log", f"-{most}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00")
+    told = repository.git(
+        *_NAMES, "log", f"-{most}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
+    )
     for record in reversed(told.split(b"\x01")[1:]):
         name, seconds, subject, diff = record.split(b"\0", 3)
         files = _read_diff(diff.decode("utf-8", "replace"))
         yield _Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)
 
 
-def _read_diff(diff: str) -> dict[str, tuple[list[tuple[int, str]], list[str]]]:
+def _read_diff(diff: str) -> Files:
     r"""Return the lines added, with their numbers, and removed, by file.
 
     Example:
         >>> _read_diff("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
         {'x': ([(1, 'new')], ['old'])}
     """
-    files: dict[str, tuple[list[tuple[int, str]], list[str]]] = {}
+    files: Files = {}
     path, number, is_head = "", 0, True
     for line in diff.split("\n"):
         if line.startswith("diff --git "):

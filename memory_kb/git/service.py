@@ -369,19 +369,31 @@ class Git:
         return Repository(self._vault.folder, self._vault.environ)
 
     def backtest(self, rule: Memory) -> Backtest:
-        """Return which past commits broke a rule that forbids or requires something, and which were fixed within a week.
+        """Return which past commits broke a rule that guards, and which of these were fixed within a week.
 
         Raises:
             NoRepository: the vault is in no git repository.
-            UsageError: the rule has neither `forbid` nor `require`, or a pattern is no regular expression.
+            UsageError: the rule does not guard, a pattern is no regular expression or takes too long, or its command
+                was not allowed.
         """
-        from memory_kb.git.backtest import backtest
+        from memory_kb.errors import UsageError
+        from memory_kb.git.backtest import backtest, backtest_command
+        from memory_kb.learning.checks import Checks, run_check
         from memory_kb.learning.guards import read_guard
 
-        guard = read_guard(rule)
-        repository = self.repository()
+        guard, repository = read_guard(rule), self.repository()
         inner = repository.inner(self._vault.folder)
-        return backtest(repository, guard, f"{inner}/" if inner and inner != "." else "")
+        project = f"{inner}/" if inner and inner != "." else ""
+        if guard.forbid or guard.require:
+            return backtest(repository, guard, project)
+        if not Checks(self._vault).allows(guard.check):
+            raise UsageError(
+                f"the check of rule {rule.id} is not run: nobody allowed its command here",
+                f"`memory-kb rules allow {rule.id}` shows and allows it",
+            )
+        return backtest_command(
+            repository, guard, project, lambda folder: run_check(guard.check, folder, self._vault.environ)
+        )
 
     def past_vault(
         self,

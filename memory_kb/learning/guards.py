@@ -1,4 +1,4 @@
-"""What a rule forbids or requires of the project's files, as patterns in its frontmatter."""
+"""What a rule forbids or requires of the project's files, as patterns or a command in its frontmatter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,59 +22,100 @@ from memory_kb.store.plan import Memory, make_memory
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
 
+#: The fields of a rule that guards.
+KEYS = ("forbid", "require", "check")
 #: A longer line is generated; a pattern may take very long on it.
 _LONGEST_LINE = 1_000
 #: The most of a file that is looked through.
 LONGEST_FILE = 1_000_000
-#: How long the patterns of one rule may take before a hook passes it over, in seconds.
+#: How long the patterns of one rule may take for a file before a hook passes it over, in seconds.
 _PATIENCE = 0.25
 
 
 class Guard(NamedTuple):
-    """The patterns of a rule, and the files that they are about; every file where it names none."""
+    """The patterns of a rule, its command, and the files that they are about; every file where it names none.
+
+    Attributes:
+        seconds: how long the patterns may take for one file.
+    """
 
     rule: str
     forbid: re.Pattern[str] | None
     require: re.Pattern[str] | None
     applies_to: tuple[str, ...] = ()
+    check: str = ""
+    seconds: float = 2.0
 
     def covers(self, path: str) -> bool:
         """Return whether a file is one that the rule is about."""
         return not self.applies_to or fits_any(path, self.applies_to)
 
-    def forbids(self, line: str) -> bool:
-        """Return whether a line is one that the rule forbids.
+    def find_broken(self, lines: Iterable[tuple[int, str]], text: Callable[[], str]) -> tuple[int, str] | None:
+        """Return the first line that the rule forbids, or line 1 where the file lacks what is required; None if neither.
+
+        Args:
+            lines: the lines that come to the file, with their numbers.
+            text: returns the file as it is with them.
+
+        Raises:
+            TooSlow: a pattern takes too long.
 
         Example:
             >>> guard = Guard("r", re.compile(r"\\bprint\\("), None)
-            >>> guard.forbids("    print(x)"), guard.forbids("blueprint(x)")
-            (True, False)
+            >>> guard.find_broken([(1, "blueprint(x)"), (2, "    print(x)")], str)
+            (2, '    print(x)')
         """
-        return self.forbid is not None and len(line) <= _LONGEST_LINE and self.forbid.search(line) is not None
+        lines, forbid = list(lines), self.forbid
+        with _time_limit(self):
+            if forbid:
+                for number, line in lines:
+                    if len(line) <= _LONGEST_LINE and forbid.search(line):
+                        return number, line
+        return (1, "") if lines and self.misses(text) else None
 
-    def misses(self, text: str) -> bool:
-        """Return whether a file lacks what the rule requires of it."""
-        return self.require is not None and self.require.search(text[:LONGEST_FILE]) is None
+    def misses(self, text: Callable[[], str]) -> bool:
+        """Return whether a file lacks what the rule requires of it.
+
+        Raises:
+            TooSlow: the pattern takes too long.
+        """
+        if self.require is None:
+            return False
+        looked_at = text()[:LONGEST_FILE]
+        with _time_limit(self):
+            return self.require.search(looked_at) is None
+
+
+class TooSlow(UsageError):
+    """A pattern of a rule takes too long."""
+
+
+def is_guard(memory: Memory) -> bool:
+    """Return whether a rule forbids, requires or checks something."""
+    return any(map(memory.word, KEYS))
 
 
 def read_guard(memory: Memory) -> Guard:
-    """Return what a rule forbids or requires.
+    """Return what a rule forbids, requires or checks.
 
     Raises:
-        UsageError: it has neither `forbid` nor `require`, or a pattern is no regular expression.
+        UsageError: it has none of them, or a pattern is no regular expression.
     """
-    patterns = {name: memory.word(name) for name in ("forbid", "require")}
-    if not any(patterns.values()):
+    if not is_guard(memory):
         raise UsageError(
-            f"rule {memory.id} has neither forbid: nor require:", "add a regular expression to its frontmatter"
+            f"rule {memory.id} has neither forbid: nor require: nor check:",
+            "add a regular expression or a command to its frontmatter",
         )
-    compiled: dict[str, re.Pattern[str] | None] = {}
-    for name, pattern in patterns.items():
-        try:
-            compiled[name] = re.compile(pattern, re.MULTILINE) if pattern else None
-        except re.error as exc:
-            raise UsageError(f"{memory.path}: {name} is no regular expression: {exc}") from exc
-    return Guard(memory.id, compiled["forbid"], compiled["require"], memory.applies_to)
+    forbid, require = (_compile(memory, name) for name in ("forbid", "require"))
+    return Guard(memory.id, forbid, require, memory.applies_to, memory.word("check") or "")
+
+
+def _compile(memory: Memory, name: str) -> re.Pattern[str] | None:
+    pattern = memory.word(name)
+    try:
+        return re.compile(pattern, re.MULTILINE) if pattern else None
+    except (re.error, OverflowError, RecursionError) as exc:
+        raise UsageError(f"{memory.path}: {name} is no regular expression: {exc}") from exc
 
 
 class Edit(NamedTuple):
@@ -100,24 +141,24 @@ def breaks(guard: Guard, edit: Edit) -> bool:
     if not guard.covers(edit.path):
         return False
     known = set(edit.before.splitlines())
-    added = [line for line in edit.after.splitlines() if line not in known]
-    with suppress(TimeoutError), _time_limit(_PATIENCE):
-        return any(map(guard.forbids, added)) or bool(added and guard.misses(edit.after))
+    added = ((number, line) for number, line in enumerate(edit.after.splitlines(), 1) if line not in known)
+    with suppress(TooSlow):
+        return guard.find_broken(added, lambda: edit.after) is not None
     return False
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in the block after a time, where the platform has timers and this is the main thread."""
+def _time_limit(guard: Guard) -> Iterator[None]:
+    """Raise TooSlow in the block after a guard's time, where the platform has timers and this is the main thread."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(*_: object) -> None:
-        raise TimeoutError
+        raise TooSlow(f"a pattern of rule {guard.rule} takes over {guard.seconds:g} s for one file", "make it simpler")
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, guard.seconds)
     try:
         yield
     finally:
@@ -126,28 +167,23 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
 
 def guarding_rules(index: SqliteIndex, scopes: Sequence[str]) -> list[Memory]:
-    """Return the rules in force that forbid or require something."""
+    """Return the rules in force that forbid, require or check something."""
     here = Filters(kinds=("rule", "pitfall"), statuses=("active",), scopes=tuple(scopes))
     sources = dict.fromkeys(
-        one.source
-        for one in index.entries(here)
-        if '"forbid"' in (one.metadata or "") or '"require"' in (one.metadata or "")
+        one.source for one in index.entries(here) if any(f'"{key}"' in (one.metadata or "") for key in KEYS)
     )
     found = [make_memory(one) for source in sources for one in index.memories(here, source)]
     return [
-        one
-        for one in found
-        if (one.word("forbid") or one.word("require"))
-        and not (one.is_superseded or one.is_unverified or one.is_quarantined)
+        one for one in found if is_guard(one) and not (one.is_superseded or one.is_unverified or one.is_quarantined)
     ]
 
 
 def read_guards(index: SqliteIndex) -> list[tuple[Memory, Guard]]:
-    """Return the rules that guard a project's files, with their patterns; those that are no patterns are left out."""
+    """Return the rules that guard a project's files against edits, with their patterns; what is no pattern is left out."""
     found = list[tuple[Memory, Guard]]()
     for rule in guarding_rules(index, ("project", "global")):
         with suppress(UsageError):
-            found.append((rule, read_guard(rule)))
+            found.append((rule, read_guard(rule)._replace(seconds=_PATIENCE)))
     return found
 
 

@@ -259,6 +259,25 @@ class Rules:
 
         return GuardLog(self._vault.machine / "log").count().get(rule, Refusals())
 
+    def check_of(self, rule: Memory) -> tuple[str, bool]:
+        """Return the command of a rule, "" where it has none, and whether it may be run here."""
+        from memory_kb.learning.checks import Checks
+
+        command = rule.word("check") or ""
+        return command, bool(command) and Checks(self._vault).allows(command)
+
+    def allow(self, rule: str, command: str) -> None:
+        """Let the command of a rule be run here, that very text; another vault or machine does not know of it.
+
+        Raises:
+            UsageError: this is not the rule's command.
+        """
+        from memory_kb.learning.checks import Checks
+
+        if not command or self.find(rule).word("check") != command:
+            raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
+        Checks(self._vault).allow(command)
+
     def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
 

@@ -64,6 +64,10 @@ FIELDS: Mapping[str, Field] = {
     "applies_to": Field("words", "Globs of the files it is about."),
     "forbid": Field("text", "A regular expression: no line of the files of `applies_to` may fit it."),
     "require": Field("text", "A regular expression that each file of `applies_to` must fit somewhere."),
+    "check": Field(
+        "text",
+        "A command that fails where the rule is broken; it runs only where `rules allow` allowed that very text.",
+    ),
     "source": Field(
         "text",
         "How it came to be known. What is external_unverified is not followed before a person approves it.",

@@ -111,7 +111,7 @@ class CommandLlm:
                 except subprocess.TimeoutExpired:
                     raise ProviderFailed(f"`{self._name}` took too long and was ended", is_passing=True) from None
                 finally:
-                    _end(process)
+                    end_group(process)
             answer, errors = (_read(path) for path in paths[1:])
         if code:
             said = " ".join((errors or answer).split())[-_ERROR_CHARS:]
@@ -140,7 +140,7 @@ def _read(path: Path) -> str:
         return file.read(_MAX_ANSWER).decode("utf-8", "replace")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: subprocess.Popen[bytes]) -> None:
     """End a program together with what it started, if any of it still runs."""
     if os.name == "nt":
         process.kill()

@@ -1,0 +1,180 @@
+"""What a change of the notes does, as Markdown for a comment of a code host."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from memory_kb.git.comparison import CiReport, ContextChange, QueryChange
+from memory_kb.search.evaluation import CUTS, Outcome
+from memory_kb.text import shorten
+
+#: What code hosts take for one comment, with room to spare; characters.
+MOST = 60_000
+_MOST_LISTED, _LONG = 50, 160
+_SIGNS = re.compile(r"([\\`*_\[\]#|~])")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+_MARKS = {
+    "lost": "❌ lost",
+    "missing": "❌ not found",
+    "found": "✅ found now",
+    "fewer": "⚠️ finds fewer",
+    "moved": "moved",
+    "same": "same",
+    "never": "⚠️ never found",
+}
+
+
+def as_markdown(report: CiReport) -> str:
+    """Return the report; long differences of contexts are left out before it gets longer than a comment may be."""
+    text = "\n".join(_lines(report, with_text=True))
+    if len(text) <= MOST:
+        return text + "\n"
+    short = "\n".join(
+        (
+            *_lines(report, with_text=False),
+            "",
+            "The texts of the contexts are left out: the report would be too long for a comment.",
+        )
+    )
+    return shorten_lines(short, MOST) + "\n"
+
+
+def shorten_lines(text: str, most: int) -> str:
+    r"""Return the first lines of a text that fit.
+
+    Example:
+        >>> shorten_lines("one\ntwo\nthree", 9)
+        'one\n…'
+    """
+    if len(text) <= most:
+        return text
+    return text[: text.rfind("\n", 0, most - 2)] + "\n…"
+
+
+def escape(text: str) -> str:
+    """Return a text on one line that Markdown shows as it is; it mentions nobody.
+
+    Example:
+        >>> escape("a | *b* <i> @team\\n# c")
+        'a \\\\| \\\\*b\\\\* &lt;i&gt; &#64;team \\\\# c'
+    """
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return "".join(_ENTITIES.get(sign, sign) for sign in _SIGNS.sub(r"\\\1", shorten(line, _LONG)))
+
+
+def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:
+    titles = {**(report.base.titles or {}), **(report.head.titles or {})}
+    verdict = "nothing to mend" if report.is_sound else f"{len(report.findings)} to mend"
+    yield f"## {'✅' if report.is_sound else '❌'} Memories: {verdict}"
+    yield ""
+    yield f"{escape(report.base.name)} (`{report.base.revision[:12]}`) → {escape(report.head.name)} (`{report.head.revision[:12]}`)"
+    yield from _list("To mend", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.findings])
+    yield from _recall(report)
+    yield from _queries(report.queries, titles)
+    yield from _contexts(report.contexts, titles, with_text=with_text)
+    yield from _list("No longer asked", [escape(question) for question in report.unasked])
+    yield from _list(
+        "Was there before, and fails nothing",
+        [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.known],
+    )
+    yield from _list("Notes", [escape(notice) for notice in report.notices])
+
+
+def _code(text: str) -> str:
+    return "".join(sign if sign.isprintable() and sign != "`" else "?" for sign in text)
+
+
+def _list(head: str, items: Sequence[str]) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    yield f"### {head}"
+    yield ""
+    yield from (f"- {item}" for item in items[:_MOST_LISTED])
+    if len(items) > _MOST_LISTED:
+        yield f"- and {len(items) - _MOST_LISTED} more"
+
+
+def _recall(report: CiReport) -> Iterator[str]:
+    before, after = report.rows
+    if not after.questions:
+        return
+    yield ""
+    yield "### Recall"
+    yield ""
+    yield f"| | questions | {' | '.join(f'recall@{cut}' for cut in CUTS)} | hit@{CUTS[-1]} | MRR |"
+    yield f"|---|{'---:|' * (len(CUTS) + 3)}"
+    for name, row in (("before", before), ("after", after)):
+        if row.questions:
+            yield f"| {name} | {row.questions} | {' | '.join(f'{row.recall[cut]:.2f}' for cut in CUTS)} | {row.hits[CUTS[-1]]:.2f} | {row.mrr:.2f} |"
+
+
+def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Iterator[str]:
+    shown = [change for change in changes if change.verdict != "same"]
+    if not changes:
+        return
+    yield ""
+    yield "### Standing queries"
+    yield ""
+    if not shown:
+        yield f"All {len(changes)} answer as before."
+        return
+    yield "| query | | rank before | rank after | first hit after |"
+    yield "|---|---|---:|---:|---|"
+    for change in shown[:_MOST_LISTED]:
+        first = change.after.top[0] if change.after.top else None
+        name = escape(titles.get(first, first)) if first else "nothing"
+        ranks = " | ".join((_rank(change.before), _rank(change.after)))
+        yield f"| {escape(change.after.query.question)} | {_MARKS[change.verdict]} | {ranks} | {name} |"
+    same = len(changes) - len(shown)
+    if same or len(shown) > _MOST_LISTED:
+        yield ""
+        yield f"{same} answer as before{f', {len(shown) - _MOST_LISTED} more are not listed' if len(shown) > _MOST_LISTED else ''}."
+
+
+def _rank(outcome: Outcome | None) -> str:
+    return "new" if outcome is None else "–" if outcome.rank is None else str(outcome.rank)
+
+
+def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, with_text: bool) -> Iterator[str]:
+    shown = [change for change in changes if not change.is_same]
+    if not changes:
+        return
+    yield ""
+    yield "### What agents are told"
+    yield ""
+    if not shown:
+        yield f"All {len(changes)} contexts are as before."
+        return
+    for change in shown[:_MOST_LISTED]:
+        counts = f"{change.before.tokens:,} → {change.after.tokens:,} tokens"
+        yield f"- **{escape(change.task)}**: {counts}"
+        for sign, ids in (("+", change.added), ("−", change.removed)):
+            yield from (
+                f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED]
+            )
+        if with_text:
+            yield from _difference(change)
+    same = len(changes) - len(shown)
+    if same:
+        yield f"- {same} more are as before."
+
+
+def _difference(change: ContextChange) -> Iterator[str]:
+    lines = list(
+        difflib.unified_diff(
+            change.before.text.splitlines(), change.after.text.splitlines(), "before", "after", lineterm="", n=2
+        )
+    )
+    fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
+    yield ""
+    yield "  <details><summary>text</summary>"
+    yield ""
+    yield f"  {fence}diff"
+    yield from (f"  {''.join(sign if sign.isprintable() or sign == ' ' else ' ' for sign in line)}" for line in lines)
+    yield f"  {fence}"
+    yield ""
+    yield "  </details>"
+    yield ""

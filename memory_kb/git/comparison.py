@@ -1,0 +1,309 @@
+"""Two revisions of a vault held against each other: recall, contexts, and what is wrong with the notes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory_kb.context.service import Context
+from memory_kb.model import Problem
+from memory_kb.search.evaluation import Outcome, Row, summarize
+from memory_kb.store.queries import Queries, StandingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is asked of two revisions.
+
+    Attributes:
+        told: the queries that count: those of the later revision, and those that it lost by accident.
+        unasked: those that were taken out while the others stayed; what becomes of them is told, and fails nothing.
+        known: the questions that the earlier revision has.
+        problems: what is to be fixed before anything is asked.
+        notices: what else should be known.
+    """
+
+    told: tuple[StandingQuery, ...] = ()
+    unasked: tuple[StandingQuery, ...] = ()
+    known: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def of_head(self) -> Sequence[StandingQuery]:
+        """What the later revision is asked."""
+        return (*self.told, *self.unasked)
+
+    @property
+    def of_base(self) -> Sequence[StandingQuery]:
+        """What the earlier one is asked."""
+        return [one for one in self.of_head if one.question in self.known]
+
+
+def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> Asking:
+    """Return what to ask, so that no query gets lost with its file, or with a line of it that cannot be read.
+
+    Example:
+        >>> old = Queries((StandingQuery("a"), StandingQuery("b")))
+        >>> [one.question for one in arrange(old, Queries((StandingQuery("a"),)), "q.yaml").told]
+        ['a']
+        >>> emptied = arrange(old, Queries(()), "q.yaml")
+        >>> [one.question for one in emptied.told], emptied.problems[0].message
+        (['a', 'b'], 'the standing queries are gone; the 2 that were asked before are asked still')
+    """
+    asked = {one.question for one in new.queries}
+    gone = [one for one in old.queries if one.question not in asked]
+    were_there = {one.message for one in old.problems}
+    problems = tuple(one for one in new.problems if one.message not in were_there)
+    is_emptied = bool(old.queries) and not new.queries
+    kept = gone if problems or is_emptied else []
+    if is_emptied and not problems:
+        count = len(old.queries)
+        said = f"the {count} that were asked before are" if count > 1 else "the one that was asked before is"
+        problems = (Problem(path, 1, f"the standing queries are gone; {said} asked still"),)
+    told = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
+    notices = () if told or new.problems else (f"{path} has no queries; recall is not measured",)
+    return Asking(told, () if kept else tuple(gone), frozenset(one.question for one in old.queries), problems, notices)
+
+
+_NUMBERS = re.compile(r"\d[\d,]*")
+#: What a context says of itself when it costs more than it should.
+_TOO_LARGE = ("the institutional notes take", "not all policies fit into")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldContext:
+    """What an agent is told for one task."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    tokens: int = 0
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """One revision looked at.
+
+    Attributes:
+        name: what people call it.
+        revision: the hash of its commit or tree.
+        outcomes: of the standing queries, in their order.
+        contexts: by the task.
+        problems: secrets, dangling links, double ids, contradictions without a link.
+        titles: what its entries are called, by id.
+    """
+
+    name: str
+    revision: str
+    outcomes: tuple[Outcome, ...] = ()
+    contexts: Mapping[str, ToldContext] | None = None
+    problems: tuple[Problem, ...] = ()
+    titles: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChange:
+    """One standing query before and after.
+
+    Attributes:
+        verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `fewer` where
+            only some of what it found is found still, `moved` where another entry or rank answers, `same`,
+            or `never` where neither finds what it should.
+    """
+
+    verdict: str
+    before: Outcome | None
+    after: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChange:
+    """What an agent is told for one task before and after."""
+
+    task: str
+    before: ToldContext
+    after: ToldContext
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The entries that it tells of now."""
+        return tuple(one for one in self.after.ids if one not in self.before.ids)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The entries that it no longer tells of."""
+        return tuple(one for one in self.before.ids if one not in self.after.ids)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the text is the same to the letter."""
+        return self.before.text == self.after.text
+
+
+@dataclass(frozen=True, slots=True)
+class CiReport:
+    """What a change of the notes does.
+
+    Attributes:
+        rows: recall before and after, over the queries that both were asked.
+        findings: what is to be fixed before this goes in.
+        known: findings that were there before already; they fail nothing.
+        unasked: questions that are no longer in the file.
+        notices: what else should be known.
+    """
+
+    base: RevisionView
+    head: RevisionView
+    rows: tuple[Row, Row]
+    queries: tuple[QueryChange, ...] = ()
+    contexts: tuple[ContextChange, ...] = ()
+    findings: tuple[Problem, ...] = ()
+    known: tuple[Problem, ...] = ()
+    unasked: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing has to be fixed."""
+        return not self.findings
+
+
+def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | None = None) -> CiReport:
+    """Hold two revisions against each other.
+
+    Args:
+        base: the one before; it was asked the queries of the one after.
+        head: the one after.
+        path: the file of the queries, which lost answers are told at.
+        asking: what both were asked, where it is not all that they answered.
+    """
+    asking = asking or Asking(tuple(one.query for one in head.outcomes))
+    asked = {one.question for one in asking.told}
+    rows = (
+        summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head)
+    )
+    before = {one.query.question: one for one in base.outcomes}
+    changes = [
+        QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one)
+        for one in head.outcomes
+    ]
+    queries = [one for one in changes if one.after.query.question in asked]
+    told = base.contexts or {}
+    contexts = tuple(
+        ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items()
+    )
+    new, known = split_problems(base.problems, head.problems)
+    findings = [
+        *asking.problems,
+        *(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")),
+        *new,
+    ]
+    was_there = list(known)
+    for change in contexts:
+        old = {_NUMBERS.sub("", one) for one in change.before.complaints}
+        for one in change.after.complaints:
+            (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
+    unasked = tuple(one.question for one in asking.unasked)
+    notices = (
+        *asking.notices,
+        *(_say_unasked(one) for one in changes if one.after.query.question not in asked and one.verdict == "lost"),
+    )
+    return CiReport(
+        base,
+        head,
+        (next(rows), next(rows)),
+        tuple(queries),
+        contexts,
+        tuple(dict.fromkeys(findings)),
+        tuple(dict.fromkeys(was_there)),
+        unasked,
+        notices,
+    )
+
+
+def _say_unasked(change: QueryChange) -> str:
+    rank = change.before.rank if change.before else None
+    return f"{change.after.query.question!r} is no longer asked, and would no longer find what it expects (was rank {rank})"
+
+
+def judge(before: Outcome | None, after: Outcome) -> str:
+    """Return how the answer to a query changed.
+
+    Example:
+        >>> from memory_kb.store.queries import StandingQuery
+        >>> query = StandingQuery("q", ("x",))
+        >>> judge(Outcome(query, {"x": 2}), Outcome(query, {"x": 11})), judge(None, Outcome(query, {"x": None}))
+        ('lost', 'missing')
+    """
+    if not after.query.expect:
+        return "same" if before is not None and before.top == after.top else "moved"
+    if after.is_found:
+        if before is None or not before.is_found:
+            return "found"
+        most = after.query.k
+        return "same" if before.ranks == after.ranks else "fewer" if after.count(most) < before.count(most) else "moved"
+    if before is None:
+        return "missing"
+    return "lost" if before.is_found else "never"
+
+
+def _say_lost(change: QueryChange, path: str) -> Problem:
+    query = change.after.query
+    wanted = ", ".join(query.expect)
+    if change.before is None:
+        return Problem(
+            path, query.line, f"the new query {query.question!r} finds none of {wanted} among its first {query.k} hits"
+        )
+    return Problem(
+        path,
+        query.line,
+        f"{query.question!r} no longer finds any of {wanted} among its first {query.k} hits (was rank {change.before.rank})",
+    )
+
+
+def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
+    """Return in which ways a context costs more than it may.
+
+    Args:
+        context: what an agent is told.
+        most: the tokens it may cost; None for no bound of its own.
+        task: what it is for.
+    """
+    found = [one for one in context.degraded if one.startswith(_TOO_LARGE)]
+    if most is not None and context.tokens > most:
+        found.append(f"the context for {task!r} takes {context.tokens:,} tokens and may take {most:,}")
+    return tuple(found)
+
+
+def split_problems(
+    before: Iterable[Problem], after: Sequence[Problem]
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """Return which problems are new and which were there, whatever line or file they are at now.
+
+    Example:
+        >>> old = [Problem("a.md", 3, "the wikilink to 'x' leads to no entry")]
+        >>> [len(side) for side in split_problems(old, [Problem("b.md", 9, old[0].message), Problem("c.md", 1, old[0].message)])]
+        [1, 1]
+    """
+    old = list(before)
+    places = Counter((one.path, _NUMBERS.sub("", one.message)) for one in old)
+    messages = Counter(_NUMBERS.sub("", one.message) for one in old)
+    known: list[Problem] = []
+    left: list[Problem] = []
+    for one in after:
+        key = (one.path, _NUMBERS.sub("", one.message))
+        if places[key]:
+            places[key] -= 1
+            messages[key[1]] -= 1
+            known.append(one)
+        else:
+            left.append(one)
+    new: list[Problem] = []
+    for one in left:
+        message = _NUMBERS.sub("", one.message)
+        (known if messages[message] > 0 else new).append(one)
+        messages[message] -= 1
+    return tuple(new), tuple(known)
