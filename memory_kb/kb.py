@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.episodes import Diary, Episodes
+    from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Consultation, Extraction
     from memory_kb.learning.handoffs import Handoffs
     from memory_kb.learning.ledgers import Ledgers
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.maintenance import Maintenance
-    from memory_kb.learning.outcomes import Exposures, Outcomes
+    from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.rules import Rules
@@ -388,7 +389,7 @@ class KnowledgeBase:
     @functools.cached_property
     def exposures(self) -> Exposures:
         """The verbs of exposures."""
-        from memory_kb.learning.outcomes import Exposures
+        from memory_kb.learning.exposure import Exposures
 
         return Exposures(self.vault, self.writer, self.store, self.rules)
 

@@ -38,7 +38,6 @@ Always squash commits before merging. | Never squash commits before merging.
 Avoid global state in modules. | Use global state in modules.
 Enable the query cache in production. | Disable the query cache in production.
 Run migrations before deploying. | Run migrations after deploying.
-Before deploying, run the migrations. | Run the migrations after deploying.
 Pushing to main is allowed. | Pushing to main is forbidden.
 Prefer composition over inheritance. | Prefer inheritance over composition.
 Use spaces instead of tabs. | Use tabs instead of spaces.

@@ -13,7 +13,7 @@ from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnknownEntry
-from memory_kb.learning.outcomes import trace_exposure
+from memory_kb.learning.exposure import trace_exposure
 from memory_kb.store.logs import Mark, Outcome, Retrieval
 
 Open = Callable[..., KnowledgeBase]

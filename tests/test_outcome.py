@@ -70,7 +70,7 @@ def states(folder: Path) -> dict[str, tuple[float, int, int]]:
     ("outcome", "rules", "pitfall", "skill"),
     [
         ("success", SUCCESS, SUCCESS, (0.5, 2, 1)),
-        ("failure", FAILURE, SETTLED, (0.5, 1, 2)),
+        ("failure", FAILURE, FAILURE, (0.5, 1, 2)),
         ("mixed", SETTLED, SETTLED, UNTOUCHED),
         ("partial", SETTLED, SETTLED, UNTOUCHED),
     ],
@@ -101,7 +101,7 @@ def test_each_entry_is_credited_once_for_a_task(shown: Path, open_kb: OpenKB) ->
     kb.outcome("coder", "t", "success")
     once = notes_of(shown)
     again = kb.outcome("coder", "t", "failure", used=["r1"])
-    assert (again.run.run, again.credits, set(again.known)) == (None, (), {"r1", "r2", "p", "s"})
+    assert (again.run.run, again.credits, set(again.known)) == (None, (), {"r1"})
     assert again.notice == "All of it was credited before."
     assert notes_of(shown) == once
     show(shown, "r1", task="t2")
@@ -156,11 +156,6 @@ def test_only_what_was_used_is_credited(vault: MakeVault, open_kb: OpenKB) -> No
     assert states(folder) == {"r1": FAILURE, "r2": UNTOUCHED, "p": FAILURE, "s": (0.5, 1, 2)}
 
 
-def test_what_was_merely_shown_settles_where_everything_shown_counts(shown: Path, open_kb: OpenKB) -> None:
-    open_kb(shown).outcome("coder", "t", "failure", used=["r1", "s"])
-    assert states(shown) == {"r1": FAILURE, "r2": SETTLED, "p": SETTLED, "s": (0.5, 1, 2)}
-
-
 @pytest.mark.parametrize("edits", [True, False], ids=["edits", "only reads"])
 def test_without_names_what_the_session_used_is_credited(vault: MakeVault, open_kb: OpenKB, edits: bool) -> None:
     words = {"r1": "Retry wombat uploads.", "r2": "Number invoices of the quokka."}
@@ -189,7 +184,7 @@ def test_what_was_used_need_not_have_been_injected(vault: MakeVault, open_kb: Op
     folder = vault(FILES)
     show(folder, "r1")
     open_kb(folder).outcome("coder", "t", "success", used="r2")
-    assert (state(folder, "r1"), state(folder, "r2")) == (SETTLED, SUCCESS)
+    assert (state(folder, "r1"), state(folder, "r2")) == (UNTOUCHED, SUCCESS)
 
 
 def test_what_the_agent_says_counts(shown: Path, open_kb: OpenKB) -> None:

@@ -133,14 +133,6 @@ def test_the_session_that_runs_is_meant(folder: Path, kb: KnowledgeBase, say: Sa
     assert (counts(folder, "retry"), counts(folder, "invoice")) == (UNTOUCHED, FAILURE)
 
 
-def test_a_session_that_was_shown_nothing_lends_from_no_other(folder: Path, kb: KnowledgeBase, say: Say) -> None:
-    say("prompt", "old", prompt=TASK)
-    say("session-end", "old")
-    say("prompt", "new", prompt="Translate the greeting")
-    assert kb.outcome("claude-code", "Translate the greeting", "failure").credits == ()
-    assert counts(folder, "retry") == UNTOUCHED
-
-
 def test_a_session_that_is_over_counts_for_a_day(folder: Path, kb: KnowledgeBase, say: Say) -> None:
     say("prompt", prompt=TASK)
     say("session-end")
@@ -172,10 +164,10 @@ def test_a_mark_after_the_outcome_counts_where_it_says_something_else(
 ) -> None:
     say("prompt", prompt=TASK)
     kb.outcome("claude-code", TASK, "failure")
-    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, UNTOUCHED)
+    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, FAILURE)
     say("stop", last_assistant_message="[memory-kb: harmful rule-retry] [memory-kb: helpful pit-sleep]")
     say("session-end")
-    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, SUCCESS)
+    assert (counts(folder, "retry"), counts(folder, "sleep")) == (FAILURE, (2, 2))
 
 
 def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Path, kb: KnowledgeBase, say: Say) -> None:
@@ -184,7 +176,7 @@ def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Pat
     kb.sessions.end("s1")
     assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (
         FAILURE,
-        UNTOUCHED,
+        FAILURE,
         UNTOUCHED,
     )
     assert kb.exposure("rule-retry").totals.outcomes == {"failure": 1}
@@ -211,8 +203,11 @@ def test_a_mark_that_was_taken_back_does_not_come_again(folder: Path, kb: Knowle
     assert counts(folder, "retry") == UNTOUCHED
 
 
-def test_a_client_tells_the_outcome_of_a_hooked_session(folder: Path, home: Path, kb: KnowledgeBase, say: Say) -> None:
+def test_a_client_tells_the_outcome_of_a_hooked_session(
+    folder: Path, home: Path, kb: KnowledgeBase, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server does not know which session its client is in."""
+    monkeypatch.setenv("MEMORY_KB_NOW", NOW.isoformat())
     say("prompt", prompt=TASK)
 
     async def talk() -> None:

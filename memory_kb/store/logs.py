@@ -336,11 +336,10 @@ _OUTCOMES_NAME = "outcomes.jsonl"
 
 
 class Mark(NamedTuple):
-    """What an entry gets: `success`, `failure` or `mixed`, how many of these it has then, and what that added to its confidence."""
+    """What an entry gets: `success`, `failure` or `mixed`, and how many of these it has then."""
 
     credit: str
     total: int
-    added: float | None = None
 
 
 class Outcome(NamedTuple):
@@ -425,8 +424,8 @@ class OutcomeLog:
 def _read_mark(value: object) -> Mark | None:
     if not isinstance(value, dict) or not isinstance(value.get("credit"), str):
         return None
-    total, added = value.get("total"), value.get("added")
-    return Mark(value["credit"], total if type(total) is int else 0, added if type(added) in (int, float) else None)
+    total = value.get("total")
+    return Mark(value["credit"], total if type(total) is int else 0)
 
 
 _EXTRACTIONS_NAME = "extractions.jsonl"

@@ -1,0 +1,239 @@
+"""Where an entry was shown, what became of it there, and what was made of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.errors import UnknownEntry
+from memory_kb.learning.confidence import OUTCOMES
+from memory_kb.learning.outcomes import is_about
+from memory_kb.store.logs import Outcome, Retrieval
+from memory_kb.store.plan import Memory
+from memory_kb.text import count_tokens
+
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.rules import Rules
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTo:
+    """One time that an entry was shown; what is not known is None.
+
+    Attributes:
+        verb: what showed it, such as `search` or `context`.
+        injected: whether it was put before an agent unasked.
+        outcome: how the task went, by the next outcome that was told of it.
+        credit: what the entry itself got for that: `success`, `failure` or `mixed`.
+        session_outcome: how the session ended, by its log.
+    """
+
+    ts: str
+    verb: str
+    session: str | None
+    agent: str | None
+    task: str | None
+    query: str | None
+    injected: bool
+    outcome: str | None = None
+    credit: str | None = None
+    session_outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Descendant:
+    """An entry that was made of another, or points to it; `relation` says how."""
+
+    id: str
+    kind: str
+    title: str
+    path: str
+    line: int
+    status: str
+    relation: str
+
+
+class Totals(NamedTuple):
+    """How often, to whom, and at what cost.
+
+    Attributes:
+        outcomes: how the tasks went, each task of an agent once.
+        sessions_ended: how the sessions ended, each once.
+        tokens_each: what the entry costs now each time, by the estimate of every budget.
+        tokens_injected: that for each time it was put before an agent unasked.
+    """
+
+    shown: int
+    injected: int
+    sessions: int
+    agents: int
+    tasks: int
+    outcomes: Mapping[str, int]
+    sessions_ended: Mapping[str, int]
+    tokens_each: int
+    tokens_injected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Where an entry has been.
+
+    Attributes:
+        path: None where the entry is there no more and only the log knows it.
+        showings: oldest first.
+        derived: what was made of it or points to it.
+        sources: what it was made of itself.
+        since: how far the log goes back; None where it is empty.
+    """
+
+    id: str
+    kind: str | None
+    title: str | None
+    path: str | None
+    line: int | None
+    showings: tuple[ShownTo, ...]
+    totals: Totals
+    derived: tuple[Descendant, ...]
+    sources: tuple[str, ...]
+    since: str | None
+
+
+def trace_exposure(
+    entry_id: str,
+    retrievals: Iterable[Retrieval],
+    outcomes: Iterable[Outcome],
+    memories: Iterable[Memory],
+    ends: Mapping[str, str],
+    undone: Collection[str] = (),
+) -> Exposure:
+    """Return where an entry has been.
+
+    Args:
+        entry_id: the entry, by its whole id.
+        retrievals: the log of what was shown.
+        outcomes: the log of outcomes; one that was undone gives no credit.
+        memories: all entries.
+        ends: how sessions ended.
+        undone: the runs that were undone.
+    """
+    since, shown = None, list[Retrieval]()
+    for one in retrievals:
+        since = min(filter(None, (since, one.ts)), default=None)
+        shown += [one] if entry_id in one.ids else []
+    done = [one for one in outcomes if one.is_done]
+    showings = tuple(
+        sorted((_make_showing(entry_id, one, done, ends, undone) for one in shown), key=lambda one: one.ts)
+    )
+    held = list(memories)
+    entry = next((one for one in held if one.id == entry_id), None)
+    tokens = count_tokens(entry.text) if entry else 0
+    return Exposure(
+        id=entry_id,
+        kind=entry.kind if entry else None,
+        title=entry.title if entry else None,
+        path=entry.path if entry else None,
+        line=entry.line if entry else None,
+        showings=showings,
+        totals=_add_up(showings, tokens),
+        derived=tuple(find_derived(entry_id, held)),
+        sources=entry.words("sources") if entry else (),
+        since=since,
+    )
+
+
+def _make_showing(
+    entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
+) -> ShownTo:
+    told = [one for one in outcomes if is_about(one, shown) and one.ts >= shown.ts]
+    first = min((one for one in told if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
+    credited = (one.marks[entry_id].credit for one in told if entry_id in one.marks and one.run not in undone)
+    return ShownTo(
+        ts=shown.ts,
+        verb=shown.verb,
+        session=shown.session,
+        agent=shown.agent,
+        task=shown.task,
+        query=shown.query,
+        injected=shown.injected,
+        outcome=first.outcome if first else None,
+        credit=next(credited, None) if shown.injected else None,
+        session_outcome=ends.get(shown.session or ""),
+    )
+
+
+def _add_up(showings: Sequence[ShownTo], tokens: int) -> Totals:
+    injected = sum(one.injected for one in showings)
+    tasks = {(one.agent, one.task or one.session): one.outcome for one in showings if one.outcome}
+    sessions = {one.session: one.session_outcome for one in showings if one.session}
+    return Totals(
+        shown=len(showings),
+        injected=injected,
+        sessions=len(sessions),
+        agents=len({one.agent for one in showings if one.agent}),
+        tasks=len({(one.agent, one.task) for one in showings if one.task}),
+        outcomes=dict(sorted(Counter(tasks.values()).items())),
+        sessions_ended=dict(sorted(Counter(filter(None, sessions.values())).items())),
+        tokens_each=tokens,
+        tokens_injected=tokens * injected,
+    )
+
+
+def find_derived(entry_id: str, memories: Iterable[Memory]) -> Iterable[Descendant]:
+    """Yield the entries that name another as a source or link to it, in path order.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> rule = Memory("r", "a.md", "", Location(), "T", "", kind="rule", metadata={"sources": ["ep-1"]})
+        >>> [one.id for one in find_derived("ep-1", [rule])], [one.relation for one in find_derived("ep-1", [rule])]
+        (['r'], ['source'])
+    """
+    for memory in sorted(memories, key=lambda one: (one.path, one.line)):
+        relations = ["source"] if entry_id in memory.words("sources") else []
+        relations += [link.relation for link in memory.links if link.to == entry_id]
+        for relation in dict.fromkeys(relations):
+            yield Descendant(memory.id, memory.kind, memory.title, memory.path, memory.line, memory.status, relation)
+
+
+class Exposures:
+    """The verb exposure."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+        self._rules = rules
+
+    def exposure(self, wanted: str) -> Exposure:
+        """Return which sessions, agents and tasks were shown an entry, and what became of them.
+
+        An entry that is there no more is found by its whole id, as long as the log remembers it.
+
+        Raises:
+            UnknownEntry: neither the notes nor the log know it.
+            AmbiguousId: there are several.
+        """
+        from memory_kb.store.logs import OutcomeLog, RetrievalLog
+        from memory_kb.store.session_log import SessionFiles, read_outcome
+        from memory_kb.store.undo import undone_by
+
+        logs = self._vault.machine / "log"
+        retrievals = list(RetrievalLog(logs).read())
+        try:
+            entry_id = self._rules.find(wanted).id
+        except UnknownEntry:
+            if not any(wanted in one.ids for one in retrievals):
+                raise
+            entry_id = wanted
+        files = SessionFiles(self._vault.machine)
+        sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}
+        ends = {
+            one: outcome for one in sessions.intersection(files.ids()) if (outcome := read_outcome(files.path(one)))
+        }
+        outcomes = list(OutcomeLog(logs).read_all())
+        undone = frozenset(undone_by(self._writer.journal.undoings())) if outcomes else frozenset[str]()
+        return trace_exposure(entry_id, retrievals, outcomes, self._store.all(), ends, undone)
