@@ -90,7 +90,7 @@ def test_formulas_are_mathml_without_styles() -> None:
         LinkBase("a.md"),
     )
     assert drawn.startswith("<p>It is <math><msup><mi>e</mi><mi>x</mi></msup></math>, for $5 or $10.</p>")
-    assert '<math display="block">' in drawn and '<mtd class="align-right near-right">' in drawn
+    assert '<math tabindex="0" display="block">' in drawn and '<mtd class="align-right near-right">' in drawn
     assert " style=" not in drawn and "<b>" not in drawn
 
 

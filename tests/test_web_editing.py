@@ -199,3 +199,45 @@ def test_a_new_note_is_made_renamed_and_previewed(start: Start) -> None:
     assert renamed.status == 303 and not file.exists() and (file.parent / "Tea.md").exists()
     assert '"Retry rule"' in server.ask("/entry/names?word=retr").text
     assert "testing" in server.ask("/entry/names?word=test&tag=1").text
+
+
+def test_properties_are_a_form_and_change_nothing_else(start: Start) -> None:
+    text = "---\nid: a # mine\ntags: [x, y]\nkind: fact\npinned: true\nlinks: [{to: b}]\n---\n# A\n\nText.\n"
+    server = start({"memory/learnings/a.md": text, "memory/learnings/plain.md": "# Plain\n"})
+    page = server.ask("/entry/edit?id=a").text
+    assert 'name="p:tags" value="x, y"' in page and 'name="p:links"' not in page and 'name="p:id"' not in page
+    was = re.findall(r'name="was" value="(\w+)"', page)[0]
+    head, _, body = text.partition("# A\n")
+    fields = {"id": "a", "was": was, "head": head, "text": f"# A\n{body}", "o:tags": "x, y", "o:pinned": "yes"}
+    saved = server.send(
+        "/entry/edit", "/new", **fields, **{"p:tags": "x, z", "p:pinned": "no", "p-name": "owner", "p-value": "me"}
+    )
+    assert "said=saved" in saved.headers["location"], saved.text
+    after = text.replace("[x, y]", "[x, z]").replace("true", "false").replace("{to: b}]\n", "{to: b}]\nowner: me\n")
+    assert (server.vault / "memory/learnings/a.md").read_text() == after
+    bad = server.send("/entry/edit", "/new", **fields, **{"p-name": "tags: [", "p-value": "x"})
+    assert bad.status in (409, 422) and "Text." in bad.text
+    page = server.ask("/entry/edit?id=memory/learnings/plain.md").text
+    was = re.findall(r'name="was" value="(\w+)"', page)[0]
+    fields = {
+        "id": "memory/learnings/plain.md",
+        "was": was,
+        "head": "",
+        "text": "# Plain\n",
+        "p-name": "tags",
+        "p-value": "a, #b",
+    }
+    assert server.send("/entry/edit", "/new", **fields).status == 303
+    assert (server.vault / "memory/learnings/plain.md").read_text() == "---\ntags: [a, b]\n---\n# Plain\n"
+
+
+def test_what_is_to_be_fixed_is_said_before_it_is_saved(start: Start) -> None:
+    server = start(FILES)
+    said = server.send(
+        "/entry/remarks",
+        "/new",
+        head="---\nid: n\nkind: nonsense\n---\n",
+        text="See [[Nobody]].",
+        path="memory/learnings/n.md",
+    ).text
+    assert "nonsense" in said and "line 5" in said and "Nobody" in said

@@ -53,6 +53,7 @@ _PAGES: dict[str, Handler] = {
 _FORMS: dict[str, Handler] = {
     "/entry/edit": entries.save,
     "/entry/preview": entries.preview,
+    "/entry/remarks": entries.show_remarks,
     "/entry/rename": entries.rename,
     "/new": entries.create,
     "/entry/forget": entries.forget,

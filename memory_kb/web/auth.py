@@ -29,7 +29,7 @@ _HEADERS = {
 }
 _FORM = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>memory-kb</title><link rel="stylesheet" href="/static/page.css"></head><body class="bare"><main id="main">
-<h1>This page wants its token</h1>
+<h1>This page needs its token</h1>
 <p>{}</p><form method="post" action="/enter" class="stack"><label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button type="submit">Enter</button></form></main></body></html>
@@ -117,7 +117,7 @@ class Door:
             if self._fits(form.get("token", [""])[-1]):
                 await self._admit(send, "/")
                 return
-            await _answer(send, 401, _FORM.format("That was not it."), "text/html")
+            await _answer(send, 401, _FORM.format("That is not the token."), "text/html")
             return
         if scope["method"] == "GET" and self._fits(query.pop("token", [""])[-1]):
             rest = urlencode(query, doseq=True)
@@ -125,7 +125,7 @@ class Door:
             path = "/" + scope["path"].lstrip("/\\")
             await self._admit(send, f"{path}?{rest}" if rest else path)
             return
-        words = "It was started with one, since other machines can reach it."
+        words = "The server was started with a token, since other machines can reach it."
         await _answer(send, 401, _FORM.format(html.escape(words)), "text/html")
 
     async def _admit(self, send: Any, to: str) -> None:

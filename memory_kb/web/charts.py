@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -152,6 +152,22 @@ def make_bars(parts: Parts) -> tuple[Bar, ...]:
     return (*bars, prominence, Bar("scope", f"{parts.scope:g}", _share(parts.scope / 1.5)))
 
 
+def vary(hits: Iterable[Parts]) -> list[tuple[Bar, ...]]:
+    """Return the bars of hits without those that are the same for all, or the same as those of another factor.
+
+    Example:
+        >>> [[bar.name for bar in bars] for bars in vary([Parts(0.5, None, 0.5, 1.0, 1.2), Parts(0.1, None, 0.1, 1.0, 1.2)])]
+        [['words'], ['words']]
+    """
+    every = [make_bars(parts) for parts in hits]
+    columns: dict[tuple[str, ...], str] = {}
+    for name in dict.fromkeys(bar.name for bars in every for bar in bars):
+        values = tuple(next((bar.value for bar in bars if bar.name == name), "") for bars in every)
+        if len(set(values)) > 1:
+            columns.setdefault(values, name)
+    return [tuple(bar for bar in bars if bar.name in columns.values()) for bars in every]
+
+
 def _share(value: float) -> float:
     return round(min(1.0, max(0.0, value)), 4)
 
@@ -212,6 +228,21 @@ def show_value(value: object) -> str:
     return "" if value is None else value.isoformat() if isinstance(value, date) else str(value)
 
 
+#: The arguments of a tool that say what it did, as agents call them.
+_COMMANDS = ("command", "cmd", "file_path", "path", "pattern", "query", "url")
+
+
+def show_command(arguments: Mapping[str, object]) -> str:
+    """Return what a tool was asked to do, where one of its arguments says that.
+
+    Example:
+        >>> show_command({"timeout": 5, "command": ["pytest", "-q"]})
+        'pytest -q'
+    """
+    found = next((arguments[name] for name in _COMMANDS if arguments.get(name)), "")
+    return " ".join(map(str, found)) if isinstance(found, list) else str(found)
+
+
 def count(number: int, word: str, plural: str | None = None) -> str:
     """Return a number of things in words.
 
@@ -231,11 +262,11 @@ def _obsidian_address(file: str) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    "bars": make_bars,
     "diff_lines": read_diff,
     "entry_address": entry_address,
     "time": show_time,
     "value": show_value,
+    "command": show_command,
     "count": count,
     "editor_address": _editor_address,
     "obsidian_address": _obsidian_address,

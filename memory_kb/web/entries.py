@@ -22,6 +22,7 @@ from memory_kb.markdown.links import find_links
 from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
 from memory_kb.web.charts import Aged, Curve, draw_curve
+from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render
 from memory_kb.web.site import BadForm, Parameters, Site, one, see_other
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _LONGEST_FORM = 1_000_000
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
-_MOST_FOLDERS, _MOST_NAMES = 500, 8
+_MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
 
 
 class EntryAddress(NamedTuple):
@@ -72,9 +73,11 @@ async def show_entry(desk: Site, request: Request) -> Response:
     """An entry as it reads."""
     wanted = read_wanted(request.query_params)
 
-    def look(kb: KnowledgeBase) -> tuple[Source, Curve, Ranking]:
+    def look(kb: KnowledgeBase) -> tuple[Source, Curve | None, Ranking]:
         source, ranking = wanted.find(kb), kb.vault.settings.ranking
-        return source, draw_curve(_age(source), kb.today(), ranking), ranking
+        aged = _age(source)
+        # Without a date the curve would be a level line.
+        return source, draw_curve(aged, kb.today(), ranking) if aged.seen else None, ranking
 
     source, curve, ranking = await desk.read(look)
     text = _without_title(source)
@@ -85,7 +88,7 @@ async def show_entry(desk: Site, request: Request) -> Response:
     body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
     contents = find_contents(text)
     return desk.page(
-        request, "entry.html", source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
+        request, "entry.html", choices=await desk.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
         said=one(request.query_params, "said"), run=one(request.query_params, "run"),
@@ -194,12 +197,26 @@ async def _draw_new(
 async def preview(desk: Site, request: Request) -> Response:
     """What is being written, as it will read."""
     fields = await desk.form(request)
-    text, path = one(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"), one(fields, "path", 1_000)
-    entries = parse_document(text, path or "new.md").entries
-    body = text[entries[0].body.start :] if entries else text
-    place = await _place_of(desk, path or "new.md", body)
-    problem = f"The frontmatter cannot be read from line {entries[0].fault} on." if entries and entries[0].fault else ""
-    return desk.page(request, "preview.html", body=Markup(render(body, place)), problem=problem)  # noqa: S704 - the renderer escapes
+    _, body = split_text(one(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"))
+    place = await _place_of(desk, _read_path(fields), body)
+    return desk.page(request, "preview.html", body=Markup(render(body, place)))  # noqa: S704 - the renderer escapes
+
+
+async def show_remarks(desk: Site, request: Request) -> Response:
+    """What is to be fixed in what is being written, by the rules of `lint`."""
+    fields = await desk.form(request)
+    text, path = read_text(fields), _read_path(fields)
+    remarks = await desk.study(lambda kb: kb.examine(path, text))
+    shown = [
+        (text.count("\n", 0, one.span.start) + 1, one.weight, one.message) for one in remarks if one.weight != "hint"
+    ]
+    return desk.page(request, "remarks.html", remarks=shown[:_MOST_REMARKS])
+
+
+def _read_path(fields: Parameters) -> str:
+    """Return the path of the note that is being written; one that is new is in the folder that its form names."""
+    path, folder = one(fields, "path", 1_000), one(fields, "folder").strip("/")
+    return path or (f"{folder}/new.md" if folder else "new.md")
 
 
 async def complete(desk: Site, request: Request) -> Response:
@@ -242,8 +259,8 @@ async def save(desk: Site, request: Request) -> Response:
             desk, request, exc.fields, "The server was started anew since you opened this form. Save once more."
         )
     wanted, was = read_wanted(fields), one(fields, "was")
-    text = one(fields, "text", _LONGEST_FORM)
     try:
+        text = read_text(fields)
         run = await desk.write(lambda kb: kb.edit(wanted.name(kb), text, was))
     except ChangedOnDisk:
         return await _give_back(desk, request, fields, "")
@@ -256,7 +273,9 @@ async def save(desk: Site, request: Request) -> Response:
 
 async def _give_back(desk: Site, request: Request, fields: Parameters, problem: str) -> Response:
     """Draw the form with what was typed, beside what is in the file if that is another now."""
-    wanted, text = read_wanted(fields), one(fields, "text", _LONGEST_FORM)
+    wanted, text = read_wanted(fields), one(fields, "head", _LONGEST_FORM) + one(fields, "text", _LONGEST_FORM)
+    with contextlib.suppress(MemoryKBError):
+        text = read_text(fields)
     source = await desk.read(wanted.find)
     text = text.replace("\r\n", "\n")
     theirs = source.text if source.hash != one(fields, "was") else None
@@ -295,14 +314,19 @@ def _draw_form(
         else ""
     )
     status = 409 if theirs is not None else 422 if problem else 200
+    head, body = split_text(text if merged is None else merged)
+    entries = parse_document(head, source.view.path).entries
     return desk.page(
         request,
         "edit.html",
+        mine=split_text(text),
+        head=head,
+        body=body,
+        properties=find_properties(entries[0].metadata) if entries else (),
         status=status,
         wanted=wanted,
         source=source,
         view=source.view,
-        text=text,
         problem=problem,
         theirs=theirs,
         merged=merged,

@@ -48,7 +48,8 @@ def convert(formula: str, *, is_display: bool) -> str:
     """
     if len(formula) <= _MOST_CHARACTERS and formula.count("{") <= _MOST_BRACES:
         try:
-            return _STYLE.sub(_name_style, _converter().convert_with_local_state(formula, displaystyle=is_display))
+            drawn = _converter().convert_with_local_state(formula, displaystyle=is_display)
+            return _STYLE.sub(_name_style, drawn).replace("<math display", '<math tabindex="0" display', 1)
         except Exception:  # noqa: BLE001, S110 - what a note holds never keeps it from being shown
             pass
     return f'<code class="formula" title="a formula that cannot be read">{html.escape(formula)}</code>'

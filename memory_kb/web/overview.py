@@ -10,7 +10,7 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.git.browsing import Upkeep
 from memory_kb.index.listing import LinkMap, take_around, take_busiest
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import KINDS, SCOPES, Problem
+from memory_kb.model import Problem
 from memory_kb.reports import RunView, Stats, Status
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, one, read_asked
@@ -58,8 +58,8 @@ async def show_findings(desk: Site, request: Request) -> Response:
     )
 
 
-#: So many entries can still be distinguished.
-_MOST = 120
+#: So many entries can still be distinguished, of all and around one.
+_MOST, _MOST_AROUND = 120, 300
 #: How many links away from the entry in the middle, as one may choose.
 _STEPS = (1, 2, 3, 4)
 
@@ -74,8 +74,7 @@ async def show_graph(desk: Site, request: Request) -> Response:
         asked=asked,
         links=links,
         center=center,
-        kinds=tuple(KINDS),
-        scopes=SCOPES,
+        choices=await desk.choices(),
         depths=_STEPS,
         steps=_read_steps(request.query_params),
         at=one(request.query_params, "at", 1_000),
@@ -116,10 +115,13 @@ async def _choose(desk: Site, asked: PageQuery, parameters: Parameters) -> LinkM
             fitting = [node.key for node in links.nodes if named and (node.path, node.line) == (named.path, named.line)]
         if not fitting:
             raise UnknownEntry(wanted)
-        return take_around(links, fitting[0], _read_steps(parameters), _MOST)
+        return take_around(links, fitting[0], _read_steps(parameters), _MOST_AROUND)
+    folder = f"{asked.folder.strip('/')}/" if asked.folder.strip("/") else ""
     chosen = {
         node.key
         for node in links.nodes
-        if node.kind in (asked.kind or (node.kind,)) and node.scope in (asked.scope or (node.scope,))
+        if node.kind in (asked.kind or (node.kind,))
+        and node.scope in (asked.scope or (node.scope,))
+        and node.path.startswith(folder)
     }
-    return take_busiest(links, _MOST, chosen if asked.kind or asked.scope else None)
+    return take_busiest(links, _MOST, chosen if asked.kind or asked.scope or folder else None)

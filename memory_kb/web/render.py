@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -61,7 +61,8 @@ def render(text: str, place: LinkBase) -> str:
         >>> render("# A <b>\\n\\n[[dingo|Dingo]] [x](javascript:alert)", LinkBase("a.md"))
         '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
     """
-    return str(_parser().render(text, {"place": place}))
+    # What scrolls can be reached by keys.
+    return str(_parser().render(text, {"place": place})).replace("<pre><code", '<pre tabindex="0"><code')
 
 
 def find_embeds(text: str) -> tuple[str, ...]:
@@ -75,8 +76,12 @@ def find_embeds(text: str) -> tuple[str, ...]:
 
 
 def find_contents(text: str) -> list[tuple[int, str, str]]:
-    """Return the headings of a text: level, words, and the name of their place in the page."""
-    return [(one.level, one.words, name_place(one.words.replace("#", " "))) for one in find_headings(text)]
+    """Return the headings of a text: how deep, words, and the name of their place in the page."""
+    headings = list(find_headings(text))
+    depths = nest(one.level for one in headings)
+    return [
+        (depth, one.words, name_place(one.words.replace("#", " "))) for depth, one in zip(depths, headings, strict=True)
+    ]
 
 
 @functools.cache
@@ -95,6 +100,7 @@ def _parser() -> MarkdownIt:
     parser.inline.add_terminator_char("%")
     parser.inline.ruler.before("emphasis", "highlight", _read_highlight)
     parser.inline.ruler.before("emphasis", "comment", _skip_inline_comment)
+    parser.core.ruler.push("levels", _nest_headings)
     parser.core.ruler.push("places", _name_places)
     parser.core.ruler.push("embeds", _show_embeds)
     parser.core.ruler.push("passage", _mark_passage)
@@ -103,8 +109,6 @@ def _parser() -> MarkdownIt:
         ("image", _show_image),
         ("attachment", _show_attachment),
         ("embed", _show_embed),
-        ("heading_open", _lower),
-        ("heading_close", _lower),
         ("th_open", _align),
         ("td_open", _align),
     )
@@ -268,6 +272,29 @@ def name_place(anchor: str) -> str:
 
 def _fragment(anchor: str) -> str:
     return f"#{quote(name_place(anchor))}" if anchor.strip() else ""
+
+
+def nest(levels: Iterable[int]) -> list[int]:
+    """Return how deep each heading is below others, from 1; levels that are left out do not count.
+
+    Example:
+        >>> nest([3, 5, 3, 1, 2])
+        [1, 2, 1, 1, 2]
+    """
+    above: list[int] = []
+    depths = []
+    for level in levels:
+        above = [one for one in above if one < level] + [level]
+        depths.append(len(above))
+    return depths
+
+
+def _nest_headings(state: StateCore) -> None:
+    """Put the headings of a text below the title of its page, each one level below what it is under."""
+    openings = [token for token in state.tokens if token.type == "heading_open"]
+    closings = [token for token in state.tokens if token.type == "heading_close"]
+    for opening, closing, depth in zip(openings, closings, nest(int(one.tag[1]) for one in openings), strict=True):
+        opening.tag = closing.tag = f"h{min(6, depth + 1)}"
 
 
 def _name_places(state: StateCore) -> None:
@@ -448,12 +475,4 @@ def _align(
     style = str(token.attrs.pop("style", ""))
     if style:
         token.attrs["class"] = f"align-{style.rpartition(':')[2]}"
-    return str(renderer.renderToken(tokens, number, options, env))
-
-
-def _lower(
-    renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
-) -> str:
-    token = tokens[number]
-    token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
     return str(renderer.renderToken(tokens, number, options, env))

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import KINDS, SCOPES, STATUSES, Hit, SearchResult
-from memory_kb.web.charts import entry_address
+from memory_kb.model import Hit, SearchResult
+from memory_kb.web.charts import Bar, entry_address, vary
 from memory_kb.web.highlight import Stretch, excerpt, mark
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_asked, see_other
 
@@ -24,7 +24,6 @@ _SIGNS = re.compile(
     re.MULTILINE,
 )
 _WIKI = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]*)\]\]")
-_CHOICES: dict[str, Any] = {"kinds": tuple(KINDS), "scopes": SCOPES, "statuses": STATUSES}
 
 
 class ShownHit(NamedTuple):
@@ -55,6 +54,14 @@ class SearchPage(NamedTuple):
             groups.setdefault((found.hit.path, found.hit.title), []).append(found)
         return list(groups.values())
 
+    @property
+    def bars(self) -> dict[int, tuple[Bar, ...]]:
+        """The factors by which the scores of the hits differ, by rank."""
+        return {
+            found.hit.rank: bars
+            for found, bars in zip(self.found, vary(found.hit.parts for found in self.found), strict=True)
+        }
+
 
 async def show_search(desk: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
@@ -65,7 +72,7 @@ async def show_search(desk: Site, request: Request) -> Response:
         else None
     )
     home = {} if answer else await _find_home(desk, asked)
-    return desk.page(request, "search.html", asked=asked, answer=answer, **home, **_CHOICES)
+    return desk.page(request, "search.html", asked=asked, answer=answer, choices=await desk.choices(), **home)
 
 
 async def show_results(desk: Site, request: Request) -> Response:
@@ -80,12 +87,18 @@ async def show_results(desk: Site, request: Request) -> Response:
             "results.html",
             asked=asked,
             answer=None,
+            choices=await desk.choices(),
             **home,
             headers={"hx-replace-url": asked.address("/")},
         )
     answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, is_typing=True))
     return desk.page(
-        request, "results.html", asked=asked, answer=answer, headers={"hx-replace-url": asked.address("/")}
+        request,
+        "results.html",
+        asked=asked,
+        answer=answer,
+        choices=await desk.choices(),
+        headers={"hx-replace-url": asked.address("/")},
     )
 
 
@@ -103,7 +116,7 @@ async def show_browse(desk: Site, request: Request) -> Response:
         browsed=browsed,
         pages=-(-browsed.total // PAGE_SIZE),
         first=offset + 1,
-        **_CHOICES,
+        choices=await desk.choices(),
     )
 
 

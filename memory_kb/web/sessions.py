@@ -45,7 +45,9 @@ async def show_session(desk: Site, request: Request) -> Response:
     """One session, event by event."""
     asked, session = read_asked(request.query_params), one(request.query_params, "session")
     replay = await desk.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
-    return desk.page(request, "session.html", asked=asked, session=session, replay=replay, long=_LONG)
+    every = (await desk.study(lambda kb: kb.sessions.list())).sessions
+    seen = next((one for one in every if one.session == session), None)
+    return desk.page(request, "session.html", seen=seen, asked=asked, session=session, replay=replay, long=_LONG)
 
 
 def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:

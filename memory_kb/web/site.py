@@ -29,7 +29,7 @@ from memory_kb.errors import (
     VaultBusy,
 )
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import FilterWords
+from memory_kb.model import KINDS, SCOPES, STATUSES, FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
 from memory_kb.web.charts import FILTERS
@@ -149,6 +149,28 @@ def _several(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
 
 
+class Choices(NamedTuple):
+    """The words by which entries of a vault differ; a filter with less than two could not change anything."""
+
+    kinds: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    has_tags: bool = False
+    has_days: bool = False
+
+
+def find_choices(kb: KnowledgeBase) -> Choices:
+    """Return what the entries of a vault may be filtered by."""
+    stats, newest = kb.stats(), kb.browse(limit=1).entries
+    return Choices(
+        kinds=tuple(word for word in KINDS if stats.kinds.get(word)),
+        scopes=tuple(word for word in SCOPES if stats.scopes.get(word)),
+        statuses=tuple(word for word in STATUSES if stats.statuses.get(word)),
+        has_tags=bool(kb.recent().tags),
+        has_days=any(view.dated for view in newest),
+    )
+
+
 class FormFields:
     """The fields of a form, read like the parameters of an address."""
 
@@ -247,6 +269,10 @@ class Site:
 
         return look
 
+    async def choices(self) -> Choices:
+        """Return what entries may be filtered by, as long as the index stays as it is."""
+        return await self.keep("choices", find_choices, is_quick=True)
+
     def warm(self) -> None:
         """Open the vault, and look at what takes its time, before anybody asks."""
         self._workers.reading.submit(_trusting(lambda kb: kb.generation))
@@ -312,12 +338,12 @@ class Site:
                 return Response(status_code=400)
             except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told on a page
                 traceback.print_exception(exc, file=sys.stderr)
-                sentence = f"memory-kb failed by a mistake of its own ({type(exc).__name__}); nothing is lost."
+                sentence = f"memory-kb failed with an internal error ({type(exc).__name__}); nothing is lost."
                 return self.page(
                     request,
                     "error.html",
                     status=500,
-                    title="A mistake of ours",
+                    title="Internal error",
                     sentence=sentence,
                     hint=None,
                     choices=(),

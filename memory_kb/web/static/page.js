@@ -103,15 +103,17 @@ function draw() {
 }
 
 function opening(field) {
+  if (field.matches("[data-names]")) return field.value.trim() && [`[[${field.value}`, field.value];
   const before = field.value.slice(0, field.selectionStart);
   return before.match(/\[\[([^\[\]|#\n]{0,60})$/) || before.match(/(?:^|\s)#([\p{L}\d/_-]{1,40})$/u);
 }
 
 function take() {
-  const field = find("[data-complete]"), found = opening(field), one = offered[picked];
+  const field = find("[data-complete], [data-names]"), found = opening(field), one = offered[picked];
   offered = [];
   draw();
   if (!found || !one) return;
+  if (field.matches("[data-names]")) { field.value = one.text; field.form.requestSubmit(); return; }
   const isLink = found[0].startsWith("[["), end = field.selectionStart, rest = field.value.slice(end);
   const closing = isLink && !rest.startsWith("]]") ? "]]" : "";
   const shown = isLink && one.label.toLowerCase() !== one.text.toLowerCase() ? `|${one.label.replace(/[[\]|#^\\]/g, "")}` : "";
@@ -120,7 +122,7 @@ function take() {
 }
 
 function completing(event) {
-  if (!offered.length || !event.target.matches("[data-complete]")) return false;
+  if (!offered.length || !event.target.matches("[data-complete], [data-names]")) return false;
   if (event.key === "ArrowDown" || event.key === "ArrowUp") picked = (picked + (event.key === "ArrowDown" ? 1 : -1) + offered.length) % offered.length;
   else if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); take(); return true; }
   else if (event.key === "Escape") offered = [];
@@ -132,7 +134,7 @@ function completing(event) {
 
 document.addEventListener("input", async (event) => {
   const field = event.target;
-  if (!field.matches("[data-complete]")) return;
+  if (!field.matches("[data-complete], [data-names]")) return;
   const found = opening(field);
   if (!found) { if (offered.length) { offered = []; draw(); } return; }
   const answer = await fetch(`/entry/names?${new URLSearchParams({ word: found[1], tag: found[0].startsWith("[[") ? "" : "1" })}`);
