@@ -1,55 +1,18 @@
-"""Limit per note, copies, MMR."""
+"""One hit of an entry, room for others among the candidates, repetitions moved down."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, StoredChunk
 from memory_kb.search.merge_passages import Group
 from memory_kb.text import jaccard
 
-#: Passages of one entry that count in full; the next counts a half, the one after it a third.
-FREE = 5
 #: Passages of one entry that compete before others of it, where there are too many.
 CROWD = 40
 #: Passages that are looked through for others than those of the longest notes.
 _FARTHEST = 20_000
-
-
-class Place(NamedTuple):
-    """A group among the others of its entry, and what that leaves of its score."""
-
-    group: Group
-    number: int
-
-    @property
-    def share(self) -> float:
-        """What the group counts, from 0 to 1.
-
-        Example:
-            >>> from typing import cast
-            >>> [round(Place(cast("Group", None), number).share, 2) for number in (1, 5, 6, 7)]
-            [1.0, 1.0, 0.5, 0.33]
-        """
-        return 1.0 / max(1, self.number - FREE + 1)
-
-    @property
-    def score(self) -> float:
-        """The score that the group competes with."""
-        return self.group.best.score * self.share
-
-
-def thin(groups: Sequence[Group]) -> list[Place]:
-    """Return groups in the order in which they compete, given their order by score."""
-    counts = Counter[tuple[str, str]]()
-    places: list[Place] = []
-    for group in groups:
-        entry = _entry_of(group.chunk)
-        counts[entry] += 1
-        places.append(Place(group, counts[entry]))
-    return sorted(places, key=lambda place: -place.score)
 
 
 def one_of_each(groups: Sequence[Group]) -> list[Group]:

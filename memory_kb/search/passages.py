@@ -17,8 +17,6 @@ from memory_kb.text import has_cjk
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
 #: What two words of the query that stand side by side add, as a share of what they are worth.
 PAIR_SHARE = 0.25
-#: How much of the better neighbour's lead a passage is credited with.
-NEIGHBOUR_SHARE = 0.5
 #: BM25's constants: how soon a word that is said again counts less, and how much length does.
 _SATURATION, _LENGTH = 1.2, 0.75
 #: Characters of a passage of usual length.
@@ -180,18 +178,13 @@ def _cut(
     above = _count(finder, headed, HEADING_TIMES, _count(finder, titled, TITLE_TIMES, {}))
     said = finder.find_chains(chunk.title, titled) | finder.find_chains(chunk.headings, headed)
     pieces = index.cut(text)
-    inside = [[word for word in words if start <= word.start < end] for start, end in pieces]
-    scores = [
-        _score(finder, _count(finder, found, 1.0, above), end - start)
-        + sum((said | finder.find_chains(text, found)).values())
-        for (start, end), found in zip(pieces, inside, strict=True)
-    ]
     last = len(pieces) - 1
-    for number, ((start, end), found) in enumerate(zip(pieces, inside, strict=True)):
+    for number, (start, end) in enumerate(pieces):
+        found = [word for word in words if start <= word.start < end]
         if found or not (words or number):
-            nearby = max(scores[number - 1] if number else 0.0, scores[number + 1] if number < last else 0.0)
-            lead = NEIGHBOUR_SHARE * max(0.0, nearby - scores[number])
-            yield Passage(chunk.key, number, number == last, start, end, scores[number] + lead)
+            own = _score(finder, _count(finder, found, 1.0, above), end - start)
+            own += sum((said | finder.find_chains(text, found)).values())
+            yield Passage(chunk.key, number, number == last, start, end, own)
     if not pieces:
         yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
 

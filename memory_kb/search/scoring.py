@@ -23,11 +23,6 @@ WHOLE_BONUS = 1.0
 HEADING_BONUS = 0.3
 #: What a passage's own words count beside those of its section.
 PASSAGE_WEIGHT = 0.4
-#: A term that is less rare than this is in a large share of all sections; of one in more than
-#: so many sections no single note has most.
-_COMMON, _MANY = 1.0, 10_000
-#: The least that the engine counts a term, however many passages have it.
-_LEAST_RARITY = 1e-6
 
 
 class TextScore(NamedTuple):
@@ -57,50 +52,19 @@ class WordShares(NamedTuple):
         return (1.0 - PASSAGE_WEIGHT) * self.section + PASSAGE_WEIGHT * self.passage
 
 
-class Weight(NamedTuple):
-    """How rare a term is, and by how much it counts for more than the engine makes of it.
-
-    The engine counts sections; a term is rare, too, that few notes say, one of them in many sections.
-    """
-
-    rarity: float
-    lift: float
-
-
-def weigh_terms(index: Index, query: TextQuery) -> dict[str, Weight]:
-    """Return the weight of every term and phrase of a query."""
+def weigh_terms(index: Index, query: TextQuery) -> dict[str, float]:
+    """Return how rare every term and phrase of a query is among the sections."""
     total = index.count_chunks()
-    return {term: _weigh(index, term, total) for term in dict.fromkeys((*query.terms, *query.phrases))}
+    counts = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
+    return {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
 
 
-def rarities(weights: Mapping[str, Weight]) -> dict[str, float]:
-    """Return how rare every term is."""
-    return {term: weight.rarity for term, weight in weights.items()}
-
-
-def _weigh(index: Index, term: str, total: int) -> Weight:
-    sections = index.frequency(term)
-    weight = math.log1p((total - sections + 0.5) / (sections + 0.5))
-    if weight > _COMMON or sections > _MANY:
-        return Weight(weight, 1.0)
-    entries, total_entries = index.count_entries(term), index.count_entries()
-    by_entries = math.log1p((total_entries - entries + 0.5) / (entries + 0.5))
-    return Weight(max(weight, by_entries), lift(rarity(sections, total), rarity(entries, total_entries)))
-
-
-def score_texts(
-    index: Index, query: TextQuery, candidates: Sequence[Candidate], weights: Mapping[str, Weight]
-) -> dict[int, TextScore]:
+def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, TextScore]:
     """Return the text score of every candidate, by key."""
     keys = [candidate.key for candidate in candidates]
     own = {candidate.key: -candidate.rank for candidate in candidates}
     if unranked := [key for key in keys if not own[key]]:
         own |= {key: -rank for key, rank in index.ranks(query.expression, WEIGHTS, unranked).items()}
-    for term, weight in weights.items():
-        if weight.lift > 1.0:
-            times = 2 if term in query.phrases else 1
-            for key, rank in index.ranks(term, WEIGHTS, keys).items():
-                own[key] -= rank * times * (weight.lift - 1.0)
     for key, rank in index.ranks(" OR ".join(query.pairs), WEIGHTS, keys).items() if query.pairs else ():
         own[key] -= PAIR_SHARE * rank
     bonus = _compare_headings(query, candidates)
@@ -119,26 +83,6 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
         one.key: HEADING_BONUS * (alike[one.title] + max(alike[line] for line in one.headings.split(" > ")))
         for one in candidates
     }
-
-
-def rarity(count: int, total: int) -> float:
-    """Return what BM25 makes of a term that is in so many of all.
-
-    Example:
-        >>> round(rarity(1, 100), 2), rarity(60, 100)
-        (4.19, 1e-06)
-    """
-    return max(_LEAST_RARITY, math.log((total - count + 0.5) / (count + 0.5)))
-
-
-def lift(by_sections: float, by_entries: float) -> float:
-    """Return the factor by which a term is worth more that few notes have, one of them in many sections.
-
-    Example:
-        >>> lift(0.5, 2.0), lift(2.0, 0.5)
-        (4.0, 1.0)
-    """
-    return max(1.0, by_entries / by_sections)
 
 
 def normalise(totals: Mapping[int, float]) -> dict[int, float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
-from memory_kb.search.diversity import FREE, Place, mmr_order, one_of_each, thin
+from memory_kb.search.diversity import mmr_order, one_of_each
 from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
@@ -22,7 +22,6 @@ from memory_kb.search.scoring import (
     TextScore,
     WordShares,
     normalise,
-    rarities,
     score_passages,
     score_texts,
     weigh_terms,
@@ -32,11 +31,11 @@ from memory_kb.text import load_json, tokens
 
 
 def explain(
-    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, place: tuple[int, Place] | None
+    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, before: int | None
 ) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
-    `place` is its rank before variety counted, with its place in its entry; None beyond the candidates.
+    `before` is its rank before variety counted; None beyond the candidates.
     """
     best, candidate = group.best, group.best.candidate
     lines = [
@@ -59,18 +58,12 @@ def explain(
             + (f" x {1 + text.bonus:.3g} for title, headings and wording" if text.bonus else "")
         )
     lines.append(explain_prominence(best))
-    if place is None:
+    if before is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
-    else:
-        before, own = place
-        if own.share < 1:
-            lines.append(
-                f"crowd: passage {own.number} of the same entry; beyond {FREE} of them it competes with a score of {own.score:.4f}"
-            )
-        if before != rank:
-            lines.append(
-                f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
-            )
+    elif before != rank:
+        lines.append(
+            f"variety: rank {rank} instead of {before}, since {'others say' if rank < before else 'hits above it say'} much the same"
+        )
     if group.size > 1:
         lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
     return tuple(lines)
@@ -99,12 +92,12 @@ def retrieve(
     are near to it in meaning, whatever their words.
     """
     trace = follow(index, request, ranking, today, question)
-    places = {_id(place.group): (rank, place) for rank, place in enumerate(trace.places, 1)}
+    ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
     if request.limit > len(ordered) and not request.by_entry:
         ordered += _further(index, trace.found, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
-    hits = (_make_hit(rank, group, request, trace, places) for rank, group in enumerate(shown, 1))
+    hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query
     is_weak = (
         shown and question is None and request.mode == "auto" and query and not query.phrases and trace.coverage < WEAK
@@ -115,8 +108,8 @@ def retrieve(
 class Trace(NamedTuple):
     """What every step of a search came to, in the order of the steps.
 
-    `scored` are all candidates, `kept` those that no more specific scope says again, `places` the
-    kept ones folded into groups, each text once, as they compete, and `ordered` the groups after the reranking.
+    `scored` are all candidates, `kept` those that no more specific scope says again, `groups` the
+    kept ones folded, each text once, as they compete, and `ordered` the groups after the reranking.
     `coverage` is about the share of the query, by the rarity of its words, that the best passage says.
     """
 
@@ -125,7 +118,7 @@ class Trace(NamedTuple):
     shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
-    places: list[Place]
+    groups: list[Group]
     ordered: list[Group]
     coverage: float
 
@@ -134,10 +127,10 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     """Do a search step by step."""
     found = find_candidates(index, request, question)
     weights = weigh_terms(index, found.query) if found.query and found.candidates else {}
-    texts = score_texts(index, found.query, found.candidates, weights) if found.query else {}
+    texts = score_texts(index, found.query, found.candidates) if found.query else {}
     chunks = index.chunks(candidate.key for candidate in found.candidates)
     by_key = {candidate.key: candidate for candidate in found.candidates}
-    passages = find_passages(index, found.query, chunks, rarities(weights))
+    passages = find_passages(index, found.query, chunks, weights)
     shares = _share_words(texts, passages) if found.query else {}
     words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
     sides = Sides(words, _lift(found, texts, passages))
@@ -146,13 +139,13 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
     groups = fold(kept, chunks)
-    places = thin(groups if request.by_entry else unite_copies(groups))
-    limit = len(places) if request.by_entry else request.limit
+    groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
+    limit = len(groups) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
-    ordered = diversify(places, ranking.mmr_lambda, limit)
-    most = sum(rarities(weights).values())
+    ordered = diversify(groups, ranking.mmr_lambda, limit)
+    most = sum(weights.values())
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
-    return Trace(found, texts, by_passage, scored, kept, places, ordered, coverage)
+    return Trace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
 
 
 def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
@@ -224,7 +217,7 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
     by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
     chunks = index.chunks(by_key)
-    passages = find_passages(index, found.query, chunks, rarities(weigh_terms(index, found.query)))
+    passages = find_passages(index, found.query, chunks, weigh_terms(index, found.query))
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
     best = found.candidates[0].rank
@@ -234,17 +227,17 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     return [make_group(item, chunks[item.candidate.key]) for item in shown]
 
 
-def diversify(places: Sequence[Place], mmr_lambda: float, limit: int) -> list[Group]:
+def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:
     """Return at least `limit` groups, if there are, with near repetitions moved back.
 
     Those past the first `DIVERSE` stay in place.
     """
-    head, tail = places[:DIVERSE], places[DIVERSE:]
-    scores = [place.score for place in head]
+    head, tail = groups[:DIVERSE], groups[DIVERSE:]
+    scores = [group.best.score for group in head]
     if not any(scores):  # retired entries, say: what is left is how well they fit
-        scores = [place.group.best.relevance * place.share for place in head]
-    order = mmr_order(scores, [tokens(place.group.text) for place in head], mmr_lambda, limit)
-    return [place.group for place in ([head[number] for number in order] + list(tail))]
+        scores = [group.best.relevance for group in head]
+    order = mmr_order(scores, [tokens(group.text) for group in head], mmr_lambda, limit)
+    return [head[number] for number in order] + list(tail)
 
 
 def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
@@ -260,9 +253,7 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
     return len(groups)
 
 
-def _make_hit(
-    rank: int, group: Group, request: Request, trace: Trace, places: Mapping[tuple[int, int], tuple[int, Place]]
-) -> Hit:
+def _make_hit(rank: int, group: Group, request: Request, trace: Trace, ranks: Mapping[tuple[int, int], int]) -> Hit:
     first, best = group.chunk, group.best
     return Hit(
         rank=rank,
@@ -286,7 +277,7 @@ def _make_hit(
         ),
         text=group.text,
         explanation=explain(
-            group, trace.texts.get(best.candidate.key), trace.shares.get(best.passage), rank, places.get(_id(group))
+            group, trace.texts.get(best.candidate.key), trace.shares.get(best.passage), rank, ranks.get(_id(group))
         )
         if request.explain
         else (),

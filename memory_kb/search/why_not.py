@@ -163,10 +163,10 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
         *missing,
         explain_prominence(best),
     )
-    place = next((number for number, place in enumerate(trace.places, 1) if place.group.chunk.key in keys), None)
+    place = next((number for number, group in enumerate(trace.groups, 1) if group.chunk.key in keys), None)
     if place is None:
         return Absence("copy", _explain_copy(case, trace), None, best.score, None, details)
-    ordered = diversify(trace.places, case.ranking.mmr_lambda, len(trace.places))
+    ordered = diversify(trace.groups, case.ranking.mmr_lambda, len(trace.groups))
     rank = next(rank for rank, group in enumerate(ordered, 1) if group.chunk.key in keys)
     shown = count_fitting(ordered[:limit], case.request.max_chars)
     if rank <= shown:
@@ -174,7 +174,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     if rank <= limit:
         reason = f"it is at rank {rank}, but the {shown} hits before it fill --max-chars {case.request.max_chars:,}"
         return Absence("budget", reason, rank, best.score, None, details)
-    needed = trace.places[limit - 1].score
+    needed = trace.groups[limit - 1].best.score
     if place <= limit:
         reason = f"it is at place {place} by its score, but says much the same as hits above it, which moves it to rank {rank} of {limit} shown"
         return Absence("variety", reason, rank, best.score, needed, details)
@@ -186,8 +186,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
 def _explain_copy(case: Case, trace: Trace) -> str:
     """Name the hit that stands for an entry with the same title and text."""
     own = f"{case.entry.source}:"
-    groups = (place.group for place in trace.places)
-    first = next((group for group in groups if any(copy.startswith(own) for copy in group.copies)), None)
+    first = next((group for group in trace.groups if any(copy.startswith(own) for copy in group.copies)), None)
     shown = f" as {first.chunk.source}:{first.line}, which names it among its copies" if first else ""
     return f"the same title and text are shown once{shown}"
 
