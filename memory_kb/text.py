@@ -16,7 +16,11 @@ _CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+#: Thai, Lao, Burmese and Khmer: no spaces either, and letters that carry marks.
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(r"\w+")
+#: Words with their marks, in any script.
+MARKED_WORD = re.compile(rf"[\w{_SPACELESS}]+")
 _PLUS_PLUS = re.compile(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
 _LAST_WORD = re.compile(r"\w+$")
@@ -74,12 +78,7 @@ def _cjk_run() -> re.Pattern[str]:
 
     It is costly to compile and most vaults never need it.
     """
-    return re.compile(f"[{_CJK}]+")
-
-
-@functools.cache
-def _cjk_word() -> re.Pattern[str]:
-    return re.compile(rf"\w*[{_CJK}]\w*")
+    return re.compile(f"[{_CJK}]+|[{_SPACELESS}]+")
 
 
 def has_cjk(text: str) -> bool:
@@ -92,17 +91,37 @@ def has_cjk(text: str) -> bool:
     return not text.isascii() and _cjk_run().search(text) is not None
 
 
-def bigrams(run: str) -> list[str]:
-    """Cut a run of CJK characters into overlapping pairs and its last character.
+def run_terms(run: str) -> list[str]:
+    """Cut a run of a script without spaces into overlapping terms: pairs, or three letters without their marks.
 
-    The last character is alone too, so that a one-character query, which is searched as a
-    prefix, finds every position.
+    The ends of the run are terms too, so that a query shorter than a term, which is searched as a
+    prefix, finds every place.
 
     Example:
-        >>> bigrams("検索機能")
-        ['検索', '索機', '機能', '能']
+        >>> run_terms("検索機能"), run_terms("จริง")
+        (['検索', '索機', '機能', '能'], ['จรง', 'รง', 'ง'])
     """
-    return [run[i : i + 2] for i in range(len(run))]
+    size, letters = _cut_size(run)
+    return [letters[start : start + size] for start in range(len(letters))]
+
+
+def query_terms(run: str) -> tuple[list[str], bool]:
+    """Return the terms that a run is looked for by, and whether it is but the beginning of one.
+
+    Example:
+        >>> query_terms("検索機能"), query_terms("能")
+        ((['検索', '索機', '機能'], False), (['能'], True))
+    """
+    size, letters = _cut_size(run)
+    whole = [letters[start : start + size] for start in range(len(letters) - size + 1)]
+    return whole or [letters] * bool(letters), not whole
+
+
+def _cut_size(run: str) -> tuple[int, str]:
+    """Return how many letters a term of a run has, and its letters."""
+    if not "\u0e00" <= run[0] <= "\u17ff" or "\u1100" <= run[0] <= "\u11ff":
+        return 2, run
+    return 3, "".join(filter(str.isalnum, run))
 
 
 def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
@@ -125,16 +144,16 @@ def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
 def cjk_terms(text: str) -> str:
     """Return the extra search terms of a text.
 
-    They are its CJK words as bigrams, their Latin parts apart.
+    They are its words in scripts without spaces as overlapping terms, their Latin parts apart.
 
     Example:
         >>> cjk_terms("use Obsidian同期 here")
         'Obsidian 同期 期'
     """
     terms: list[str] = []
-    for word in _cjk_word().findall(text):
+    for word in filter(has_cjk, MARKED_WORD.findall(text)):
         for piece, is_cjk in cut_cjk(word):
-            terms.extend(bigrams(piece) if is_cjk else (piece,))
+            terms.extend(run_terms(piece) if is_cjk else (piece,))
     return " ".join(terms)
 
 
@@ -163,14 +182,10 @@ def tokens(text: str) -> frozenset[str]:
         >>> sorted(tokens("Привет, мир! 日本語"))
         ['мир', 'привет', '日本', '本語', '語']
     """
-    words = _WORD.findall(text.casefold())
     if not has_cjk(text):
-        return frozenset(words)
-    found: set[str] = set()
-    for word in words:
-        for piece, is_cjk in cut_cjk(word):
-            found.update(bigrams(piece) if is_cjk else (piece,))
-    return frozenset(found)
+        return frozenset(_WORD.findall(text.casefold()))
+    pieces = (piece for word in MARKED_WORD.findall(text.casefold()) for piece in cut_cjk(word))
+    return frozenset(term for piece, is_cjk in pieces for term in (run_terms(piece) if is_cjk else (piece,)))
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb.text import (
-    bigrams,
     cjk_terms,
     count_tokens,
     cut_cjk,
     has_cjk,
     jaccard,
+    run_terms,
     shorten,
     slugify,
     symbol_terms,
@@ -74,7 +74,7 @@ def test_the_pieces_of_a_word_are_the_word(word: str) -> None:
 
 @given(st.text(st.sampled_from("日本語検索"), min_size=1, max_size=8))
 def test_every_pair_and_every_sign_of_a_run_can_be_found(run: str) -> None:
-    terms = bigrams(run)
+    terms = run_terms(run)
     assert all(any(term.startswith(sign) for term in terms) for sign in run)
     assert all(run[place : place + 2] in terms for place in range(len(run) - 1))
     assert set(terms) == tokens(run)

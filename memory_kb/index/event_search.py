@@ -30,13 +30,13 @@ from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, read_lines
-from memory_kb.text import bigrams, cjk_terms, cut_cjk, has_cjk, printable, shorten
+from memory_kb.text import MARKED_WORD, cjk_terms, cut_cjk, has_cjk, printable, query_terms, shorten
 from memory_kb.trust import Seal
 from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6273
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _LOCK = "sessions.lock"
 _SCHEMA = """
 DROP TABLE IF EXISTS events_fts;
@@ -286,12 +286,13 @@ def _with_bigrams(query: str) -> str:
 def _cjk_phrase(text: str) -> str:
     """Return an expression for words in a script without spaces."""
     phrases = []
-    for word in re.findall(r"\w+", text):
+    for word in MARKED_WORD.findall(text):
         for piece, is_cjk in cut_cjk(word):
             if not is_cjk:
                 phrases.append(f'"{piece}"')
             else:
-                phrases.append(f'"{piece}"*' if len(piece) == 1 else f'"{" ".join(bigrams(piece)[:-1])}"')
+                terms, is_short = query_terms(piece)
+                phrases.append(f'"{" ".join(terms)}"' + "*" * is_short)
     return f"({' AND '.join(phrases)})"
 
 
@@ -339,7 +340,7 @@ def _hit(connection: sqlite3.Connection, rank: int, key: int, score: float, expr
 
 def _cjk_snippet(content: str, query: str) -> str | None:
     """Return the surroundings of the first of the query's CJK words in a text."""
-    for word in re.findall(r"\w+", query):
+    for word in MARKED_WORD.findall(query):
         place = content.find(word) if has_cjk(word) else -1
         if place >= 0:
             start, end = max(0, place - 40), place + len(word) + 40

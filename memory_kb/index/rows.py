@@ -109,7 +109,7 @@ _MOST_INNER = 3
 
 # The first bytes of every CJK character in UTF-8, and of few others: a quick test that spares most
 # files the slow one.
-_MAYBE_CJK = re.compile(rb"[\xe1\xe3-\xed\xef-\xf4]")
+_MAYBE_CJK = re.compile(rb"\xe0[\xb8-\xbb]|[\xe1\xe3-\xed\xef-\xf4]")
 
 
 class RawNote(NamedTuple):

@@ -155,7 +155,7 @@ def create_statements(tokenizer: str) -> str:
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
 #: 6, sections instead of passages; 7, supersedes.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.

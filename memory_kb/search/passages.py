@@ -126,7 +126,8 @@ class WordFinder:
         }
 
     def _add_literal(self, text: str, weight: float) -> None:
-        self._literals[text] = re.compile(f"(?={re.escape(text)})", re.IGNORECASE)
+        letters = r"[^\w\s]*".join(map(re.escape, text))  # Thai's marks, say, are none
+        self._literals[text] = re.compile(f"(?={letters})", re.IGNORECASE)
         self.weights[text] = weight
 
 

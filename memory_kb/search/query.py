@@ -10,7 +10,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.index.port import Index
 from memory_kb.providers.base import Llm
 from memory_kb.stop_words import stop_words
-from memory_kb.text import cut_cjk, has_cjk, symbol_terms
+from memory_kb.text import cut_cjk, has_cjk, query_terms, symbol_terms
 
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32
@@ -147,6 +147,8 @@ def _make_query(
                 pairs[f"{last[:-1]} {term[1:]}"] = None
             terms[term] = None
             last = "" if term.endswith("*") else term
+    if has_cjk(" ".join(words)):  # a word of a script without spaces is several terms
+        most *= 2
     kept = tuple(terms or dropped)[:most]
     return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), len(terms or dropped) > most)
 
@@ -177,11 +179,10 @@ def _cjk_terms(word: str) -> Iterator[tuple[str, str]]:
     for piece, is_cjk in cut_cjk(word):
         if not is_cjk:
             yield from _word_terms(piece)
-        elif len(piece) == 1:
-            yield _quote(piece) + " *", ""
         else:
-            for start in range(len(piece) - 1):
-                yield _quote(piece[start : start + 2]), ""
+            terms, is_short = query_terms(piece)
+            for term in terms:
+                yield _quote(term) + (" *" if is_short else ""), ""
 
 
 def _phrase(text: str) -> str:
@@ -195,7 +196,7 @@ def _phrase(text: str) -> str:
         return _quote(symbols)
     for word in text.lstrip("-").split():
         for piece, is_cjk in cut_cjk(word):
-            words += [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece] if is_cjk else [piece]
+            words += query_terms(piece)[0] if is_cjk else [piece]
     return _quote(" ".join(words))
 
 

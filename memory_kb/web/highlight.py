@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.search.query import parse_query
-from memory_kb.text import has_cjk
+from memory_kb.text import MARKED_WORD, has_cjk
 
-_WORD = re.compile(r"\w+")
 _BLANKS = re.compile(r"\s+")
 _ENDINGS = re.compile(r"(?:ational|ations?|ements?|ments?|ings?|ies|ied|edly|ed|es|ers?|ly|s|y|i|e)$")
 #: A word may be so much longer than the stem that it shares with the query.
@@ -76,7 +75,7 @@ def _choose(line: str, spans: list[tuple[int, int]], width: int) -> int:
 def _read(query: str) -> _Wanted:
     words = [word for word in parse_query(query).words if not word.startswith("-")]
     words += re.findall(r"[\"“”„]([^\"“”„]*)", query)[::2]
-    tokens = [_fold(token) for word in words for token in _WORD.findall(word)]
+    tokens = [_fold(token) for word in words for token in MARKED_WORD.findall(word)]
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
     return _Wanted(
@@ -85,7 +84,7 @@ def _read(query: str) -> _Wanted:
 
 
 def _find(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:
-    for number, found in enumerate(_WORD.finditer(text)):
+    for number, found in enumerate(MARKED_WORD.finditer(text)):
         if number >= _MOST_WORDS:
             return
         word = found[0]
