@@ -148,6 +148,46 @@ def test_where_nothing_always_holds_nothing_is_written(
     assert place.tree() == {}
 
 
+def test_codex_gets_a_line_of_its_summary_and_an_extension_that_goes_again(place: Place) -> None:
+    memories = place.home / ".codex/memories"
+    place.bridge("codex", code=2)
+    memories.mkdir(parents=True)
+    (memories / "memory_summary.md").write_text("v1\n## User Profile\nBrief.\n")
+    before = (memories / "memory_summary.md").read_bytes()
+    preview = json.loads(place.bridge("codex", "--dry-run", "--json").stdout)["diff"]
+    place.bridge("codex")
+    (file,) = memories.glob("extensions/memory-kb/resources/*.md")
+    assert "- Never deploy on a Friday. <!-- pol-1 -->\n- Use tabs in Makefiles. <!-- rule-1 -->\n" in file.read_text()
+    summary = (memories / "memory_summary.md").read_text()
+    assert summary.startswith(before.decode())
+    assert f"](extensions/memory-kb/resources/{file.name})" in summary
+    assert "copy nothing of them" in (memories / "extensions/memory-kb/instructions.md").read_text()
+    assert all(f"+{line}" in preview for line in file.read_text().splitlines())
+    place.bridge("doctor")
+    with KnowledgeBase.open(place.folder, place.home / ".memory", environ={"HOME": str(place.home)}) as kb:
+        assert {hit.scope for hit in kb.search("tabs in Makefiles").hits} == {"project"}
+    file.write_text(file.read_text().replace("Use tabs", "Use real tabs"))
+    place.bridge("codex", "--yes")
+    assert "Use real tabs in Makefiles." in (place.folder / "memory/learnings/b.md").read_text()
+    other = file.with_name("other.md")
+    other.write_text("of another project\n")
+    place.bridge("codex", "--remove")
+    assert (memories / "extensions/memory-kb/instructions.md").exists()
+    other.unlink()
+    place.bridge("codex")
+    place.bridge("codex", "--remove")
+    assert [one.name for one in memories.rglob("*")] == ["memory_summary.md"]
+    assert (memories / "memory_summary.md").read_bytes() == before
+
+
+def test_nothing_is_written_into_a_full_summary(place: Place) -> None:
+    memories = place.home / ".codex/memories"
+    memories.mkdir(parents=True)
+    (memories / "memory_summary.md").write_text("v1\n" + "word " * 2_600)
+    assert "tokens; Codex loads 2,500" in place.bridge("codex", code=2).stderr
+    assert [one.name for one in memories.rglob("*")] == ["memory_summary.md"]
+
+
 def test_the_doctor_names_what_nobody_reads_and_what_contradicts(place: Place) -> None:
     place.bridge("doctor")
     place.memory.mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,25 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents.agent import MarkedLines
 from memory_kb.agents.agents_md import order_rules
+from memory_kb.agents.bridge_stores import WORD, Store, find_store
 from memory_kb.agents.install import AgentEdit, write_edits
-from memory_kb.agents.splicing import Installed, put_in, take_out
+from memory_kb.agents.splicing import put_in, take_out
 from memory_kb.agents.traces import Traces
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
-from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import load_merged, make_rule, rule_text
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport
 from memory_kb.store.files import count_missing, read_if_there
-from memory_kb.store.host_memory import (
-    INDEX,
-    MOST_BYTES,
-    MOST_LINES,
-    claude_home,
-    claude_memory_folders,
-    measure,
-)
 from memory_kb.store.plan import Change, Memory, replace_entry
 from memory_kb.text import decode, encode, hash_of
 from memory_kb.trust import write_plain
@@ -44,15 +35,6 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-FILE, WORD = "memory-kb.md", "bridge"
-_POINTER = f"- [What always holds here]({FILE}): policies and rules from memory-kb"
-_HEAD = """---
-name: memory-kb
-description: Policies and rules of this project that always hold, from memory-kb
-type: project
----
-
-"""
 _LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
 _MAX_ENTRY = 2_000
 
@@ -78,6 +60,7 @@ def merge(
     theirs: Sequence[str],
     base: Mapping[str, str],
     why_not: Callable[[str, str, str], str] = lambda *_: "",
+    name: str = "the file",
 ) -> Merged:
     """Merge the entries of the vault with the lines of the block, from what both were.
 
@@ -86,6 +69,7 @@ def merge(
         theirs: the lines of the block as they are now.
         base: the texts that both sides had.
         why_not: returns why the new text of an entry cannot go into the vault in the place of the old one; "" where it can.
+        name: what notices call the file with the block.
 
     Example:
         >>> made = merge({"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."})
@@ -99,15 +83,15 @@ def merge(
         old, now = base.get(entry), there.get(entry)
         shown, agreed[entry] = text, text
         if now is None and old == text:
-            notices.append(f"{entry} was taken out of {FILE} and stays out; the vault keeps it")
+            notices.append(f"{entry} was taken out of {name} and stays out; the vault keeps it")
             continue
         if now is not None and old is not None and now not in (old, text):
             if old != text:
                 shown, agreed[entry] = now, old
-                notices.append(f"{entry} was changed in {FILE} and in the vault, and is left as it is in both")
+                notices.append(f"{entry} was changed in {name} and in the vault, and is left as it is in both")
             elif reason := why_not(entry, old, now):
                 shown, agreed[entry] = now, old
-                notices.append(f"{entry} was changed in {FILE}; {reason}")
+                notices.append(f"{entry} was changed in {name}; {reason}")
             else:
                 shown, agreed[entry], edits[entry] = now, now, (old, now)
         lines.append(f"- {shown} <!-- {entry} -->")
@@ -115,11 +99,11 @@ def merge(
         found = _LINE.fullmatch(line)
         if found is None and line.strip():
             lines.append(line)
-            notices.append(f"a line of {FILE} is none of ours and is left there: {line[:80]}")
+            notices.append(f"a line of {name} is none of ours and is left there: {line[:80]}")
         elif found and found["id"] not in ours and found["text"] != base.get(found["id"]):
             lines.append(line)
             agreed |= {found["id"]: base[found["id"]]} if found["id"] in base else {}
-            notices.append(f"{found['id']} was changed in {FILE} and always holds no more; its line is left there")
+            notices.append(f"{found['id']} was changed in {name} and always holds no more; its line is left there")
     return Merged(tuple(lines), agreed, edits, tuple(notices))
 
 
@@ -137,7 +121,7 @@ class Bridge:
         What was changed in that file since goes into the vault, each text for itself, where the vault has not changed it too.
 
         Args:
-            agent: `claude-code`.
+            agent: `claude-code` or `codex`.
             take: let texts that were changed in the agent's memory into the vault.
             dry_run: write nothing; the report tells what would be.
 
@@ -146,51 +130,54 @@ class Bridge:
             CannotSplice: our marks in a file are damaged, and nothing was written.
             UnreadableInput: a file cannot be read or written.
         """
-        folder = self._folder(agent)
+        store = find_store(agent, self._vault)
         with nullcontext() if dry_run else self._writer.lock():
-            return self._put(folder, take=take, dry_run=dry_run)
+            return self._put(store, take=take, dry_run=dry_run)
 
-    def _put(self, folder: Path, *, take: bool, dry_run: bool) -> RunReport:
-        place, index = folder / FILE, folder / INDEX
+    def _put(self, store: Store, *, take: bool, dry_run: bool) -> RunReport:
         traces, bases = self._traces(), self._read_bases()
-        before = read_if_there(str(place), place)
+        place = str(store.file)
+        before = read_if_there(place, store.file)
         held, changes = {one.id: one for one in self._holding()}, dict[str, Change]()
 
         def why_not(entry: str, old: str, new: str) -> str:
-            change = self._plan(held[entry], old, new)
+            change = self._plan(held[entry], old, new, store.title)
             if change is None:
                 return f"its place in the vault is not found: `memory-kb edit {entry}`"
             changes[entry] = change
             return "" if take else "--yes takes the change into the vault"
 
         ours = {name: _text(memory) for name, memory in held.items()}
-        made = merge(ours, _block_lines(place, before), bases.get(str(place), {}), why_not)
+        made = merge(ours, _block_lines(store.file, before), bases.get(place, {}), why_not, store.file.name)
         if before is None and not made.lines:
             nothing = "the vault has no policy, preference or rule in force that always holds"
             return RunReport(None, "bridge", notices=(nothing,))
         known, edits = traces.read(), list[AgentEdit]()
-        parts = {place: MarkedLines(WORD, "\n".join(made.lines)), index: MarkedLines(WORD, _POINTER)}
-        for file, part in parts.items():
+        for file, part in _parts(store, "\n".join(made.lines)).items():
             data = read_if_there(str(file), file)
-            if file == index and f"]({FILE})" in decode(data or b"") and blocks.begin(WORD) not in decode(data or b""):
-                continue
+            if file == store.index_file:
+                text = decode(data or b"")
+                if f"]({store.link})" in text and blocks.begin(store.word) not in text:
+                    continue
             after, trace = put_in(str(file), data, [part], known.get(str(file)))
             if data is None:
-                after = encode(_HEAD) + after if file == place else after
+                after = encode(store.heads.get(file, "")) + after
                 spans = ((0, len(decode(after))),)
                 trace = replace(trace, after=hash_of(after), spans=spans, folders=count_missing(file))
             known[str(file)] = trace
             if data != after:
-                edits.append(AgentEdit(file, self._show(file), data, after, 0, "What always holds, for Claude Code."))
-            if file == index:
-                check_size(after)
+                reason = f"What always holds, for {store.title}."
+                edits.append(AgentEdit(file, self._show(file), data, after, 0, reason))
+            if file == store.index_file:
+                store.check_size(after)
         report = write_edits(
             self._vault, self._writer, "bridge", edits, [*map(changes.__getitem__, made.edits)], dry_run=dry_run
         )
         if not (dry_run or report.conflicts):
             traces.write(known)
-            self._write_bases(bases | {str(place): dict(made.base)})
-        return replace(report, notices=(*report.notices, *made.notices))
+            self._write_bases(bases | {place: dict(made.base)})
+        notices = (store.notice,) if store.notice else ()
+        return replace(report, notices=(*report.notices, *made.notices, *notices))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
         """Take our file and our line out of the memory of an agent.
@@ -201,24 +188,29 @@ class Bridge:
             UsageError: the agent has no memory that is documented.
             CannotSplice: our marks in a file are damaged, and nothing was written.
         """
-        folder = self._folder(agent)
+        store = find_store(agent, self._vault)
         with nullcontext() if dry_run else self._writer.lock():
             traces, bases, edits = self._traces(), self._read_bases(), list[AgentEdit]()
             known = traces.read()
-            for file in (folder / FILE, folder / INDEX):
+            for file, part in _parts(store, "").items():
+                if store.instructions and file == store.instructions[0] and _is_shared(store):
+                    continue
                 data, trace = read_if_there(str(file), file), known.pop(str(file), None)
                 if data is None:
                     continue
-                after = take_out(str(file), data, [MarkedLines(WORD, "")], trace)
-                if after is not None and _is_left_over(after, trace):
+                after = take_out(str(file), data, [part], trace)
+                made_by_us = trace is not None and trace.before is None
+                if after is not None and made_by_us and decode(after).strip() == store.heads.get(file, "").strip():
                     after = None
                 if after != data:
-                    folders = trace.folders if trace else 0
-                    edits.append(AgentEdit(file, self._show(file), data, after, folders, "Taken out of Claude Code."))
+                    inner = len(file.parent.relative_to(store.index_file.parent).parts)
+                    folders = max(inner, trace.folders if trace else 0)
+                    reason = f"Taken out of {store.title}."
+                    edits.append(AgentEdit(file, self._show(file), data, after, folders, reason))
             report = write_edits(self._vault, self._writer, "bridge", edits, (), dry_run=dry_run)
             if not (dry_run or report.conflicts):
                 traces.write(known)
-                self._write_bases({name: base for name, base in bases.items() if name != str(folder / FILE)})
+                self._write_bases({name: base for name, base in bases.items() if name != str(store.file)})
         return report
 
     def examine(self) -> tuple[Problem, ...]:
@@ -227,7 +219,7 @@ class Bridge:
 
         return tuple(examine(self._vault))
 
-    def _plan(self, memory: Memory, old: str, new: str) -> Change | None:
+    def _plan(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
         """Return the change of an entry whose text was changed in our file, None where the old text is not in it once."""
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
@@ -238,7 +230,7 @@ class Bridge:
             return None
         start, stop = (body + at for at in found[0].span())
         text = was[:start] + new + was[stop:]
-        return replace_entry(note, memory.id, text, "Changed in the memory of Claude Code.")
+        return replace_entry(note, memory.id, text, f"Changed in the memory of {title}.")
 
     def _holding(self) -> list[Memory]:
         """Return the entries that always hold, rules behind what is no rule, each once."""
@@ -256,18 +248,6 @@ class Bridge:
         ]
         held = [*order_baseline(seen, today), *(named[one.path, one.id] for one in rules)]
         return list({one.id: one for one in held if _text(one)}.values())
-
-    def _folder(self, agent: str) -> Path:
-        if agent != "claude-code":
-            raise UsageError(
-                f"there is no bridge to {agent[:40]!r}",
-                "there is one to claude-code; `memory-kb export agents-md --file AGENTS.md` serves the others",
-            )
-        claude, home = claude_home(self._vault.environ)
-        if not claude.is_dir():
-            raise UsageError(f"Claude Code keeps nothing here: there is no folder {claude}", "start it once")
-        folders = list(claude_memory_folders(self._vault.project, claude, home, others=False))
-        return Path(os.path.realpath(next((one for one in folders if one.is_dir()), folders[0])))
 
     def _show(self, file: Path) -> str:
         return self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
@@ -293,18 +273,17 @@ class Bridge:
             file.unlink(missing_ok=True)
 
 
-def check_size(index: bytes) -> None:
-    """Check that Claude Code loads all of an index.
+def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
+    """Return what of ours is in which file, the index last."""
+    parts = {store.file: MarkedLines(WORD, lines)}
+    if store.instructions:
+        parts[store.instructions[0]] = MarkedLines(WORD, store.instructions[1])
+    return parts | {store.index_file: MarkedLines(store.word, store.pointer)}
 
-    Raises:
-        UsageError: it is longer than that.
-    """
-    lines, size = measure(decode(index))
-    if lines > MOST_LINES or size > MOST_BYTES:
-        raise UsageError(
-            f"{INDEX} would have {lines} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}",
-            "shorten it first",
-        )
+
+def _is_shared(store: Store) -> bool:
+    """Return whether the files of other projects are beside ours."""
+    return any(one != store.file for one in store.file.parent.glob("*.md"))
 
 
 def _text(memory: Memory) -> str:
@@ -315,7 +294,3 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
     span = blocks.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
-
-
-def _is_left_over(after: bytes, trace: Installed | None) -> bool:
-    return trace is not None and trace.before is None and decode(after).strip() == _HEAD.strip()

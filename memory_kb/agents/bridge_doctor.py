@@ -18,6 +18,8 @@ from memory_kb.store.host_memory import (
     INDEX,
     MOST_BYTES,
     MOST_LINES,
+    SUMMARY,
+    SUMMARY_TOKENS,
     HostFile,
     claude_home,
     claude_memory_folders,
@@ -29,8 +31,6 @@ from memory_kb.text import count_tokens, tokens
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
-#: What Codex gives its model of its summary, in tokens.
-_MOST_TOKENS = 2_500
 _MAX_BYTES, _MAX_ENTRIES = 200_000, 500
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
 _FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -48,14 +48,16 @@ def examine(vault: Vault) -> Iterator[Problem]:
 
 def _examine_index(one: HostFile) -> Iterator[Problem]:
     text = _read(one.file)
-    if one.host == "codex" and one.file.name == "memory_summary.md" and count_tokens(text) > _MOST_TOKENS:
-        yield Problem(one.shown, 1, f"has {count_tokens(text):,} tokens; Codex gives its model {_MOST_TOKENS:,}")
-    if one.file.name != INDEX or one.host != "claude-code":
+    if (one.host, one.file.name) == ("codex", SUMMARY):
+        if count_tokens(text) > SUMMARY_TOKENS:
+            yield Problem(one.shown, 1, f"has {count_tokens(text):,} tokens; Codex gives its model {SUMMARY_TOKENS:,}")
+    elif (one.host, one.file.name) == ("claude-code", INDEX):
+        lines, size = measure(text)
+        if lines > MOST_LINES or size > MOST_BYTES:
+            limit = f"Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,} bytes"
+            yield Problem(one.shown, MOST_LINES, f"has {lines:,} lines and {size:,} bytes; {limit}")
+    else:
         return
-    lines, size = measure(text)
-    if lines > MOST_LINES or size > MOST_BYTES:
-        limit = f"Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,} bytes"
-        yield Problem(one.shown, MOST_LINES, f"has {lines:,} lines and {size:,} bytes; {limit}")
     for found in POINTER.finditer(text):
         if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
             yield Problem(

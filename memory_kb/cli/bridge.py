@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool, dry_run: bool) -> int:
     """Share what always holds with an agent's own memory, or examine that.
 
-    AGENT is claude-code. Its index gets one line, and a file memory-kb.md beside it the policies and rules that always hold. A text that
+    AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line, and a file of ours beside it the policies and
+    rules that always hold; Codex, whose memory is one for all projects, also gets instructions to leave that file alone. A text that
     was changed in that file since goes into the vault, after a question or with --yes; one that was changed on both sides stays as
     it is in both. With --remove a file that nobody wrote to since is byte for byte what it was; `undo` is the way back for the vault.
 
@@ -34,6 +35,7 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool, dry_ru
 
     \b
     memory-kb bridge claude-code --dry-run
+    memory-kb bridge codex
     memory-kb bridge doctor
     """
     with options.open() as kb:

@@ -17,12 +17,14 @@ from memory_kb.vault import Vault
 
 #: A person's memory has tens of files; more than this is something else.
 _MOST_FILES = 500
-#: What consolidation of Codex reads and what it makes of that says again.
-_LEFT_OUT = frozenset({"raw_memories.md"})
+#: What consolidation of Codex reads: what it makes of that says it again, or it is about how to do it.
+_LEFT_OUT = frozenset({"raw_memories.md", "phase2_workspace_diff.md", "instructions.md"})
 #: The types of Claude Code's topic files, and the kinds of entries that they are.
 KINDS_OF_TYPES = {"user": "preference", "feedback": "rule", "project": "fact", "reference": "fact"}
 #: The index of Claude Code's memory, and what of it is loaded at the start of a session; comments do not count.
 INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
+#: What Codex loads of its memories, and how many tokens of it.
+SUMMARY, SUMMARY_TOKENS = "memory_summary.md", 2_500
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _NO_WORD = re.compile(r"[^A-Za-z0-9]")
 
@@ -57,7 +59,7 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
 def _candidates(vault: Vault, home: Path) -> Iterator[HostFile]:
     project = vault.folder
     claude, _ = claude_home(vault.environ)
-    codex = Path(vault.environ.get("CODEX_HOME") or home / ".codex").expanduser()
+    codex = codex_home(vault.environ)
     for folder in claude_memory_folders(project, claude, home):
         yield from _folder(folder, "claude-code")
     for folder in (
@@ -69,7 +71,7 @@ def _candidates(vault: Vault, home: Path) -> Iterator[HostFile]:
             yield from _folder(agent, "claude-code")
     for folder in (project / ".claude" / "rules", claude / "rules"):
         yield from (HostFile("", file, "claude-code", _is_for_all(file)) for file in _notes(folder))
-    yield from _folder(codex / "memories", "codex", "memory_summary.md")
+    yield from _folder(codex / "memories", "codex", SUMMARY)
     for name, host, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
         ("CLAUDE.local.md", "claude-code", (project,)),
@@ -83,6 +85,11 @@ def claude_home(environ: Mapping[str, str]) -> tuple[Path, Path]:
     """Return the folder of Claude Code's settings, and the person's home."""
     home = Path(environ.get("HOME") or "~").expanduser()
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser(), home
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return the folder of Codex's settings."""
+    return Path(environ.get("CODEX_HOME") or claude_home(environ)[1] / ".codex").expanduser()
 
 
 def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bool = True) -> Iterator[Path]:
@@ -114,7 +121,7 @@ def measure(text: str) -> tuple[int, int]:
 
 def _folder(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[HostFile]:
     for file in _notes(folder):
-        if file.name not in _LEFT_OUT:
+        if host != "codex" or file.name not in _LEFT_OUT:
             yield HostFile("", file, host, is_given=file.parent == folder and file.name == given)
 
 
