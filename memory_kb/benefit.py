@@ -21,15 +21,17 @@ from memory_kb.context.gather import Wanted
 from memory_kb.context.prompts import build_prompt_context, find_task
 from memory_kb.context.session_start import Given, build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
+from memory_kb.git.past_notes import NotesInGit, PastNotes
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, plain, read_needs, says
 from memory_kb.stop_words import stop_words
+from memory_kb.store.host_memory import MOST_BYTES, MOST_LINES
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
 
-#: What Claude Code loads of a MEMORY.md.
-_MOST_LINES, _MOST_BYTES = 200, 25_000
+#: The ways of remembering that are compared, as the table calls them.
+WAYS = ("memory-kb", "nothing", "grep", "MEMORY.md", "every fact")
 _GREP_LINES = 20
 _BACKTICKED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w{3,}")
@@ -38,8 +40,8 @@ _WORD = re.compile(r"\w{3,}")
 class Giver(Protocol):
     """Something that gives an agent texts, and learns from sessions that are over."""
 
-    def start(self) -> Given:
-        """Return what a session starts with."""
+    def start(self, notes: PastNotes) -> Given:
+        """Return what a session starts with, the project's notes being what they were then."""
 
     def prompt(self, text: str, shown: frozenset[str]) -> Given:
         """Return what bears on a prompt."""
@@ -51,7 +53,7 @@ class Giver(Protocol):
 class Nothing:
     """The baseline without a memory."""
 
-    def start(self) -> Given:
+    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - the port's
         return Given()
 
     def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
@@ -62,16 +64,23 @@ class Nothing:
 
 
 class Curated(Nothing):
-    """One MEMORY.md as a careful person would keep it: what was said, worked and failed, the newest within its limits."""
+    """What a person had written for agents: MEMORY.md, CLAUDE.md, AGENTS.md and their like, as they were in git."""
+
+    def start(self, notes: PastNotes) -> Given:
+        return Given(notes.curated)
+
+
+class EveryFact(Nothing):
+    """An upper bound: one file of all that was said, worked and failed, the newest within the limits of a MEMORY.md."""
 
     def __init__(self) -> None:
         self._lines: dict[str, None] = {}
 
-    def start(self) -> Given:
+    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - the port's
         lines, size = list[str](), 0
-        for line in list(reversed(self._lines))[:_MOST_LINES]:
+        for line in list(reversed(self._lines))[:MOST_LINES]:
             size += len(line.encode()) + 1
-            if size > _MOST_BYTES:
+            if size > MOST_BYTES:
                 break
             lines.append(line)
         return Given("\n".join(lines))
@@ -84,23 +93,30 @@ class Curated(Nothing):
 
 
 class Grep(Nothing):
-    """An agent that greps the notes for the rarest words of a prompt."""
+    """An agent that greps the notes, and what a person wrote for agents, for the rarest words of a prompt."""
 
     def __init__(self, notes: Path) -> None:
         self._notes = notes
+        self._curated = ""
+
+    def start(self, notes: PastNotes) -> Given:
+        self._curated = notes.curated
+        return Given()
 
     def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
         task = find_task(text)
         words = {word.casefold() for word in _WORD.findall(task)} - stop_words(task.split())
-        lines = [line for file in sorted(self._notes.rglob("*.md")) for line in _lines_of(file)] if words else []
+        if not words:
+            return Given()
+        texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(self._notes.rglob("*.md")))
+        lines = [line for text in (self._curated, *texts) for line in _lines_of(text)]
         counts = Counter(word for line in lines for word in words & set(_WORD.findall(line.casefold())))
         rare = [word for word, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]))][:3]
         found = [line for line in lines if any(word in line.casefold() for word in rare)]
         return Given("\n".join(found[:_GREP_LINES]))
 
 
-def _lines_of(file: Path) -> Iterator[str]:
-    text = file.read_text(encoding="utf-8", errors="replace")
+def _lines_of(text: str) -> Iterator[str]:
     return (line[:300] for line in text.splitlines() if line.strip() and not line.startswith("---"))
 
 
@@ -115,6 +131,7 @@ class Vault:
         self.kb = KnowledgeBase.open(folder / "vault", folder / "home", environ=environ, clock=lambda: self._now)
         self._logs = logs
         self.problems: list[str] = []
+        self._laid: frozenset[str] = frozenset()
 
     @property
     def notes(self) -> Path:
@@ -126,9 +143,21 @@ class Vault:
         if moment:
             self._now = max(self._now, datetime.fromisoformat(moment))
 
-    def start(self) -> Given:
+    def start(self, notes: PastNotes) -> Given:
+        self._lay(notes.files)
         material = self.kb.contexts.read(read_start)
         return build_start(material, (), self._now.date(), _assess)
+
+    def _lay(self, files: Mapping[str, bytes]) -> None:
+        """Put the notes of a moment beside those that were learned."""
+        folder = self.kb.vault.folder
+        for path in self._laid - files.keys():
+            (folder / path).unlink(missing_ok=True)
+        here = {path for path in files if path in self._laid or not (folder / path).exists()}
+        for path in here:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(files[path])
+        self._laid = frozenset(here)
 
     def prompt(self, text: str, shown: frozenset[str]) -> Given:
         task = find_task(text)
@@ -195,6 +224,7 @@ class Benefit:
         scores: by the name of a way of remembering.
         never_paid: entries that were given and said nothing that was needed; `wrong`: entries that name a command
             which then failed and never went through.
+        curated: in how many sessions the project had a file that a person wrote for agents.
         checks: every count.
     """
 
@@ -206,6 +236,7 @@ class Benefit:
     tokens: int = 0
     scores: dict[str, Score] = field(default_factory=dict)
     entries_given: int = 0
+    curated: int = 0
     never_paid: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -218,17 +249,18 @@ class Benefit:
         return vars(self) | plain_counts | {"scores": scores, "checks": [one._asdict() for one in self.checks]}
 
 
-def replay(folder: Path, on_session: Callable[[int, int], None] | None = None) -> Benefit:
+def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, project: Path | None = None) -> Benefit:
     """Replay the transcripts below a folder in order of time and count what a memory would have given.
 
     Args:
         folder: transcripts of any agent that `session import` reads, at any depth; sessions of one project share a vault.
         on_session: called with the number of sessions done and of all.
+        project: the folder whose git history has the notes; by itself the one in which a session ran.
 
     Raises:
         UnreadableInput: there is no transcript in the folder.
     """
-    made = Benefit(scores={name: Score() for name in ("memory-kb", "nothing", "grep", "MEMORY.md")})
+    made = Benefit(scores={name: Score() for name in WAYS})
     with tempfile.TemporaryDirectory(prefix="memory-kb-benefit-") as place:
         logs = _import_all(folder, Path(place) / "logs", made)
         found: dict[str, list[SessionNeeds]] = {}
@@ -243,10 +275,11 @@ def replay(folder: Path, on_session: Callable[[int, int], None] | None = None) -
         total = sum(map(len, found.values()))
         if not total:
             raise UnreadableInput(f"{folder} holds no transcript with a prompt", "name the folder of your agent's logs")
-        for number, sessions in enumerate(found.values()):
+        for number, (name, sessions) in enumerate(found.items()):
+            past_notes = NotesInGit(project or _project_of(name, folder), os.environ)
             vault = Vault(Path(place) / f"project{number}", logs)
             with vault.kb:
-                _replay_project(sorted(sessions, key=lambda one: one.began), vault, made, on_session, total)
+                _replay_project(sorted(sessions, key=lambda one: one.began), vault, past_notes, made, on_session, total)
             made.problems += vault.problems
     return made
 
@@ -268,19 +301,24 @@ def _top(folder: str, others: Iterable[str]) -> str:
     return min(around, key=len, default=folder)
 
 
+def _project_of(cwd: str, folder: Path) -> Path:
+    """Return where the project of some sessions is: where they ran, or around the transcripts where these do not say."""
+    if cwd:
+        return Path(cwd)
+    place = folder.resolve()
+    return next((one.parent for one in (place, *place.parents) if one.name.startswith(".")), place)
+
+
 def _replay_project(
     sessions: Sequence[SessionNeeds],
     vault: Vault,
+    past_notes: NotesInGit,
     made: Benefit,
     on_session: Callable[[int, int], None] | None,
     total: int,
 ) -> None:
-    givers: Mapping[str, Giver] = {
-        "memory-kb": vault,
-        "nothing": Nothing(),
-        "grep": Grep(vault.notes),
-        "MEMORY.md": Curated(),
-    }
+    ways: tuple[Giver, ...] = (vault, Nothing(), Grep(vault.notes), Curated(), EveryFact())
+    givers = dict(zip(WAYS, ways, strict=True))
     past, waiting = Past(), list[SessionNeeds]()
     shown_ever, paid, wrong = set[str](), set[str](), set[str]()
     for session in sessions:
@@ -290,7 +328,9 @@ def _replay_project(
             for giver in givers.values():
                 giver.learn(over)
         vault.at(session.began)
-        _replay_session(session, givers, past, made, _Entries(vault.kb, shown_ever, paid, wrong))
+        notes = past_notes.at(session.began)
+        made.curated += bool(notes.curated)
+        _replay_session(session, notes, givers, past, made, _Entries(vault.kb, shown_ever, paid, wrong))
         waiting.append(session)
         made.sessions += 1
         if on_session:
@@ -323,12 +363,17 @@ class _Entries(NamedTuple):
 
 
 def _replay_session(
-    session: SessionNeeds, givers: Mapping[str, Giver], past: Past, made: Benefit, entries: _Entries
+    session: SessionNeeds,
+    notes: PastNotes,
+    givers: Mapping[str, Giver],
+    past: Past,
+    made: Benefit,
+    entries: _Entries,
 ) -> None:
     texts: dict[str, list[tuple[int, str]]] = {}
     shown: set[str] = set()
     for name, giver in givers.items():
-        first = giver.start()
+        first = giver.start(notes)
         given = [(0, first)]
         seen = set(first.ids)
         for prompt in session.prompts:
@@ -382,12 +427,20 @@ def render(made: Benefit, folder: str) -> str:
         f"{sum(made.found_again.values()):,} things were found out again that an earlier session knew; "
         f"{made.failed_commands:,} commands failed on the way, {made.tokens:,} tokens.</p>"
         f"<table>{row(HEAD, 'th')}{table}</table>"
-        f"<p>{made.entries_given:,} entries were given, {len(made.never_paid):,} never paid, {len(made.wrong):,} were wrong.</p>"
+        f"<p>{made.entries_given:,} entries were given, {len(made.never_paid):,} never paid, {len(made.wrong):,} were wrong. {note_of(made)}</p>"
         f"<h2>Every count</h2><table>{row(head, 'th')}{checks}</table></html>\n"
     )
 
 
 HEAD = ("", *(f"{sort}s" for sort in SORTS), "failed commands", "tokens saved", "tokens added")
+
+
+def note_of(made: Benefit) -> str:
+    """Return what has to be known of the last two ways of remembering."""
+    return (
+        f"{WAYS[3]} is what a person had written for agents, which {made.curated:,} of the sessions had; "
+        f"{WAYS[4]} is an upper bound made of the very facts that are counted."
+    )
 
 
 def table_of(made: Benefit) -> Iterator[tuple[str, ...]]:

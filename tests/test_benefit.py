@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +89,39 @@ def test_what_was_found_out_again_is_counted_once(run: Run, logs: Path) -> None:
 def test_ways_of_remembering_are_compared(run: Run, logs: Path) -> None:
     scores = replay(run, logs)["scores"]
     assert scores["nothing"] == {"given": {}, "failed_commands": 0, "saved_tokens": 0, "added_tokens": 0}
-    assert scores["MEMORY.md"]["failed_commands"] == 1
-    assert scores["MEMORY.md"]["saved_tokens"] > 0
+    assert scores["every fact"]["failed_commands"] == 1
+    assert scores["every fact"]["saved_tokens"] > 0
+    assert scores["MEMORY.md"] == scores["nothing"]
     assert scores["memory-kb"]["given"]["correction"] == 1
     assert scores["memory-kb"]["added_tokens"] > 0
+
+
+def test_the_projects_notes_are_those_of_git_at_the_time(run: Run, logs: Path, tmp_path: Path) -> None:
+    project = tmp_path / "api"
+    (project / "memory/rules").mkdir(parents=True)
+    (project / "CLAUDE.md").write_text("Tests run with `uv run pytest -q tests/test_upload.py`.\n")
+    rule = "---\nid: up\nkind: rule\nsource: user_explicit\npriority: high\n---\nUploads are in src/upload.py.\n"
+    (project / "memory/rules/up.md").write_text(rule)
+    later = commit_all(project, "2026-03-04T12:00:00Z")
+    made = replay(run, logs, "--project", project)
+    assert made["curated"] == 1
+    assert made["scores"]["MEMORY.md"]["given"] == {"command": 1}
+    assert made["scores"]["memory-kb"]["given"]["file"] == 1
+    later("2026-03-06T12:00:00Z")
+    made = replay(run, logs, "--project", project)
+    assert (made["curated"], made["scores"]["MEMORY.md"]["added_tokens"]) == (0, 0)
+
+
+def commit_all(folder: Path, moment: str) -> Callable[[str], object]:
+    def git(*words: str, at: str = moment) -> None:
+        who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "GIT_CONFIG_GLOBAL": os.devnull}
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=dict(os.environ) | who | dates)
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "notes")
+    return lambda at: git("commit", "-q", "--amend", "--no-edit", "--date", at, at=at)
 
 
 def test_a_session_that_ran_at_the_same_time_taught_nothing(run: Run, logs: Path) -> None:

@@ -15,23 +15,31 @@ from memory_kb.cli.output import Options, print_json, say
 @shared_options
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with every count.")
+@click.option(
+    "--project",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Whose git history has the project's notes [default: where the sessions ran].",
+)
 @click.pass_obj
-def benefit_verb(options: Options, /, folder: Path, html: Path | None) -> None:
+def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: Path | None) -> None:
     """Count from your own transcripts in DIR what a memory would have saved, before you install one.
 
     Sessions are replayed in order of time; each is given what the hooks would have given from sessions that were over
     before it began. What was known before and found out again is counted by facts of the logs: the command that went
-    through after others had failed, a file that was edited, an error, what you had said before. Beside it stand no memory
-    at all, grep over the same notes, and one curated MEMORY.md. Nothing is kept, nothing leaves the machine, no model is asked.
+    through after others had failed, a file that was edited, an error, what you had said before. The notes of the project
+    are those of its git history at that time. Beside it stand no memory at all, grep over the same notes, the MEMORY.md,
+    CLAUDE.md or AGENTS.md of that time, and as an upper bound a file of every fact. Nothing is kept, nothing leaves the
+    machine, no model is asked.
 
     \b
     memory-kb benefit ~/.claude/projects
     memory-kb benefit ~/.codex/sessions --html benefit.html
     """
-    from memory_kb.benefit import HEAD, render, replay, table_of
+    from memory_kb.benefit import HEAD, note_of, render, replay, table_of
 
     is_shown = not options.as_json and sys.stderr.isatty()
-    made = replay(folder, _say_progress if is_shown else None)
+    made = replay(folder, _say_progress if is_shown else None, project)
     if html:
         html.write_text(render(made, str(folder)), encoding="utf-8")
     if options.as_json:
@@ -53,6 +61,7 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None) -> None:
         f"{made.entries_given:,} entries were given; {len(made.never_paid):,} of them never paid, {len(made.wrong):,} were wrong: "
         "they name a command that then failed."
     )
+    click.echo(note_of(made))
     for problem in made.problems[:5]:
         say(f"note: {problem}")
     if html:

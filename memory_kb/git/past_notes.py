@@ -1,0 +1,85 @@
+"""What a project's own notes held at some moment, as its git history has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from memory_kb.errors import MemoryKBError
+from memory_kb.git.repository import Repository
+
+#: The files that a person curates for agents, in a project's folder; one of them is often a link to another.
+CURATED = (
+    "MEMORY.md",
+    "CLAUDE.md",
+    "AGENTS.md",
+    "GEMINI.md",
+    ".claude/CLAUDE.md",
+    ".cursorrules",
+    ".github/copilot-instructions.md",
+)
+_VAULT = "memory/"
+_MAX_BYTES = 200_000
+_LINK = "120000"
+
+
+class PastNotes(NamedTuple):
+    """The notes of one moment.
+
+    Attributes:
+        curated: the text that a person wrote for agents, "" where there is none.
+        files: the notes of the project's vault, by their path from its folder.
+    """
+
+    curated: str = ""
+    files: Mapping[str, bytes] = {}
+
+
+class NotesInGit:
+    """The notes of a project, as they were."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._repository: Repository | None = None
+        self._inner = ""
+        self._known: dict[str, PastNotes] = {}
+        try:
+            repository = Repository(folder, environ)
+            inner = repository.inner(folder)
+            if repository.has_commits:
+                self._repository, self._inner = repository, f"{inner}/" if inner and inner != "." else ""
+        except (MemoryKBError, OSError):
+            pass
+
+    def at(self, moment: str) -> PastNotes:
+        """Return the notes of the last commit before a moment of the branch that is checked out."""
+        if self._repository is None or not moment:
+            return PastNotes()
+        found = self._repository.git("rev-list", "-1", f"--before={moment}", "HEAD").decode().strip()
+        if not found:
+            return PastNotes()
+        if found not in self._known:
+            self._known[found] = self._read(self._repository, found)
+        return self._known[found]
+
+    def _read(self, repository: Repository, commit: str) -> PastNotes:
+        tree = {
+            one.path.removeprefix(self._inner): one
+            for one in repository.files(commit, "")
+            if one.path.startswith(self._inner)
+        }
+        wanted = [one for path, one in tree.items() if one.mode != _LINK and (path in CURATED or _is_note(path))]
+        texts = {
+            one.path.removeprefix(self._inner): data[:_MAX_BYTES]
+            for one, data in zip(wanted, repository.contents([one.object for one in wanted]), strict=True)
+        }
+        curated = dict.fromkeys(texts[name].decode("utf-8", "replace").strip() for name in CURATED if name in texts)
+        files = {path: data for path, data in texts.items() if _is_note(path)}
+        return PastNotes("\n\n".join(filter(None, curated)), files)
+
+
+def _is_note(path: str) -> bool:
+    """Return whether a vault of the project would hold a file."""
+    return path in ("MEMORY.md", "institutional.md") or (
+        path.startswith(_VAULT) and path.endswith(".md") and "/." not in path
+    )
