@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ CURATED = (
     ".cursorrules",
     ".github/copilot-instructions.md",
 )
+_RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
 _VAULT = "memory/"
 _MAX_BYTES = 200_000
 _LINK = "120000"
@@ -74,6 +76,8 @@ class NotesInGit:
             for one, data in zip(wanted, repository.contents([one.object for one in wanted]), strict=True)
         }
         curated = dict.fromkeys(texts[name].decode("utf-8", "replace").strip() for name in CURATED if name in texts)
+        rules = {path: data.decode("utf-8", "replace") for path, data in texts.items() if _RULES.match(path)}
+        curated |= dict.fromkeys(text.strip() for path, text in rules.items() if _always_holds(path, text))
         files = {path: data for path, data in texts.items() if _is_note(path)}
         return PastNotes("\n\n".join(filter(None, curated)), files)
 
@@ -83,3 +87,10 @@ def _is_note(path: str) -> bool:
     return path in ("MEMORY.md", "institutional.md") or (
         path.startswith(_VAULT) and path.endswith(".md") and "/." not in path
     )
+
+
+def _always_holds(path: str, rule: str) -> bool:
+    """Return whether an agent gives its model a rule at every session, not only at some files."""
+    if path.endswith(".mdc"):
+        return "alwaysApply: true" in rule
+    return not re.match(r"\ufeff?---\r?\n(?:.*\n)*?paths:", rule[:4_000])
