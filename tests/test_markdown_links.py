@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import write_files
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import UsageError
 from memory_kb.markdown.links import find_links
 
 if TYPE_CHECKING:
@@ -114,3 +116,29 @@ def test_a_name_means_the_note_beside_it_then_the_shortest_path(
         message = "the link to 'tea' may mean c/tea.md as well as b/tea.md, which it leads to; write the path"
         assert [str(problem) for problem in kb.lint()] == [f"z.md:1: {message}"]
         assert [one.message for one in kb.examine("z.md", "[[tea]]\n", {})] == [message]
+
+
+def test_a_moved_note_is_found_by_its_links_and_finds_its_own(
+    notes: Path, open_kb: Callable[..., KnowledgeBase]
+) -> None:
+    write_files(
+        notes,
+        {
+            "a/x.md": "# X\n\n[y](y.md#Part) ![p](img/p%201.png) `[y](y.md)` [[y]] [web](https://e.org/y.md)\n",
+            "a/y.md": "# Y\n\n## Part\n\n[x](x.md) [[x]]\n",
+            "a/img/p 1.png": b"png",
+            "b.md": "# B\n\n[x](a/x.md 'T') [[a/x|it]] `[[a/x]]`\n",
+        },
+    )
+    kb = open_kb(notes)
+    kb.sync()
+    run_ = kb.rename("a/x.md", "new/deep", folder=True)
+    moved = (notes / "new/deep/x.md").read_text()
+    assert "[y](../../a/y.md#Part) ![p](../../a/img/p%201.png) `[y](y.md)` [[y]] [web](https://e.org/y.md)" in moved
+    assert "[x](../new/deep/x.md) [[x]]" in (notes / "a/y.md").read_text()
+    assert "[x](new/deep/x.md 'T') [[new/deep/x|it]] `[[a/x]]`" in (notes / "b.md").read_text()
+    for wrong in ("../out", ".hidden"):
+        with pytest.raises(UsageError):
+            kb.rename("new/deep/x.md", wrong, folder=True)
+    kb.undo(run_.run)
+    assert (notes / "a/x.md").exists() and not (notes / "new/deep/x.md").exists()

@@ -262,13 +262,18 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
 @click.argument("new")
 @click.option("--title", is_flag=True, help="Rename what it is titled by: its title, its first heading, or its file.")
 @click.option("--file", "file", is_flag=True, help="Rename its file, whatever its title is.")
+@click.option(
+    "--folder", "folder", is_flag=True, help="Move its file to the folder NEW, and rewrite the links that go by paths."
+)
 @allow_secret_option
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
-def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, dry_run: bool) -> int:
+def rename_verb(
+    options: Options, /, wanted: str, new: str, title: bool, file: bool, folder: bool, dry_run: bool
+) -> int:
     """Give an entry another id or title, and rewrite every link to it.
 
-    NEW is its id, or with --title its title.
+    NEW is its id, with --title its title, with --folder the folder of its file.
 
     Everything is changed, or nothing. Links that call it by another of its names stay, so that after --title those by the
     name of its file, which other readers of notes go by, lead there as before; --file changes that name.
@@ -278,5 +283,5 @@ def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: b
     memory-kb rename wait-for-the-event "Wait for the event" --title --dry-run
     """
     with options.open() as kb:
-        report = kb.rename(wanted, new, title=title, file=file, dry_run=dry_run)
+        report = kb.rename(wanted, new, title=title, file=file, folder=folder, dry_run=dry_run)
     return finish_run(options, report, dry_run=dry_run, nothing="It is called so already.")

@@ -291,7 +291,14 @@ class Drafting:
         return self._usage
 
     def rename(
-        self, wanted: str, new: str, *, title: bool = False, file: bool = False, dry_run: bool = False
+        self,
+        wanted: str,
+        new: str,
+        *,
+        title: bool = False,
+        file: bool = False,
+        folder: bool = False,
+        dry_run: bool = False,
     ) -> RunReport:
         """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
 
@@ -300,18 +307,49 @@ class Drafting:
             new: its new id, or title.
             title: rename what it is titled by: its title, its first heading, or its file.
             file: rename its file, whatever its title is.
+            folder: move its file to the folder `new` of the vault; "" is its top.
             dry_run: write nothing; the report's run tells what would be.
 
         Raises:
             UnknownEntry: there is no such entry.
             UsageError: the name is taken, or links could not hold it.
         """
-        if title and file:
-            raise UsageError("one thing is renamed at a time", "leave out --title or --file")
+        if title + file + folder > 1:
+            raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
+        if folder:
+            source = self._rules.find(wanted).path
+            return self._carry_out_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
         found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
             lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
         )
+
+    def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:
+        from memory_kb.learning.moving import plan_moving
+        from memory_kb.store.walk import would_take
+        from memory_kb.vault import GLOBAL_PREFIX
+
+        vault, name = self._vault, path.rpartition("/")[2]
+        if path.startswith(GLOBAL_PREFIX) or name.lower() in ("memory.md", "institutional.md", "proxy.md"):
+            raise UsageError(f"{path} is where the format expects it", "move it by hand, or move other notes")
+        to = "/".join((*(part for part in folder.replace("\\", "/").split("/") if part.strip()), name))
+        is_hidden = any(part.startswith(".") for part in to.split("/"))
+        if is_hidden or not would_take(to, vault.settings.ignore, is_memory=vault.memory is not None):
+            raise UsageError(f"{to} would be no note of this vault", "choose another folder")
+        if to == path:
+            return ()
+        if self._writer.writable(to).exists():
+            raise UsageError(f"{to} is there already", "rename one of them first: --file")
+        catalog = self._examination.catalog({})
+        mine = [one for one in catalog.entries if one.source == path]
+        linking = {one.source for entry in mine for one, *_ in catalog.incoming(entry)}
+
+        def resolve(target: str, source: str) -> str | None:
+            found = catalog.resolve(target, source)
+            return found.source if found else None
+
+        notes = [self._examination.draft_note(one, {}) for one in dict.fromkeys([path, *sorted(linking)])]
+        return plan_moving(path, to, notes, resolve, lambda file: vault.resolve(file).is_file())
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:

@@ -239,10 +239,11 @@ async def complete(desk: Site, request: Request) -> Response:
 
 
 async def rename(desk: Site, request: Request) -> Response:
-    """Give an entry another title, or its file another name, and rewrite the links to it."""
+    """Give an entry another title, its file another name or folder, and rewrite the links to it."""
     fields = await desk.form(request)
-    wanted, new, is_file = read_wanted(fields), one(fields, "new"), one(fields, "way") == "file"
-    run = await desk.write(lambda kb: kb.rename(wanted.name(kb), new, title=not is_file, file=is_file))
+    wanted, new, way = read_wanted(fields), one(fields, "new"), one(fields, "way")
+    way = way if way in ("file", "folder") else "title"
+    run = await desk.write(lambda kb: kb.rename(wanted.name(kb), new, **{way: True}))
     moved = next((change.to for change in run.changes if change.to), None)
     if run.conflicts:
         raise ChangedOnDisk(run.conflicts[0].path)

@@ -20,7 +20,7 @@ _TYPING, _LIMIT, _MORE = 10, 20, 100
 _NEWEST = 8
 #: Signs of Markdown that say nothing in an excerpt: of headings, fences, quotes, tables, items and emphasis.
 _SIGNS = re.compile(
-    r"^#{1,6} +|^[ \t]*(?:```|~~~).*$|^(?:> ?)+(?:\[![\w-]+\][+-]?)?|^[ \t]*\|?[ :|-]{3,}$|^[ \t]*[-*+] \[[ xX]\] |\*\*|__",
+    r"^#{1,6} +|^[ \t]*(?:```|~~~).*$|^(?:> ?)+(?:\[![\w-]+\][+-]?)?|^[ \t]*\|?[ :|-]{3,}$|^[ \t]*[-*+] \[[ xX]\] |```[\w-]*|`|\*\*|__",
     re.MULTILINE,
 )
 _WIKI = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]*)\]\]")

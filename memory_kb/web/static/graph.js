@@ -21,7 +21,7 @@ let over = null;
   const many = data.nodes.length > 60;
   // Labels: those of the biggest first, as many as do not stand in each other's way.
   const order = [...data.nodes].sort((a, b) => (degree.get(b.id) || 0) - (degree.get(a.id) || 0));
-  const isCentre = (node) => Boolean(box.dataset.centre) && node.href.includes(`id=${encodeURIComponent(box.dataset.centre)}&`);
+  const isCentre = (node) => Boolean(box.dataset.centre) && (node.name === box.dataset.centre || node.href.includes(`id=${encodeURIComponent(box.dataset.centre)}&`));
   const radiusOf = (node, scale) => Math.max(size(node), 3 / scale);
   const label = (canvas, node, scale, taken) => {
     const longest = box.clientWidth < 500 ? 22 : 34;
