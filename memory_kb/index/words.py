@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
-
-from memory_kb.index.schema import TEXT_COLUMNS
 
 #: Words whose stems are remembered; more than these are forgotten together.
 _MOST_STEMS = 50_000
 #: A place in a text: its column in the upper bits, the number of the word in the lower ones.
 COLUMN_BITS = 24
-_COLUMN = " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(TEXT_COLUMNS))
-_COUNTS = " || char(9) || ".join(f"min(sum(col = '{name}'), 32767)" for name in TEXT_COLUMNS)
+#: The number of a column in the number of a text.
+_COLUMN_MARK = 3
 
 
-class Posting(NamedTuple):
-    """Where a term is in the text with this key, which has so many terms in its columns together.
+class Postings(NamedTuple):
+    """How many terms each of some texts has, by key, and where: the key, the term and its places, term by term."""
 
-    `counts` says how often it is in each column, at most 32,767 times, and `places` where; both are written as
-    PostgreSQL's COPY takes them.
-    """
-
-    key: int
-    length: int
-    counts: str
-    term: str
-    places: str
+    lengths: dict[int, int]
+    rows: Iterator[tuple[int, str, list[int]]]
 
 
 class WordCutter:
@@ -39,7 +32,7 @@ class WordCutter:
         tokenize = f"content = '', tokenize = '{tokenizer.replace(chr(39), '')}'"
         self._connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, {tokenize})")
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
-        self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({', '.join(TEXT_COLUMNS)}, {tokenize})")
+        self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, columnsize = 0, {tokenize})")
         self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance)")
 
     def close(self) -> None:
@@ -66,24 +59,45 @@ class WordCutter:
         self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(texts))
         return self._connection.execute(f"SELECT doc, term FROM stems {order}").fetchall()
 
-    def postings(self, texts: Iterable[tuple[int, tuple[str | None, ...]]], longest: int) -> Iterator[Posting]:
-        """Yield the postings of some texts, each given by its key and its columns, in the order of the terms.
+    def postings(self, texts: Sequence[tuple[int, tuple[str | None, ...]]], longest: int) -> Postings:
+        """Return the postings of some texts, each given by its key and its columns.
 
         Terms of more characters than `longest` only count in the length.
         """
         self._connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
         self._connection.execute("BEGIN")
-        marks = ", ".join("?" * (len(TEXT_COLUMNS) + 1))
         self._connection.executemany(
-            f"INSERT INTO texts (rowid, {', '.join(TEXT_COLUMNS)}) VALUES ({marks})",
-            ((key, *columns) for key, columns in texts),
+            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
+            (
+                (number << _COLUMN_MARK | column, text)
+                for number, (_, columns) in enumerate(texts)
+                for column, text in enumerate(columns)
+                if text
+            ),
         )
         self._connection.execute("COMMIT")
-        lengths = dict(self._connection.execute("SELECT doc, count(*) FROM terms GROUP BY doc").fetchall())
-        rows = self._connection.execute(
-            f"SELECT doc, {_COUNTS}, term, group_concat((CASE col {_COLUMN} END << {COLUMN_BITS}) + offset) "
-            "FROM terms WHERE length(term) <= ? GROUP BY term, doc",
-            (longest,),
-        )
-        for key, counts, term, places in rows:
-            yield Posting(key, lengths[key], counts, term, f"{{{places}}}")
+        # Terms come in their order without sorting; a text is there once for each column that says one.
+        found = self._connection.execute("SELECT term, group_concat(doc), group_concat(offset) FROM terms GROUP BY term")
+        rows = [(term, [*map(int, docs.split(","))], offsets) for term, docs, offsets in found]
+        lengths = dict.fromkeys((key for key, _ in texts), 0)
+        for doc, number in Counter(itertools.chain.from_iterable(docs for _, docs, _ in rows)).items():
+            lengths[texts[doc >> _COLUMN_MARK][0]] += number
+        keys = [key for key, _ in texts]
+        return Postings(lengths, _split(keys, (row for row in rows if len(row[0]) <= longest)))
+
+
+def _split(
+    keys: Sequence[int], rows: Iterable[tuple[str, list[int], str]]
+) -> Iterator[tuple[int, str, list[int]]]:
+    """Yield what each text has of each term: its columns follow one another."""
+    mask = (1 << _COLUMN_MARK) - 1
+    for term, docs, offsets in rows:
+        last, places = -1, list[int]()
+        for doc, offset in zip(docs, map(int, offsets.split(",")), strict=True):
+            number = doc >> _COLUMN_MARK
+            if number != last:
+                if places:
+                    yield keys[last], term, places
+                last, places = number, []
+            places.append((doc & mask) << COLUMN_BITS | offset)
+        yield keys[last], term, places
