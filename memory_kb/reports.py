@@ -242,11 +242,32 @@ class Status:
     removed: tuple[str, ...]
     problems: tuple[Problem, ...]
     vectors: tuple[VectorCount, ...] = ()
+    team: TeamState | None = None
 
     @property
     def pending(self) -> int:
         """Files that the next sync will add, replace or remove."""
         return len(self.added) + len(self.changed) + len(self.removed)
+
+
+class TeamVault(NamedTuple):
+    """A vault of a team's index that one may see; `revision` is the commit that was indexed, if it is in git."""
+
+    name: str
+    generation: int
+    revision: str | None
+    chunks: int
+    vectors: int
+
+
+class TeamState(NamedTuple):
+    """The team's index that the settings name: this vault's name there, and what the server said or that it does not answer."""
+
+    name: str | None
+    server: str
+    vaults: tuple[TeamVault, ...] = ()
+    nearest: str = ""
+    problem: str = ""
 
 
 class VectorCount(NamedTuple):

@@ -241,7 +241,8 @@ def test_a_model_that_does_not_know_the_language_is_not_trusted() -> None:
     noise = [rng.normal(0.2, 0.1, 1000).astype(np.float32) for _ in range(40)]
     known = [np.convolve(cosines, [0.5, 0.5], "same").astype(np.float32) for cosines in noise]
     average = [
-        np.mean([trust(cosines, better_neighbours(gaps, cosines)) for cosines in each]) for each in (noise, known)
+        np.mean([trust(cosines, better_neighbours(gaps, cosines), cosines.mean()) for cosines in each])
+        for each in (noise, known)
     ]
     assert average[0] < 0.6
     assert average[1] > 0.95

@@ -15,7 +15,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.model import Hit
 
 if TYPE_CHECKING:
-    from postgres_server import OpenTeam
+    from fake_provider import FakeProvider
+    from postgres_server import OpenTeam, Server
 
 WORDS = [
     "queue",
@@ -144,3 +145,92 @@ def test_the_home_stays_here(vault: Callable[[Files], Path], open_team: OpenTeam
     kb = open_team(vault({"a.md": "# A\n\nteam\n"}))
     assert [hit.path for hit in kb.search("aardvark").hits]
     assert not kb.search("aardvark", vaults=["all"]).hits
+
+
+def embedding(fake: FakeProvider) -> dict[str, str]:
+    return {
+        "MEMORY_KB_EMBEDDINGS_PROVIDER": "openai",
+        "MEMORY_KB_EMBEDDINGS_BASE_URL": fake.base_url,
+        "MEMORY_KB_EMBEDDINGS_MODEL": "m",
+    }
+
+
+def without_pgvector(kb: KnowledgeBase, server: Server) -> None:
+    """Make the tables of a new database, as where the extension is not installed."""
+    kb.sync()
+    server.run(str(kb.vault.settings.index.url), "DROP EXTENSION IF EXISTS vector CASCADE")
+    server.run(
+        str(kb.vault.settings.index.url), "ALTER TABLE memory_kb.vectors ADD IF NOT EXISTS embedding bytea NOT NULL"
+    )
+
+
+def test_all_vectors_compared_by_the_server(
+    vault: Callable[[Files], Path], open_team: OpenTeam, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_READ", 20)
+    kb = open_team(vault(MANY | ODD), **embedding(fake))
+    kb.sync()
+    for query in QUERIES[:4]:
+        here, there = (kb.search(query, mode="hybrid", vaults=vaults).hits for vaults in ((), ("own",)))
+        assert [(hit.path, hit.line) for hit in here] == [(hit.path, hit.line) for hit in there]
+        assert [hit.score for hit in here] == pytest.approx([hit.score for hit in there], abs=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_extension", [True, False], ids=["pgvector", "bytes"])
+def test_by_meaning_too(
+    has_extension: bool, vault: Callable[[Files], Path], open_team: OpenTeam, server: Server, fake: FakeProvider
+) -> None:
+    folder = vault(MANY | ODD)
+    if not has_extension:
+        without_pgvector(open_team(folder), server)
+    kb = open_team(folder, **embedding(fake))
+    assert kb.sync().notices == ()
+    team = kb.status().team
+    assert team
+    assert has_extension or "no pgvector" in team.nearest
+    assert team.vaults[0].vectors == team.vaults[0].chunks
+    for query in QUERIES[::2]:
+        assert_alike(kb, query, mode="hybrid")
+    for query in QUERIES[1:6:2]:
+        assert_alike(kb, query, mode="vector")
+    assert_alike(kb, "queue")
+    assert_alike(kb, "numbat lesson", mode="vector", kind="pitfall")
+    write_files(folder, {"notes/n3.md": "# Note 3\n\nonly quokkas now\n"})
+    (folder / "same1.md").unlink()
+    for query in ("quokkas", "queue flaky"):
+        assert_alike(kb, query, mode="hybrid")
+
+
+def test_the_nearest_by_an_approximate_index(
+    vault: Callable[[Files], Path],
+    open_team: OpenTeam,
+    server: Server,
+    fake: FakeProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_COMPARED", 20)
+    kb = open_team(vault(MANY | ODD), **embedding(fake))
+    kb.sync()
+    url = str(kb.vault.settings.index.url)
+    if not server.run(url, "SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
+        pytest.skip("this PostgreSQL has no pgvector")
+    assert server.run(url, "SELECT 1 FROM pg_indexes WHERE indexdef LIKE '%hnsw%'")
+    team = kb.status().team
+    assert team
+    assert "HNSW" in team.nearest
+    for query in ("queue", "flaky test timeout", "same words", "numbat"):
+        here, there = (kb.search(query, mode="hybrid", vaults=vaults).hits for vaults in ((), ("own",)))
+        assert here[0].path == there[0].path
+        assert [hit.score for hit in here] == pytest.approx([hit.score for hit in there], abs=0.05)
+
+
+def test_vaults_without_vectors_are_found_by_words(tmp_path: Path, open_team: OpenTeam, fake: FakeProvider) -> None:
+    plain_kb = open_team(write_files(tmp_path / "plain", {"a.md": "# Wombat\n\nburrows\n"}), "plain")
+    plain_kb.sync()
+    kb = open_team(write_files(tmp_path / "near", MANY), "near", **embedding(fake))
+    kb.sync()
+    result = kb.search("wombat burrows", vaults=["all"], mode="hybrid")
+    assert result.hits[0].vault == "plain"
+    assert any("found by words alone: plain" in reason for reason in result.degraded)
+    assert "needs an embedding provider" in plain_kb.search("wombat", vaults=["all"], mode="hybrid").degraded[0]

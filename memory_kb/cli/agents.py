@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, cli, shared_options
+from memory_kb.cli.app import Family, cli, shared_options, vaults_option
 from memory_kb.cli.output import (
     CONFLICT,
     FINDINGS,
@@ -313,8 +313,11 @@ _DEFAULT_PLACE = "127.0.0.1:8765"
     help="Offer six tools, or all.",
 )
 @click.option("--no-watch", is_flag=True, help="Do not keep the index up to date between calls.")
+@vaults_option
 @click.pass_obj
-def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool) -> int:
+def mcp_verb(
+    options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool, vaults: tuple[str, ...]
+) -> int:
     """Serve the vault to agents over MCP.
 
     That is on standard input and output, or over HTTP.
@@ -329,7 +332,7 @@ def mcp_verb(options: Options, /, http: str | None, token: str | None, profile: 
         raise UsageError("the MCP server needs the SDK, which is not installed", 'run: pip install "memory-kb[mcp]"')
     from memory_kb.mcp.transports import ServedTools
 
-    offer = ServedTools(options.vault, options.home, profile, not no_watch)
+    offer = ServedTools(options.vault, options.home, profile, not no_watch, vaults)
     if http is None:
         from memory_kb.mcp.transports import serve_stdio
 
@@ -356,8 +359,9 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 @click.option(
     "--no-watch", is_flag=True, help="Do not keep the index up to date; look at the files before each answer."
 )
+@vaults_option
 @click.pass_obj
-def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_opening: bool, no_watch: bool) -> int:
+def serve_verb(options: Options, /, **chosen: Any) -> int:
     """Open a page in the browser to search, read and edit.
 
     Only this machine can reach it; to listen elsewhere takes a token.
@@ -378,7 +382,13 @@ def serve_verb(options: Options, /, host: str, port: int, token: str | None, is_
 
     return serve(
         ServedPages(
-            options.vault, options.home, Listen(host.strip("[]"), port), token or None, is_opening, not no_watch
+            options.vault,
+            options.home,
+            Listen(chosen["host"].strip("[]"), chosen["port"]),
+            chosen["token"] or None,
+            chosen["is_opening"],
+            not chosen["no_watch"],
+            chosen["vaults"],
         )
     )
 

@@ -173,6 +173,15 @@ def _store(name: str) -> Callable[[click.Context, click.Parameter, object], obje
     return callback
 
 
+#: Which vaults of the team's index are searched in place of the one here.
+vaults_option = click.option(
+    "--vaults",
+    metavar="NAMES",
+    callback=lambda _, __, names: tuple(name.strip() for name in names.split(",") if name.strip()) if names else (),
+    help="Search these vaults of the team's index, with commas between them, or all.",
+)
+
+
 def shared_options(function: _F) -> _F:
     """Add `--vault`, `--home` and `--json`.
 

@@ -33,7 +33,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Problem
 
 if TYPE_CHECKING:
-    from memory_kb.reports import WatchReport
+    from memory_kb.reports import TeamState, WatchReport
 
 
 @click.command("index")
@@ -105,6 +105,8 @@ def status_verb(options: Options, /, check: bool) -> None:
                 "pending": status.pending,
                 "problems": [problem._asdict() for problem in status.problems],
                 "vectors": [one._asdict() for one in status.vectors],
+                "team": status.team
+                and status.team._asdict() | {"vaults": [one._asdict() for one in status.team.vaults]},
             }
         )
         return
@@ -128,7 +130,24 @@ def status_verb(options: Options, /, check: bool) -> None:
             f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}"
             for one in status.vectors
         }
+        | (_describe_team(status.team) if status.team else {})
     )
+
+
+def _describe_team(team: TeamState) -> dict[str, object]:
+    """Return the rows for the team's index."""
+    rows: dict[str, object] = {
+        "team's index": team.problem or team.server,
+        "this vault there": team.name or "not part of it",
+    }
+    if not team.problem:
+        rows["nearest passages"] = team.nearest
+    for vault in team.vaults:
+        at = f" at {vault.revision[:10]}" if vault.revision else ""
+        rows[f"vault {vault.name}"] = (
+            f"{vault.chunks:,} passages, {vault.vectors:,} vectors{at} (generation {vault.generation})"
+        )
+    return rows
 
 
 def _report(

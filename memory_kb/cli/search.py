@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memory_kb.cli.app import shared_options
+from memory_kb.cli.app import shared_options, vaults_option
 from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
     FileProgress,
@@ -107,12 +107,7 @@ def filter_options(function: _F) -> _F:
 @click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
-@click.option(
-    "--vaults",
-    metavar="NAMES",
-    callback=lambda _, __, names: tuple(name.strip() for name in names.split(",") if name.strip()) if names else (),
-    help="Search these vaults of the team's index, with commas between them, or all.",
-)
+@vaults_option
 @click.option("--as-of", metavar="REV", help="Search the notes as they were at this git revision.")
 @click.option("--agent", help="With --kind session: only what happened to this agent.")
 @click.option("--outcome", metavar="WORD", help="With --kind session: only sessions that ended so.")
@@ -188,6 +183,7 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 )
 @click.option("--prompt", is_flag=True, help="QUERY is a prompt to an agent: why its hook did not give the entry.")
 @click.option("--session", metavar="SESSION", help="With --prompt: the session it was typed in.")
+@vaults_option
 @filter_options
 @click.pass_obj
 def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:

@@ -369,6 +369,18 @@ class VectorSearch:
             )
         return Asked(Question(vector, table), reasons)
 
+    def ask_elsewhere(self, text: str) -> tuple[Space, Vectors] | None:
+        """Return a question as a vector, for vectors that others made; None without an embedder.
+
+        Raises:
+            ProviderFailed: the embedder is not there, or does not answer.
+        """
+        embedder = self.embedder
+        if embedder is None:
+            return None
+        vector = self._embed_question(embedder.space, embedder, text)
+        return embedder.space._replace(dimension=len(vector)), vector
+
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
         """Look for vectors of new chunks; embed them if they are few."""
         space = resolve(store, embedder.space)
@@ -414,7 +426,7 @@ class VectorSearch:
         key = (space, text)
         if key not in self._questions:
             vector = embedder.embed([text], "query")[0]
-            if len(vector) != space.dimension:
+            if space.dimension not in (0, len(vector)):
                 message = f"{space} answers with {len(vector)} numbers instead of {space.dimension}"
                 raise ProviderFailed(message, "`memory-kb index` makes new vectors")
             self._questions[key] = vector

@@ -953,4 +953,7 @@ class Reading:
 
     def status(self, *, check: bool = False) -> Status:
         """Compare disk and index as they are, without changing either; with `check` every file is read."""
-        return self._index.use(lambda index: status(self._vault, index, self._vault.settings, check=check))
+        found = self._index.use(lambda index: status(self._vault, index, self._vault.settings, check=check))
+        if not self._vault.settings.index.url:
+            return found
+        return replace(found, team=self._index.team.describe())

@@ -59,7 +59,8 @@ class Indexing:
         made = self._index.use(
             lambda index: self._index.vector_search.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
         )
-        return report._replace(embedded=made.embedded, notices=report.notices + ((made.reason,) if made.reason else ()))
+        reasons = ((made.reason,) if made.reason else ()) + self._index.publish()
+        return report._replace(embedded=made.embedded, notices=tuple(dict.fromkeys(report.notices + reasons)))
 
     def estimate(self) -> Estimate | None:
         """Return what `sync` would embed, and what that costs; None without a provider.

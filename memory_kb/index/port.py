@@ -30,10 +30,20 @@ class VectorTable:
     Chunks that are gone from the index may still have rows: `alive` tells which have not, None
     that all are there. The same table is handed out until something changes, so that what follows
     from it can be kept with it.
+
+    A server takes the cosines of one question itself: they are `cosines`, and there are no rows. Where they are
+    only those of the nearest chunks and of a sample, `sample` tells which are of the sample.
     """
 
-    def __init__(self, keys: NDArray[np.int64], rows: Vectors, alive: NDArray[np.bool_] | None = None) -> None:
-        self.keys, self.rows, self.alive = keys, rows, alive
+    def __init__(
+        self,
+        keys: NDArray[np.int64],
+        rows: Vectors,
+        alive: NDArray[np.bool_] | None = None,
+        cosines: Vectors | None = None,
+        sample: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.keys, self.rows, self.alive, self.cosines, self.sample = keys, rows, alive, cosines, sample
 
 
 class Question(NamedTuple):

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.globs import fits_any
-from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk
+from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable
 from memory_kb.index.postgres_schema import KEY_BITS
+from memory_kb.index.postgres_vectors import compare, write_space
 from memory_kb.index.postgres_words import Node, Phrase, Statement, Statistics, parse, phrases_of
 from memory_kb.index.words import WordCutter
 from memory_kb.markdown.sections import PASSAGE, split_text
@@ -19,6 +20,8 @@ from memory_kb.text import fits_tag
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+    from memory_kb.providers.base import Space, Vectors
 
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"
@@ -48,12 +51,19 @@ class VaultRow(NamedTuple):
     generation: int
     chunks: int
     terms: int
+    space: str
+    vectors: int
+    revision: str | None
 
 
 def list_vaults(connection: Connection) -> list[VaultRow]:
     """Return the vaults that this role may search, by name."""
-    rows = connection.execute("SELECT id, name, made_with, generation, chunks, terms FROM vaults ORDER BY name")
-    return list(map(VaultRow._make, rows))
+    query = f"SELECT {', '.join(VaultRow._fields)} FROM vaults ORDER BY name"
+    return list(map(VaultRow._make, connection.execute(query.encode())))
+
+
+#: The vectors that were read last, with the state of the vaults that they are of.
+VectorTables = dict[tuple[VaultRow, ...], VectorTable]
 
 
 class PostgresIndex:
@@ -63,8 +73,10 @@ class PostgresIndex:
     path. Statistics are kept per vault and added up over the vaults, so that scores can be compared across them.
     """
 
-    def __init__(self, connection: Connection, vaults: Sequence[VaultRow], tokenizer: str) -> None:
-        self._connection = connection
+    def __init__(
+        self, connection: Connection, vaults: Sequence[VaultRow], tokenizer: str, tables: VectorTables | None = None
+    ) -> None:
+        self._connection, self._tables = connection, {} if tables is None else tables
         self._vaults = tuple(vaults)
         self._ids = [vault.id for vault in vaults]
         self._words = WordCutter(tokenizer)
@@ -176,6 +188,39 @@ class PostgresIndex:
             statement.values,
         )
         return (Candidate._make(row[:-2]) for row in rows if _passes(filters, *row[-2:]))
+
+    def compare(self, asked: tuple[Space, Vectors], filters: Filters) -> tuple[VectorTable | None, tuple[str, ...]]:
+        """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
+        space = write_space(asked[0])
+        fitting = [vault for vault in self._vaults if vault.space == space]
+        others = [vault.name for vault in self._vaults if vault.chunks and (vault.space != space or not vault.vectors)]
+        notes: tuple[str, ...] = ()
+        if others:
+            notes += (f"no vectors of {asked[0]}, so found by words alone: {', '.join(others)}",)
+        missing = sum(vault.chunks - vault.vectors for vault in fitting if vault.vectors)
+        if missing:
+            notes += (f"{missing:,} passages have no vector yet and are found by their words alone",)
+        total = sum(vault.vectors for vault in fitting)
+        if not total:
+            return None, notes
+        statement = self._statement()
+        passing = " AND ".join(_conditions(filters, statement))
+        table = self._tables.get(tuple(fitting))
+        if table is None:
+            ids = [vault.id for vault in fitting]
+            table = compare(self._connection, ids, total, asked, (passing, statement.values))
+            self._tables.clear()
+            if table.cosines is None:
+                self._tables[tuple(fitting)] = table
+        return table, notes
+
+    def keys_of(self, entry: StoredEntry) -> list[int]:
+        """Return the keys of an entry's chunks, in file order."""
+        rows = self._connection.execute(
+            f"SELECT c.key {_FROM} WHERE c.vault = ANY(%s) AND {_SOURCE} = %s AND c.entry_id = %s ORDER BY c.position, c.part".encode(),
+            (self._ids, entry.source, entry.entry_id),
+        )
+        return [key for (key,) in rows]
 
     def cut(self, text: str) -> list[tuple[int, int]]:
         return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.index import postgres_vectors
 from memory_kb.index.postgres_schema import COUNTS, KEY_BITS
 from memory_kb.index.postgres_words import MOST_TERM_CHARS
 from memory_kb.index.vectors import batched
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from psycopg import Connection, Copy
 
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.providers.base import Space
 
-#: Chunks whose words are sent at a time.
-_BATCH = 2_000
+#: Chunks whose words are sent at a time, and rows or files.
+_CHUNKS, _BATCH = 5_000, 2_000
 #: So many chunks sent change what the server has to plan for.
 _MANY = 1_000
 #: The largest number of a smallint.
@@ -66,7 +68,8 @@ def publish(
         if not _ask(connection, lock, vault)[0]:
             return Published(reason="another machine is indexing it")
         state = _read_state(connection, vault)
-        revision, seen = clone.revision or _NOWHERE, f"{local.generation} {local.read_meta('indexed_at')}"
+        revision, vectors = clone.revision or _NOWHERE, postgres_vectors.describe_space(local)
+        seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
         if (state.made_with, state.revision, state.writer, state.seen) == (
             made_with,
             revision.commit,
@@ -87,10 +90,13 @@ def publish(
         writer = _Writer(connection, state, WordCutter(tokenizer))
         writer.delete(gone)
         sent = writer.add(local, new, files)
-        writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new))
-    if sent > _MANY:
+        embedded = writer.add_vectors(local, vectors)
+        writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new or embedded))
+    if sent > _MANY or embedded > _MANY:
         # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
-        connection.execute("ANALYZE chunks; ANALYZE postings")
+        connection.execute("ANALYZE chunks; ANALYZE postings; ANALYZE vectors")
+    if embedded and vectors and not writer.is_guarded:
+        postgres_vectors.index_nearest(connection, vectors[0])
     return Published(len(new), len([path for path in gone if path not in files]))
 
 
@@ -106,6 +112,8 @@ class _State(NamedTuple):
     last_key: int
     chunks: int
     terms: int
+    space: str
+    vectors: int
 
 
 _NOWHERE = Revision("", 0)
@@ -146,8 +154,8 @@ class _Writer:
     def __init__(self, connection: Connection, state: _State, cutter: WordCutter) -> None:
         self._connection, self._state, self._cutter = connection, state, cutter
         self._last = max(state.last_key, state.id << KEY_BITS)
-        self._chunks, self._terms = state.chunks, state.terms
-        self._is_guarded = bool(_ask(connection, "SELECT row_security_active('chunks')")[0])
+        self._chunks, self._terms, self._space = state.chunks, state.terms, state.space
+        self.is_guarded = bool(_ask(connection, "SELECT row_security_active('chunks')")[0])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Take files out, with their chunks and the words of these."""
@@ -169,6 +177,7 @@ class _Writer:
                 self._terms -= sum(lengths.values())
                 self._chunks -= len(keys)
                 self._connection.execute("DELETE FROM chunks WHERE key = ANY(%s)", (keys,))
+                self._connection.execute("DELETE FROM vectors WHERE vault = %s AND key = ANY(%s)", (vault, keys))
             self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (vault, batch))
 
     def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
@@ -186,7 +195,7 @@ class _Writer:
                     for path in paths
                 ],
             )
-        for batch in batched((chunk for path in paths for chunk in local.chunks_of(path)), _BATCH):
+        for batch in batched((chunk for path in paths for chunk in local.chunks_of(path)), _CHUNKS):
             self._add_chunks(batch)
         return self._chunks - before
 
@@ -207,17 +216,32 @@ class _Writer:
         self._chunks += len(chunks)
         self._terms += sum(lengths.values())
 
+    def add_vectors(self, local: SqliteIndex, theirs: tuple[Space, int] | None) -> int:
+        """Add the vectors that the machine has and the vault lacks; return how many.
+
+        Those of another model go first, if the machine has no fewer.
+        """
+        if theirs is None:
+            return 0
+        space = postgres_vectors.write_space(theirs[0])
+        if self._space != space:
+            if self._space and theirs[1] < self._state.vectors:
+                return 0
+            self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._state.id,))
+            self._space = space
+        return postgres_vectors.fill(self._connection, self._state.id, theirs[0], local, self._arriving)
+
     @contextmanager
-    def _arriving(self, table: str, columns: str) -> Iterator[Copy]:
+    def _arriving(self, table: str, columns: str, form: str = "") -> Iterator[Copy]:
         """Take rows, by way of a table of our own where policies hold: nobody may copy into a table that has them."""
         with self._connection.cursor() as cursor:
-            if not self._is_guarded:
-                with cursor.copy(f"COPY {table} ({columns}) FROM STDIN".encode()) as copy:
+            if not self.is_guarded:
+                with cursor.copy(f"COPY {table} ({columns}) FROM STDIN {form}".encode()) as copy:
                     yield copy
                 return
             made = f"CREATE TEMP TABLE arriving ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0"
             cursor.execute(made.encode())
-            with cursor.copy(f"COPY arriving ({columns}) FROM STDIN".encode()) as copy:
+            with cursor.copy(f"COPY arriving ({columns}) FROM STDIN {form}".encode()) as copy:
                 yield copy
             cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM arriving".encode())
             cursor.execute("DROP TABLE arriving")
@@ -226,10 +250,11 @@ class _Writer:
         """Record what the vault holds now."""
         self._connection.execute(
             "UPDATE vaults SET made_with = %s, generation = generation + %s, revision = %s, committed = %s, writer = %s, "
-            "seen = %s, last_key = %s, chunks = %s, terms = %s WHERE id = %s",
+            "seen = %s, last_key = %s, chunks = %s, terms = %s, space = %s, "
+            "vectors = (SELECT count(*) FROM vectors e WHERE e.vault = id) WHERE id = %s",
             (
                 *(made_with, int(is_changed), revision.commit, revision.time, clone),
-                *(seen, self._last, self._chunks, self._terms, self._state.id),
+                *(seen, self._last, self._chunks, self._terms, self._space, self._state.id),
             ),
         )
 

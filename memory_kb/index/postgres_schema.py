@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import InvalidSettings
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = 1
+VERSION = 2
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -49,7 +50,9 @@ CREATE TABLE memory_kb.vaults (
     seen       text,                       -- the state of that clone's own index then
     last_key   bigint NOT NULL DEFAULT 0,
     chunks     bigint NOT NULL DEFAULT 0,
-    terms      bigint NOT NULL DEFAULT 0   -- the length of all chunks together
+    terms      bigint NOT NULL DEFAULT 0,  -- the length of all chunks together
+    space      text NOT NULL DEFAULT '',   -- the model of its vectors and their dimension
+    vectors    bigint NOT NULL DEFAULT 0   -- how many chunks have one
 );
 CREATE TABLE memory_kb.files (
     vault    integer NOT NULL REFERENCES memory_kb.vaults ON DELETE CASCADE,
@@ -78,6 +81,12 @@ CREATE TABLE memory_kb.postings (
     term   text COLLATE "C" NOT NULL,
     places integer[] NOT NULL,
     PRIMARY KEY (vault, term, key)
+);
+CREATE TABLE memory_kb.vectors (
+    vault     integer NOT NULL,
+    key       bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    embedding {{vector}} NOT NULL,         -- pgvector's vector, or the bytes of float32 numbers
+    PRIMARY KEY (vault, key)
 );
 
 -- Its body is bound when it is made: no search path of a client can put other functions in.
@@ -144,6 +153,19 @@ def _version(connection: Connection) -> int | None:
     return int(row[0]) if row else 0
 
 
+def _add_extension(connection: Connection) -> str:
+    """Return the type of vectors: that of pgvector where it is installed or may be, else bytes."""
+    import psycopg
+
+    with suppress(psycopg.Error), connection.transaction():
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    found = connection.execute(
+        "SELECT quote_ident(n.nspname) || '.vector' FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
+        "WHERE e.extname = 'vector'"
+    ).fetchone()
+    return str(found[0]) if found else "bytea"
+
+
 def _create(connection: Connection) -> None:
     import psycopg
 
@@ -158,8 +180,9 @@ def _create(connection: Connection) -> None:
                     "use the program of the others, or let the owner drop the schema memory_kb and index again",
                 )
             if version is None:
-                guards = (_GUARD.format(table=table) for table in ("files", "chunks", "postings"))
-                connection.execute((_CREATE + "".join(guards)).encode())
+                guards = (_GUARD.format(table=table) for table in ("files", "chunks", "postings", "vectors"))
+                tables = _CREATE.replace("{vector}", _add_extension(connection))
+                connection.execute((tables + "".join(guards)).encode())
         connection.execute("SELECT pg_advisory_unlock(hashtext('memory-kb tables'))")
     except psycopg.errors.InsufficientPrivilege as exc:
         raise InvalidSettings(

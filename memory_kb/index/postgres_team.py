@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import InvalidSettings, UsageError
 from memory_kb.index.schema import SCHEMA_VERSION
+from memory_kb.reports import TeamState, TeamVault
 from memory_kb.store.git_command import ask_git, find_repository
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from memory_kb.index.postgres import PostgresIndex
+    from memory_kb.index.postgres import PostgresIndex, VectorTables
     from memory_kb.index.postgres_publish import Clone
     from memory_kb.index.sqlite import SqliteIndex
 
@@ -34,6 +35,7 @@ class Team:
     def __init__(self, vault: Vault) -> None:
         self._vault, self._settings = vault, vault.settings.index
         self._connection: Connection | None = None
+        self._tables: VectorTables = {}
 
     @property
     def name(self) -> str | None:
@@ -146,6 +148,26 @@ class Team:
     def _ask(self, *arguments: str) -> bytes | None:
         return ask_git(self._vault.folder, self._vault.environ, arguments)
 
+    def describe(self) -> TeamState | None:
+        """Return the state of the server and of the vaults that one may see; None where no server is named."""
+        from memory_kb.index.postgres import list_vaults
+        from memory_kb.index.postgres_vectors import describe_search
+
+        if not self._settings.url:
+            return None
+        server = self._settings.url.rpartition("@")[2].rpartition("//")[2]
+        try:
+            with self.connected() as connection:
+                seen = list_vaults(connection)
+                number = connection.info.server_version // 10_000
+                nearest = describe_search(connection, ((one.space, one.vectors) for one in seen if one.space))
+        except Unreachable as exc:
+            return TeamState(self.name, server, problem=str(exc))
+        vaults = tuple(
+            TeamVault(one.name, one.generation, one.revision or None, one.chunks, one.vectors) for one in seen
+        )
+        return TeamState(self.name, f"{server} (PostgreSQL {number})", vaults, nearest)
+
     @contextmanager
     def opened(self, names: Sequence[str]) -> Iterator[tuple[PostgresIndex, tuple[str, ...]]]:
         """Open some vaults of the team's index, or all that one may see, with what the asker should know.
@@ -172,7 +194,7 @@ class Team:
             notes = (
                 (f"not searched, since their words are cut by another tokenizer: {', '.join(apart)}",) if apart else ()
             )
-            with closing(PostgresIndex(connection, fitting, self._settings.tokenizer)) as index:
+            with closing(PostgresIndex(connection, fitting, self._settings.tokenizer, self._tables)) as index:
                 yield index, notes
 
 

@@ -77,7 +77,9 @@ class WordCutter:
         )
         self._connection.execute("COMMIT")
         # Terms come in their order without sorting; a text is there once for each column that says one.
-        found = self._connection.execute("SELECT term, group_concat(doc), group_concat(offset) FROM terms GROUP BY term")
+        found = self._connection.execute(
+            "SELECT term, group_concat(doc), group_concat(offset) FROM terms GROUP BY term"
+        )
         rows = [(term, [*map(int, docs.split(","))], offsets) for term, docs, offsets in found]
         lengths = dict.fromkeys((key for key, _ in texts), 0)
         for doc, number in Counter(itertools.chain.from_iterable(docs for _, docs, _ in rows)).items():
@@ -86,9 +88,7 @@ class WordCutter:
         return Postings(lengths, _split(keys, (row for row in rows if len(row[0]) <= longest)))
 
 
-def _split(
-    keys: Sequence[int], rows: Iterable[tuple[str, list[int], str]]
-) -> Iterator[tuple[int, str, list[int]]]:
+def _split(keys: Sequence[int], rows: Iterable[tuple[str, list[int], str]]) -> Iterator[tuple[int, str, list[int]]]:
     """Yield what each text has of each term: its columns follow one another."""
     mask = (1 << _COLUMN_MARK) - 1
     for term, docs, offsets in rows:

@@ -44,11 +44,12 @@ def tell_search(result: SearchResult, asked: str) -> str:
 
 
 def _block(entry: Hit | EntryView, text: str) -> str:
+    vault = f"{entry.vault}:" if isinstance(entry, Hit) and entry.vault else ""
     marks = (
         tell_id(entry.id),
         entry.kind,
         *([] if entry.status in _USUAL else [entry.status]),
-        as_line(f"{entry.path}:{entry.line}", 200),
+        as_line(f"{vault}{entry.path}:{entry.line}", 200),
     )
     return f"### {as_line(entry.title, 120)} ({', '.join(marks)})\n{as_block(text)}"
 

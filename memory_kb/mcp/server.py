@@ -112,7 +112,9 @@ _UNKNOWN_RESOURCE = -32002
 _HANDSHAKE = ("initialize", "server/discover", "ping")
 
 
-def make_server(workers: Workers, profile: str, session: str, on_awake: Callable[[], None]) -> Server[Any]:
+def make_server(
+    workers: Workers, profile: str, session: str, on_awake: Callable[[], None], vaults: tuple[str, ...] = ()
+) -> Server[Any]:
     """Return a server for one vault.
 
     Args:
@@ -120,8 +122,9 @@ def make_server(workers: Workers, profile: str, session: str, on_awake: Callable
         profile: which tools are offered: `default` or `full`.
         session: under which session what is shown is written down.
         on_awake: called at the first request after a handshake, and at every later one.
+        vaults: those of the team's index that queries go to, in place of the one here.
     """
-    desk = _Desk(workers, PROFILES[profile], session)
+    desk = _Desk(workers, PROFILES[profile], session, vaults)
     server: Server[Any] = Server(
         "memory-kb",
         version=__version__,
@@ -160,8 +163,8 @@ def declare(tool: Tool) -> types.Tool:
 class _Desk:
     """The handlers of the SDK: each turns a request into work for a worker, and what comes of it into an answer."""
 
-    def __init__(self, workers: Workers, tools: tuple[Tool, ...], session: str) -> None:
-        self._workers, self._session = workers, session
+    def __init__(self, workers: Workers, tools: tuple[Tool, ...], session: str, vaults: tuple[str, ...]) -> None:
+        self._workers, self._session, self._vaults = workers, session, vaults
         self._tools = {tool.name: tool for tool in tools}
 
     async def list_tools(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -250,7 +253,7 @@ class _Desk:
     def _caller(self, context: _Context) -> Caller:
         params = context.session.client_params
         name = params.client_info.name.strip() if params else ""
-        return Caller(" ".join(name.split())[:60] or "agent", self._session)
+        return Caller(" ".join(name.split())[:60] or "agent", self._session, self._vaults)
 
     def _say_unknown(self, name: str) -> str:
         if name in {tool.name for tool in PROFILES["full"]}:

@@ -68,8 +68,10 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
     return {name: words for name, words in found.items() if words}
 
 
-def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
+def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = ()) -> str:
     """Return what is asked for: entries by their ids, the hits of a query, or a list.
+
+    Queries go to these `vaults` of the team's index, if any are named.
 
     Raises:
         UsageError: there is nothing to go by, or a word is not one of the format's.
@@ -91,7 +93,7 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     tokens = max(0, given.get("max_tokens", 0))
     if query or file:
         most = given.get("max_chars", 0) or int(tokens * CHARS_PER_TOKEN)
-        result = kb.search(query, limit=limit, max_chars=most if most > 0 else MAX_CHARS, **filters)
+        result = kb.search(query, limit=limit, max_chars=most if most > 0 else MAX_CHARS, vaults=vaults, **filters)
         return _fit(result, query or str(file), tokens)
     if not filters:
         raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
@@ -148,10 +150,11 @@ _JOB = (Argument("job", is_hidden=True), Argument("task", is_hidden=True))
 
 
 class Caller(NamedTuple):
-    """Who calls: the agent as its client names it, and the session of this server."""
+    """Who calls: the agent as its client names it, and the session of this server, which searches these vaults."""
 
     agent: str
     session: str
+    vaults: tuple[str, ...] = ()
 
 
 class Tool(NamedTuple):
@@ -204,8 +207,8 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.tell_learned(learned, waits_for=trust.waits_for)
 
 
-def _recall(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    return recall(kb, given)
+def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+    return recall(kb, given, caller.vaults)
 
 
 def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:

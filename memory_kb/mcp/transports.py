@@ -118,12 +118,13 @@ _GRACE_SECONDS = 1.5
 
 
 class ServedTools(NamedTuple):
-    """What is served, and how: the vault, which tools, and whether to keep its index up to date."""
+    """What is served, and how: the vault, which tools, whether to keep its index up to date, and which vaults are searched."""
 
     vault: str | None = None
     home: str | None = None
     profile: str = "default"
     is_watching: bool = True
+    vaults: tuple[str, ...] = ()
 
 
 class ToolService:
@@ -150,7 +151,7 @@ class ToolService:
         """Return the SDK's server for this service; this loads the SDK."""
         from memory_kb.mcp.server import make_server
 
-        return make_server(self._workers, self.offer.profile, self.session, self.wake)
+        return make_server(self._workers, self.offer.profile, self.session, self.wake, self.offer.vaults)
 
     def wake(self) -> None:
         """Begin to watch, if that is wanted and has not begun."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
-from memory_kb.index.port import NOT_ASKED, Asked
+from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, FilterWords, Freshness, SearchResult
 from memory_kb.private import cut_private
@@ -117,12 +118,32 @@ class Searching:
         from memory_kb.index.rows import tell_cut, tell_faults
         from memory_kb.search.search import retrieve
 
-        hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date())
-        if request.mode in ("vector", "hybrid"):
-            degraded += ("the team's index holds no vectors, so this is a text search",)
-        degraded += (*tell_faults(index.faults(request.filters)), *tell_cut(index.cut_files()))
-        freshness = Freshness(index.generation, None)
-        return SearchResult(request.text, "text", tuple(map(_name_vault, hits)), (*degraded, *notes), freshness)
+        question, reasons = self._ask_team(index, request)
+        hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
+        faults = (*tell_faults(index.faults(request.filters)), *tell_cut(index.cut_files()))
+        return SearchResult(
+            request.text,
+            _name_mode(request, question),
+            tuple(map(_name_vault, hits)),
+            (*degraded, *reasons, *faults, *notes),
+            Freshness(index.generation, None),
+        )
+
+    def _ask_team(self, index: PostgresIndex, request: Request) -> Asked:
+        """Return the request's question with its cosines in a team's index, where it has a use for one."""
+        from memory_kb.errors import ProviderFailed, explain_failure
+        from memory_kb.search.query import parse_query
+
+        if request.mode == "text" or not parse_query(request.text).terms:
+            return NOT_ASKED
+        try:
+            asked = self._index.vector_search.ask_elsewhere(request.text) if self._index.may_embed else None
+        except ProviderFailed as exc:
+            return Asked(None, (f"{explain_failure(exc)}; this is a text search",))
+        if asked is None:
+            return _without_embedder(request)
+        table, reasons = index.compare(asked, request.filters)
+        return Asked(Question(asked[1], table) if table else None, reasons)
 
     def search_host(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
@@ -186,7 +207,7 @@ class Searching:
             degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
             degraded += (f"there is no job {request.filters.job!r}",)
-        mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        mode = _name_mode(request, question)
         return SearchResult(request.text, mode, hits, (*self._index.take_notices(), *degraded, *notes), freshness)
 
     def construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
@@ -222,11 +243,7 @@ class Searching:
         asked = (
             self._index.vector_search.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
         )
-        if asked == NOT_ASKED and request.mode != "auto":
-            return Asked(
-                None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
-            )
-        return asked
+        return _without_embedder(request) if asked == NOT_ASKED else asked
 
     def why_not(
         self,
@@ -236,14 +253,16 @@ class Searching:
         limit: int = 10,
         mode: str = "auto",
         max_chars: int = 0,
+        vaults: Sequence[str] = (),
         **filters: Unpack[FilterWords],
     ) -> WhyNot:
         """Return where a search lost an entry, and what it would have needed there.
 
-        The arguments are those of `search`; the entry is named as for `show`.
+        The arguments are those of `search`; the entry is named as for `show`, in the team's index by its id.
 
         Raises:
             UnknownEntry: there is none.
+            AmbiguousId: several vaults have one.
             UsageError: a filter is not a word of the format.
         """
         from memory_kb.index import listing as inventory
@@ -276,7 +295,46 @@ class Searching:
                 )
                 return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
 
-        return self._index.use(explain)
+        if not vaults:
+            return self._index.use(explain)
+        from memory_kb.index.postgres_team import Unreachable
+
+        try:
+            return self._explain_team(request, wanted, vaults)
+        except Unreachable as exc:
+            answer = self._index.use(explain)
+            return replace(answer, degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
+
+    def _explain_team(self, request: Request, wanted: str, vaults: Sequence[str]) -> WhyNot:
+        """Explain what a search in a team's index does not show."""
+        from memory_kb.errors import AmbiguousId
+        from memory_kb.reports import WhyNot
+        from memory_kb.search.why_not import Case, explain_absence
+
+        with self._index.team.opened(vaults) as (index, notes), index.snapshot():
+            found = index.entries_with_id(wanted)
+            found = [entry for entry in found if entry.entry_id == wanted] or found
+            if not found:
+                raise UnknownEntry(wanted)
+            if len(found) > 1:
+                raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" for entry in found])
+            entry, (question, reasons) = found[0], self._ask_team(index, request)
+            ranking, today = self._vault.settings.ranking, self._vault.clock().date()
+            case = Case(index, entry, index.keys_of(entry), request, ranking, today, question)
+            why = explain_absence(case)
+        return WhyNot(request.text, entry.entry_id, entry.source, *why, degraded=(*notes, *reasons))
+
+
+def _name_mode(request: Request, question: Question | None) -> str:
+    return "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+
+
+def _without_embedder(request: Request) -> Asked:
+    if request.mode == "auto":
+        return NOT_ASKED
+    return Asked(
+        None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
+    )
 
 
 def _name_vault(hit: Hit) -> Hit:

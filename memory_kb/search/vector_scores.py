@@ -126,6 +126,8 @@ def similarities(question: Question) -> Floats:
     """Return the cosine of the question and every row of the table; both are of length 1."""
     import numpy as np
 
+    if question.table.cosines is not None:
+        return question.table.cosines
     # Row by row: the number of a row does not depend on its place, and no library starts threads.
     cosines: Floats = np.vecdot(question.table.rows, question.vector)
     return cosines
@@ -147,11 +149,13 @@ def score_nearness(question: Question) -> Nearness:
     if not len(keys):
         return Nearness(keys, cosines)
     better = better_neighbours(gaps, cosines)
-    confidence = trust(cosines, better)
+    ordinary = slice(None) if question.table.sample is None else question.table.sample
+    confidence = trust(cosines, better, float(cosines[ordinary].mean(dtype=np.float64)))
     cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
     squared = len(cosines) ** 2
-    background = float(cosines.mean()) * squared / (squared + 10)
-    spread = (squared * DEVIATIONS * float(cosines.std()) + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
+    background = float(cosines[ordinary].mean(dtype=np.float64)) * squared / (squared + 10)
+    deviation = float(cosines[ordinary].std(dtype=np.float64))
+    spread = (squared * DEVIATIONS * deviation + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
     scores = confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
     return Nearness(keys, scores.astype(np.float32))
 
@@ -194,7 +198,7 @@ def better_neighbours(gaps: Floats, cosines: Floats) -> Floats:
     return better
 
 
-def trust(cosines: Floats, better: Floats) -> float:
+def trust(cosines: Floats, better: Floats, mean: float) -> float:
     """Return how far the cosines of one question can be trusted, from 0 to 1.
 
     Where a model understands a text, the neighbours of the nearest passages are near too; in a
@@ -202,7 +206,7 @@ def trust(cosines: Floats, better: Floats) -> float:
     """
     import numpy as np
 
-    first, mean = min(_TRUST_TOP, len(cosines)), cosines.mean()
+    first = min(_TRUST_TOP, len(cosines))
     top = np.argpartition(-cosines, first - 1)[:first]
     known = better[top][np.isfinite(better[top])] - mean
     share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (

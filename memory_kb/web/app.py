@@ -136,6 +136,7 @@ class ServedPages(NamedTuple):
     token: str | None = None
     is_opening: bool = False
     is_watching: bool = True
+    vaults: tuple[str, ...] = ()
 
 
 def serve(offer: ServedPages) -> int:
@@ -167,7 +168,7 @@ def serve(offer: ServedPages) -> int:
     from memory_kb.web.site import House, Site
 
     bound = Listen(offer.place.host, listening.getsockname()[1])
-    desk = Site(address, House(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None))
+    desk = Site(address, House(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, offer.vaults))
     watcher = VaultWatcher(address, _say, lambda _: desk.live.look())
 
     class Server(uvicorn.Server):

@@ -27,11 +27,12 @@ _WIKI = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]*)\]\]")
 
 
 class ShownHit(NamedTuple):
-    """A hit with the stretch of its text that shows why."""
+    """A hit with the stretch of its text that shows why; only what is in this vault has a page."""
 
     hit: Hit
     title: tuple[Stretch, ...]
     excerpt: tuple[Stretch, ...]
+    is_here: bool = True
 
     @property
     def address(self) -> str:
@@ -49,9 +50,9 @@ class SearchPage(NamedTuple):
     @property
     def notes(self) -> list[list[ShownHit]]:
         """The hits of each note together, in the order of the best of them."""
-        groups: dict[tuple[str, str], list[ShownHit]] = {}
+        groups: dict[tuple[str | None, str, str], list[ShownHit]] = {}
         for found in self.found:
-            groups.setdefault((found.hit.path, found.hit.title), []).append(found)
+            groups.setdefault((found.hit.vault, found.hit.path, found.hit.title), []).append(found)
         return list(groups.values())
 
     @property
@@ -67,7 +68,7 @@ async def show_search(desk: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     asked = read_asked(request.query_params)
     answer = (
-        await desk.read(lambda kb: _search(kb, asked, _read_limit(request), is_typing=False))
+        await desk.read(lambda kb: _search(kb, asked, _read_limit(request), desk.house.vaults))
         if asked.query.strip()
         else None
     )
@@ -91,7 +92,7 @@ async def show_results(desk: Site, request: Request) -> Response:
             **home,
             headers={"hx-replace-url": asked.address("/")},
         )
-    answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, is_typing=True))
+    answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, desk.house.vaults, is_typing=True))
     return desk.page(
         request,
         "results.html",
@@ -138,17 +139,22 @@ async def _find_home(desk: Site, asked: PageQuery) -> dict[str, Any]:
     return {"newest": None, "recent": await desk.keep("recent", lambda kb: kb.recent(), is_quick=True)}
 
 
-def _search(kb: KnowledgeBase, asked: PageQuery, limit: int, *, is_typing: bool) -> SearchPage:
+def _search(
+    kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool = False
+) -> SearchPage:
     result = kb.search(
         asked.query,
         limit=limit,
         mode="text" if is_typing else "auto",
         explain=True,
         is_typing=is_typing,
+        vaults=vaults,
         **asked.filters,
     )
+    own = kb.index.team.name if vaults else None
     found = (
-        ShownHit(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query)) for hit in result.hits
+        ShownHit(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query), hit.vault in (None, own))
+        for hit in result.hits
     )
     return SearchPage(tuple(found), result)
 

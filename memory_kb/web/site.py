@@ -202,11 +202,13 @@ class House(NamedTuple):
         name: of the vault.
         is_local: whether only this machine can reach the page, so that it may speak of its files.
         editor: the command that opens a file, from the environment of whoever started it.
+        vaults: those of the team's index that are searched in place of the one here.
     """
 
     name: str
     is_local: bool
     editor: str | None
+    vaults: tuple[str, ...] = ()
 
 
 class BadForm(Exception):
