@@ -135,6 +135,43 @@ def test_roles_see_and_write_what_is_granted(tmp_path: Path, open_team: OpenTeam
         kbs["reader"].search("smile", vaults=["two"])
 
 
+def test_why_not_asks_the_team_too(tmp_path: Path, open_team: OpenTeam) -> None:
+    from memory_kb.errors import UnknownEntry
+
+    kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
+    other = open_team(own_folder(tmp_path, "two", {"q.md": entry("Quokkas smile at night.", id="q-1")}), "two")
+    kb.sync()
+    other.sync()
+    assert kb.why_not("smile", "q-1", vaults=["all"]).step == "found"
+    assert kb.why_not("termites", "q-1", vaults=["two"]).step == "no-shared-term"
+    with pytest.raises(UnknownEntry):
+        kb.why_not("smile", "q-1", vaults=["one"])
+
+
+def test_status_names_the_server_and_its_vaults(tmp_path: Path, open_team: OpenTeam) -> None:
+    kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
+    kb.sync()
+    team = kb.status().team
+    assert team
+    assert (team.name, team.problem, [vault.name for vault in team.vaults]) == ("one", "", ["one"])
+    assert "PostgreSQL" in team.server
+    gone = open_team(tmp_path / "one", "one", MEMORY_KB_INDEX_URL="postgresql://x:y@127.0.0.1:1/none").status().team
+    assert gone
+    assert "cannot be reached" in gone.problem
+    assert "x:y" not in str(gone)
+
+
+def test_agents_and_the_page_search_many_vaults(tmp_path: Path, open_team: OpenTeam) -> None:
+    from memory_kb.mcp.tools import recall
+
+    kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
+    kb.sync()
+    open_team(own_folder(tmp_path, "two", OTHER), "two").sync()
+    answer = recall(kb, {"query": "night"}, ["all"])
+    assert "one:a.md" in answer
+    assert "two:a.md" in answer
+
+
 def test_watch_sends_what_is_written(tmp_path: Path, open_team: OpenTeam) -> None:
     kb, stop = open_team(own_folder(tmp_path, "one", NOTES), "one"), threading.Event()
     watching = threading.Thread(target=kb.watch, kwargs={"stop": stop, "poll": True})
@@ -172,10 +209,22 @@ ATTACKS = (
     "INSERT INTO memory_kb.vaults (name, made_with) VALUES ('mine', '') RETURNING id",
     "DELETE FROM memory_kb.chunks WHERE vault = 2 RETURNING key",
     "TRUNCATE memory_kb.chunks",
+    "SELECT embedding FROM memory_kb.vectors WHERE vault = 2",
+    "UPDATE memory_kb.postings SET key = (2::bigint << 40) + 1 RETURNING key",
+    "SET row_security = off; SELECT content FROM memory_kb.chunks",
+    "SET ROLE memory_kb",
+    "SET SESSION AUTHORIZATION memory_kb",
     "ALTER TABLE memory_kb.chunks DISABLE ROW LEVEL SECURITY",
     "DROP SCHEMA memory_kb CASCADE",
     "CREATE FUNCTION memory_kb.is_granted(text, boolean, integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
 )
+
+
+#: A condition that is cheaper than any policy, and says what it is shown.
+LEAK = """CREATE FUNCTION pg_temp.leak(seen text) RETURNS boolean COST 0.000001 LANGUAGE plpgsql AS $$
+BEGIN IF seen LIKE '%smile%' THEN RAISE EXCEPTION 'leaked %', seen; END IF; RETURN true; END $$;
+SELECT key FROM memory_kb.chunks WHERE pg_temp.leak(content);
+SELECT key FROM memory_kb.postings WHERE pg_temp.leak(term)"""
 
 
 def test_a_hostile_client_gets_nothing(tmp_path: Path, open_team: OpenTeam, server: Server) -> None:
@@ -196,6 +245,7 @@ def test_a_hostile_client_gets_nothing(tmp_path: Path, open_team: OpenTeam, serv
             assert server.run(as_role(url, role), attack) == [], attack
         except psycopg.Error:
             continue
+    server.run(as_role(url, role), LEAK)
     assert server.run(url, "SELECT vault, key, content FROM memory_kb.chunks ORDER BY key") == before
 
 
@@ -328,3 +378,26 @@ def test_a_server_killed_while_it_is_asked(tmp_path: Path, open_team: OpenTeam, 
     finally:
         server.start()
     assert ("one", "c.md") in places(kb, "later", "one")
+
+
+@pytest.mark.slow
+def test_a_server_killed_while_it_is_written_to(tmp_path: Path, open_team: OpenTeam, server: Server) -> None:
+    folder = own_folder(tmp_path, "one", {f"n{n}.md": f"# Note {n}\n\n{'word ' * 50} stays{n}\n" for n in range(300)})
+    kb = open_team(folder, "one")
+    kb.sync()
+    url = str(kb.vault.settings.index.url)
+    for delay in (0.5, 0.8):
+        write_files(folder, {f"n{n}.md": f"# Note {n}\n\n{'term ' * 50} after{delay} stays{n}\n" for n in range(300)})
+        try:
+            with start_index(kb, tmp_path) as running:
+                time.sleep(delay)
+                server.stop()
+        finally:
+            server.start()
+        assert running.returncode == 0
+        chunks, terms = server.run(url, "SELECT chunks, terms FROM memory_kb.vaults")[0]
+        assert server.run(url, "SELECT count(*), count(DISTINCT key) FROM memory_kb.chunks") == [(chunks, chunks)]
+        lengths = "SELECT sum(length) FROM (SELECT DISTINCT key, length FROM memory_kb.postings) p"
+        assert server.run(url, lengths) == [(terms,)]
+        assert kb.sync().notices == ()
+        assert len(kb.search(f"after{delay}", limit=300, vaults=["one"]).hits) == 300

@@ -6,11 +6,11 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.globs import fits_any
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable
-from memory_kb.index.postgres_schema import KEY_BITS
+from memory_kb.index.postgres_schema import KEY_BITS, VaultRow, list_vaults
 from memory_kb.index.postgres_vectors import compare, write_space
 from memory_kb.index.postgres_words import Node, Phrase, Statement, Statistics, parse, phrases_of
 from memory_kb.index.words import WordCutter
@@ -40,26 +40,6 @@ _SOURCE = f"v.name || '{SEPARATOR}' || c.source"
 _CHUNK = f"c.key, {_SOURCE}, c.position, c.part, c.entry_id, c.kind, c.type, c.status, c.scope, c.char_offset, c.line, c.end_line, c.title, c.headings, c.content"
 _ENTRY = f"c.entry_id, c.title, c.kind, c.type, c.scope, c.status, {_SOURCE}, c.line, c.end_line, c.tags, c.dated, c.metadata, c.text_tags, c.fault, {_IS_SUPERSEDED}"
 _FROM = "FROM chunks c JOIN vaults v ON v.id = c.vault"
-
-
-class VaultRow(NamedTuple):
-    """A vault of a team's index."""
-
-    id: int
-    name: str
-    made_with: str
-    generation: int
-    chunks: int
-    terms: int
-    space: str
-    vectors: int
-    revision: str | None
-
-
-def list_vaults(connection: Connection) -> list[VaultRow]:
-    """Return the vaults that this role may search, by name."""
-    query = f"SELECT {', '.join(VaultRow._fields)} FROM vaults ORDER BY name"
-    return list(map(VaultRow._make, connection.execute(query.encode())))
 
 
 #: The vectors that were read last, with the state of the vaults that they are of.

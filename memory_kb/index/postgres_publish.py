@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_schema import COUNTS, KEY_BITS
+from memory_kb.index.postgres_schema import COUNTS, KEY_BITS, VaultRow, list_vaults
 from memory_kb.index.postgres_words import MOST_TERM_CHARS
 from memory_kb.index.vectors import batched
 from memory_kb.index.words import COLUMN_BITS, WordCutter
@@ -47,18 +47,10 @@ class Clone(NamedTuple):
     revision: Revision | None = None
 
 
-class Published(NamedTuple):
-    """How many files of a vault were sent and deleted; why nothing was, if so."""
-
-    sent: int = 0
-    deleted: int = 0
-    reason: str = ""
-
-
 def publish(
     connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, tokenizer: str
-) -> Published:
-    """Send what a vault of the team's index lacks, in one transaction that no reader waits for.
+) -> str:
+    """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why not, if so.
 
     The notes of the home stay on the machine. One clone indexes a revision, the newest one wins, and nobody waits
     for another who is at it: the server frees the lock of a writer that is gone.
@@ -66,7 +58,7 @@ def publish(
     with connection.transaction():
         lock = "SELECT pg_try_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))"
         if not _ask(connection, lock, vault)[0]:
-            return Published(reason="another machine is indexing it")
+            return "another machine is indexing it"
         state = _read_state(connection, vault)
         revision, vectors = clone.revision or _NOWHERE, postgres_vectors.describe_space(local)
         seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
@@ -76,14 +68,14 @@ def publish(
             clone.name,
             seen,
         ):
-            return Published()
+            return ""
         files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
         found = connection.execute("SELECT path, hash FROM files WHERE vault = %s", (state.id,))
         there: dict[str, str] = dict(found.fetchall())
         reason = _refuse(state, clone)
         if reason:
             is_same = files == there and state.made_with == made_with
-            return Published(reason="" if is_same else reason)
+            return "" if is_same else reason
         is_kept = state.made_with == made_with
         gone = [path for path, digest in there.items() if not is_kept or files.get(path) != digest]
         new = [path for path in files if path not in there or not is_kept or there[path] != files[path]]
@@ -97,34 +89,18 @@ def publish(
         connection.execute("ANALYZE chunks; ANALYZE postings; ANALYZE vectors")
     if embedded and vectors and not writer.is_guarded:
         postgres_vectors.index_nearest(connection, vectors[0])
-    return Published(len(new), len([path for path in gone if path not in files]))
-
-
-class _State(NamedTuple):
-    """A vault as the server has it."""
-
-    id: int
-    made_with: str
-    revision: str | None
-    committed: int | None
-    writer: str | None
-    seen: str | None
-    last_key: int
-    chunks: int
-    terms: int
-    space: str
-    vectors: int
+    return ""
 
 
 _NOWHERE = Revision("", 0)
 
 
-def _read_state(connection: Connection, vault: str) -> _State:
+def _read_state(connection: Connection, vault: str) -> VaultRow:
     """Return a vault as the server has it, made if it is new."""
-    query = f"SELECT {', '.join(_State._fields)} FROM vaults WHERE name = %s"
-    if connection.execute(query.encode(), (vault,)).fetchone() is None:
+    found = [one for one in list_vaults(connection) if one.name == vault]
+    if not found:
         connection.execute("INSERT INTO vaults (name, made_with) VALUES (%s, '')", (vault,))
-    return _State._make(_ask(connection, query, vault))
+    return found[0] if found else _read_state(connection, vault)
 
 
 def _ask(connection: Connection, query: str, *values: object) -> tuple[Any, ...]:
@@ -133,7 +109,7 @@ def _ask(connection: Connection, query: str, *values: object) -> tuple[Any, ...]
     return row
 
 
-def _refuse(state: _State, clone: Clone) -> str:
+def _refuse(state: VaultRow, clone: Clone) -> str:
     """Return why a clone may not index a vault now, or nothing."""
     if not state.revision or state.writer is None:
         return ""
@@ -151,7 +127,7 @@ def _refuse(state: _State, clone: Clone) -> str:
 class _Writer:
     """The changes of one publication."""
 
-    def __init__(self, connection: Connection, state: _State, cutter: WordCutter) -> None:
+    def __init__(self, connection: Connection, state: VaultRow, cutter: WordCutter) -> None:
         self._connection, self._state, self._cutter = connection, state, cutter
         self._last = max(state.last_key, state.id << KEY_BITS)
         self._chunks, self._terms, self._space = state.chunks, state.terms, state.space

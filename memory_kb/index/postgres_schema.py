@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import InvalidSettings
 from memory_kb.index.schema import TEXT_COLUMNS
@@ -115,6 +115,30 @@ CREATE POLICY writes ON memory_kb.{table} USING (
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON memory_kb.{table} TO PUBLIC;
 """
+
+
+class VaultRow(NamedTuple):
+    """A vault of a team's index."""
+
+    id: int
+    name: str
+    made_with: str
+    generation: int
+    revision: str | None
+    committed: int | None
+    writer: str | None
+    seen: str | None
+    last_key: int
+    chunks: int
+    terms: int
+    space: str
+    vectors: int
+
+
+def list_vaults(connection: Connection) -> list[VaultRow]:
+    """Return the vaults that this role may search, by name."""
+    query = f"SELECT {', '.join(VaultRow._fields)} FROM vaults ORDER BY name"
+    return list(map(VaultRow._make, connection.execute(query.encode())))
 
 
 def connect(url: str) -> Connection:

@@ -106,11 +106,11 @@ class Team:
             if isinstance(clone, str):
                 return (f"{name} of the team's index is left as it is: {clone}",)
             with self.connected() as connection:
-                made = publish(connection, name, local, clone, self._made_with, self._settings.tokenizer)
+                reason = publish(connection, name, local, clone, self._made_with, self._settings.tokenizer)
         except Unreachable as exc:
             return (str(exc),)
-        if made.reason:
-            return (f"{name} of the team's index is left as it is: {made.reason}",)
+        if reason:
+            return (f"{name} of the team's index is left as it is: {reason}",)
         return ()
 
     @property
@@ -150,7 +150,7 @@ class Team:
 
     def describe(self) -> TeamState | None:
         """Return the state of the server and of the vaults that one may see; None where no server is named."""
-        from memory_kb.index.postgres import list_vaults
+        from memory_kb.index.postgres_schema import list_vaults
         from memory_kb.index.postgres_vectors import describe_search
 
         if not self._settings.url:
@@ -177,7 +177,8 @@ class Team:
             InvalidSettings: no server is named, or it cannot be used as it is.
             Unreachable: the server does not answer.
         """
-        from memory_kb.index.postgres import PostgresIndex, list_vaults
+        from memory_kb.index.postgres import PostgresIndex
+        from memory_kb.index.postgres_schema import list_vaults
 
         with self.connected() as connection:
             seen = {vault.name: vault for vault in list_vaults(connection)}
