@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
@@ -297,6 +296,8 @@ class Searching:
 
         if not vaults:
             return self._index.use(explain)
+        from dataclasses import replace
+
         from memory_kb.index.postgres_team import Unreachable
 
         try:
