@@ -60,6 +60,8 @@ def test_entries_that_name_the_file_come_once(touch: Touch) -> None:
     assert "bilby" not in given
     assert touch("src/api/x.py") == ""
     assert "quokka" in touch("src/api/x.py", session="s2")
+    patch = {"command": "*** Begin Patch\n*** Update File: src/api/x.py\n@@\n-x = 1\n+x = 2\n*** End Patch"}
+    assert "quokka" in touch("", session="s3", tool="apply_patch", agent="codex", tool_input=patch)
 
 
 def test_nothing_comes_for_other_files_failures_and_agents_without_a_way(touch: Touch) -> None:

@@ -145,3 +145,15 @@ def test_a_folder_without_transcripts_is_refused(run: Run, tmp_path: Path) -> No
     done = run("benefit", tmp_path / "none")
     assert done.returncode != 0
     assert "name the folder" in done.stderr
+
+
+def test_what_the_log_does_not_prove_is_not_counted(run: Run, tmp_path: Path) -> None:
+    for number, day in (("one", 2), ("two", 5)):
+        log = Log(f"session-{number}", day).says("Install the quokka and try it out in the container.")
+        log.calls("Bash", FAILED, ok=False, command="pip install -e quokka")
+        log.calls("Bash", "done", command="pip install -e ./quokka 2>&1 | grep -v Warning || echo done")
+        created = "File created successfully at: /home/ana/api/try.py"
+        log.calls("Write", created, content="print(1)", file_path="/home/ana/api/try.py")
+        log.calls("Edit", "done", file_path="/home/ana/api/try.py", old_string="1", new_string="2")
+        log.write(tmp_path / "logs")
+    assert replay(run, tmp_path / "logs")["found_again"] == {"error": 1}

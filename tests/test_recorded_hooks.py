@@ -63,6 +63,15 @@ def test_a_recorded_session_gets_its_context_and_is_logged(agent: str, vault: Va
     assert sum(one.get("ok") is False for one in events) == 1
 
 
+def test_an_entry_that_names_a_file_comes_once_with_a_recorded_result(vault: Vault, home: Path) -> None:
+    fact = "---\nid: py-1\nkind: fact\napplies_to: ['*2.py']\n---\nNew modules name the quokka.\n"
+    folder = vault(NOTES | {"memory/learnings/b.md": fact, "new2.py": "x = 1\n"})
+    answers = list(replay("gemini-cli", folder, home))
+    given = {payload["tool_name"]: answer.output for hook, payload, answer in answers if hook == "tool"}
+    assert "New modules name the quokka" in given.pop("write_file")
+    assert not any("quokka" in output for output in given.values())
+
+
 def test_a_result_that_codex_never_wrote_down_leaves_the_call_alone(vault: Vault, home: Path) -> None:
     folder = vault(NOTES)
     (folder / "t.jsonl").write_text('{"payload": 7}\nno json _output"\n')

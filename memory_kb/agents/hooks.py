@@ -362,11 +362,15 @@ def _file_of(call: HookCall, project: Path) -> str | None:
         return None
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), {})
     named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
+    here = Path(call.folders[0]) if call.folders else project
     if not named:
-        return None
+        from memory_kb.agents.edits import read_edits
+
+        # Codex edits by a patch.
+        return next((one.path for one in read_edits(args or {}, project, here) if (project / one.path).is_file()), None)
     from memory_kb.store.project import locate
 
-    file = locate(named, project, Path(call.folders[0]) if call.folders else project)
+    file = locate(named, project, here)
     return file if file and (project / file).is_file() else None
 
 

@@ -81,6 +81,7 @@ class _Reader:
     needs: dict[tuple[str, str], Need] = field(default_factory=dict)
     worked: dict[str, None] = field(default_factory=dict)
     failed: dict[str, None] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
 
     def add(self, need: Need) -> None:
         """Keep the first need of a fact; what failed for want of it later is added."""
@@ -108,13 +109,18 @@ class _Reader:
         answer = read_answer(call, event.content, event.error, ok=event.ok)
         if call.kind == "edit" and answer.ok is not False:
             self.failing.clear()
-            for file in (one for one in call.targets if one not in call.made):
+            self.made.update(call.made)
+            for file in (one for one in call.targets if one not in self.made):
                 self.add(Need("file", seq, file))
         elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
             self.fail(find_failed(call, f"{event.error or ''}\n{event.content or ''}")[0], seq, cost, answer)
         elif call.kind in _RUN and answer.ok:
-            for one in call.parts:
-                self.succeed(one)
+            # What a command before a pipe came to is not known, unless it counted its tests.
+            others = {command for one in call.also for command in one.commands}
+            own = [call._replace(commands=tuple(one for one in call.commands if one not in others)), *call.also]
+            for part in own:
+                if answer.counted or not any(command.is_piped for command in part.commands):
+                    self.succeed(part)
 
     def fail(self, call: Call, seq: int, cost: int, answer: Answer) -> None:
         assert answer.fault is not None
