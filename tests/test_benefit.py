@@ -100,12 +100,15 @@ def test_the_projects_notes_are_those_of_git_at_the_time(run: Run, logs: Path, t
     project = tmp_path / "api"
     (project / "memory/rules").mkdir(parents=True)
     (project / "CLAUDE.md").write_text("Tests run with `uv run pytest -q tests/test_upload.py`.\n")
+    (project / ".cursor/rules").mkdir(parents=True)
+    (project / ".cursor/rules/a.mdc").write_text("---\nalwaysApply: true\n---\nUploads: `src/upload.py`.\n")
+    (project / ".cursor/rules/b.mdc").write_text("---\nalwaysApply: false\n---\nThe quokka container has no pytest.\n")
     rule = "---\nid: up\nkind: rule\nsource: user_explicit\npriority: high\n---\nUploads are in src/upload.py.\n"
     (project / "memory/rules/up.md").write_text(rule)
     later = commit_all(project, "2026-03-04T12:00:00Z")
     made = replay(run, logs, "--project", project)
     assert made["curated"] == 1
-    assert made["scores"]["MEMORY.md"]["given"] == {"command": 1}
+    assert made["scores"]["MEMORY.md"]["given"] == {"command": 1, "file": 1}
     assert made["scores"]["memory-kb"]["given"]["file"] == 1
     later("2026-03-06T12:00:00Z")
     made = replay(run, logs, "--project", project)

@@ -70,7 +70,11 @@ class NotesInGit:
             for one in repository.files(commit, "")
             if one.path.startswith(self._inner)
         }
-        wanted = [one for path, one in tree.items() if one.mode != _LINK and (path in CURATED or _is_note(path))]
+        wanted = [
+            one
+            for path, one in tree.items()
+            if one.mode != _LINK and (path in CURATED or _RULES.match(path) or _is_note(path))
+        ]
         texts = {
             one.path.removeprefix(self._inner): data[:_MAX_BYTES]
             for one, data in zip(wanted, repository.contents([one.object for one in wanted]), strict=True)
