@@ -22,10 +22,6 @@ from memory_kb.learning.references import CodeReference, InvalidReference, parse
         ("src/a.py:10-20", CodeReference("src/a.py", 10, 20)),
         ("src/a.py:10", CodeReference("src/a.py", 10, 10)),
         ("src/a.py:10:5", CodeReference("src/a.py", 10, 10)),
-        ("src/a.py::Client.send", CodeReference("src/a.py", symbol="Client.send")),
-        ("src/a.py::Client::send", CodeReference("src/a.py", symbol="Client::send")),
-        ("src/a.py#send()", CodeReference("src/a.py", symbol="send")),
-        ("docs/api.md#Rate limits", CodeReference("docs/api.md", symbol="Rate limits")),
         ("Makefile", CodeReference("Makefile")),
         ("docs/two words.md", CodeReference("docs/two words.md")),
         ("3f2a9c1", CodeReference("", commit="3f2a9c1")),
@@ -58,6 +54,8 @@ def test_references(text: str, expected: CodeReference) -> None:
         "a\0b",
         "x" * 501,
         "./",
+        "src/a.py::Client.send",
+        "docs/api.md#Rate limits",
     ],
 )
 def test_what_is_no_reference(text: str) -> None:
@@ -79,11 +77,11 @@ def test_any_text_is_a_reference_or_says_why_not(text: str) -> None:
 
 def test_what_a_text_seems_to_cite() -> None:
     text = (
-        "See `src/a.py:4-7`, [the docs](docs/api.md#Limits), `docs/x.md#L3` and `src/a.py:4-7` again.\n"
+        "See `src/a.py:4-7`, [the docs](docs/api.md), `docs/x.md#L3` and `src/a.py:4-7` again.\n"
         "Not `x = 1`, `pytest -q`, `../out.py`, [web](https://example.org/a.py), `self.run()` or ![p](img/a.png).\n"
         "```\n`in/fence.py`\n```\n"
     )
-    assert [one.text for one in suggest_references(text)] == ["src/a.py#L4-L7", "docs/api.md::Limits", "docs/x.md#L3"]
+    assert [one.text for one in suggest_references(text)] == ["src/a.py#L4-L7", "docs/api.md", "docs/x.md#L3"]
 
 
 TEXT = st.lists(

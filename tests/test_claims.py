@@ -129,26 +129,9 @@ def test_a_deleted_file_is_gone(is_committed: bool, project: Path, open_kb: Open
     assert set(verdicts(kb).values()) == {"gone"}
 
 
-def test_symbols_recorded_before_are_known_by_their_lines(project: Path, open_kb: Open) -> None:
-    """Names are not looked up any more; what an older version recorded of one still holds."""
-    hashed = hash_lines(split_lines(CODE)[3:7])
-    cites = f"\n  - {{ref: 'src/a.py::retry', hash: {hashed}, lines: L4-L7}}\n  - src/a.py::other@{hashed}"
-    (project / "memory/learnings/note.md").write_text(entry(NOTE, id="note", kind="fact", cites=cites))
-    kb = open_kb(project)
-    with pytest.raises(UsageError, match="cite lines"):
-        kb.cite("note", ["src/a.py::retry"])
-    edit(project / "src/a.py", "import os\n", "import os\n\n")
-    assert verdicts(kb) == {"src/a.py::retry": "fresh", "src/a.py::other": "unreadable"}
-    edit(project / "src/a.py", "upload(number)", "upload_later(number)")
-    assert verdicts(kb)["src/a.py::retry"] == "drifted"
-    edit(project / "src/a.py", "upload_later(number)", "upload(number)")
-    kb.verify("note", update=True)
-    assert verdicts(kb) == {"src/a.py#L5-L8": "fresh", "src/a.py::other": "unreadable"}
-
-
 def test_people_write_citations_by_hand(vault: MakeVault, open_kb: Open) -> None:
     good = hash_lines(split_lines(CODE)[3:7])
-    cites = f"\n  - src/a.py#L4-L7@{good}  # mine\n  - src/a.py::retry\n  - {{ref: 'src/b.py', why: by hand}}\n  - ../x.py\n  - [1]\n  - {{hash: zz}}"
+    cites = f"\n  - src/a.py#L4-L7@{good}  # mine\n  - src/a.py#L10\n  - {{ref: 'src/b.py', why: by hand}}\n  - ../x.py\n  - [1]\n  - {{hash: zz}}"
     folder = vault(
         {
             "memory/config.yaml": "",
@@ -176,7 +159,7 @@ def test_people_write_citations_by_hand(vault: MakeVault, open_kb: Open) -> None
     }
     (folder / "src/b.py").write_text("x = 1\n")
     report = kb.verify("note", update=True)
-    assert len(report.notices) == 4
+    assert len(report.notices) == 3
     written = (folder / "memory/learnings/note.md").read_text()
     assert f"src/a.py#L4-L7@{good}" in written
     assert "why: by hand" in written

@@ -6,17 +6,37 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.store.project import project_files
+from memory_kb.index.lint import claim_span
+from memory_kb.learning.citations import (
+    CitedReport,
+    ClaimsReport,
+    Unrecordable,
+    assess,
+    complain,
+    plan_citing,
+    plan_flags,
+    plan_renewal,
+    record,
+    view_claim,
+)
+from memory_kb.learning.references import (
+    MOST_CITATIONS,
+    Citation,
+    InvalidReference,
+    cited_items,
+    parse_reference,
+    read_citations,
+    suggest_references,
+)
+from memory_kb.markdown.splice import find_entry
+from memory_kb.model import Problem
+from memory_kb.reports import RunReport
+from memory_kb.store.plan import Change, Memory
+from memory_kb.store.project import ProjectFiles, project_files
 
 if TYPE_CHECKING:
-    from memory_kb.learning.citations import CitedReport, ClaimsReport
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.references import Citation
     from memory_kb.learning.rules import Rules
-    from memory_kb.model import Problem
-    from memory_kb.reports import RunReport
-    from memory_kb.store.plan import Change, Memory
-    from memory_kb.store.project import ProjectFiles
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -46,9 +66,6 @@ class Citations:
             UsageError: a reference cannot be recorded, or the entry is global.
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.learning.citations import CitedReport, Unrecordable, plan_citing, record
-        from memory_kb.learning.references import MOST_CITATIONS, cited_items, read_citations, suggest_references
-
         found, project = self._rules.find(wanted), project_files(self._vault)
         if found.place.scope == "global":
             raise UsageError(
@@ -92,9 +109,6 @@ class Citations:
             UsageError: an update names no entries.
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.learning.citations import ClaimsReport, assess, plan_flags, plan_renewal, view_claim
-        from memory_kb.reports import RunReport
-
         if update and not wanted and not all:
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
         if update and flag:
@@ -126,9 +140,6 @@ class Citations:
 
     def problems(self) -> Iterator[Problem]:
         """Yield what `lint` says of the live entries that claim something."""
-        from memory_kb.learning.citations import assess, complain
-        from memory_kb.model import Problem
-
         project, today = project_files(self._vault), self._vault.today()
         for memory in self._claiming("cites", "valid_until"):
             if memory.is_live:
@@ -136,8 +147,6 @@ class Citations:
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
-        from memory_kb.index.lint import claim_span
-        from memory_kb.markdown.splice import find_entry
 
         try:
             text = self._writer.read(memory.path).text
@@ -151,20 +160,13 @@ class Citations:
 
 
 def _record_named(text: str, project: ProjectFiles) -> Citation:
-    """Return a citation of what a person names; a file that is called like a commit which is not here is that file.
+    """Return a citation of what a person names.
 
     Raises:
         UsageError: it cannot be recorded.
     """
-    from memory_kb.learning.citations import Unrecordable, record
-    from memory_kb.learning.references import CodeReference, InvalidReference, parse_reference
-
     try:
-        reference = parse_reference(text)
-        if reference.commit and not project.find_commit(reference.commit):
-            is_file = project.read(reference.text).state != "missing"
-            reference = CodeReference(reference.text) if is_file else reference
-        return record(reference, project)
+        return record(parse_reference(text), project)
     except (InvalidReference, Unrecordable) as exc:
         hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
         raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc

@@ -151,8 +151,6 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
         if not whole:
             raise Unrecordable("no such commit is here")
         return Citation(reference, whole)
-    if reference.symbol:
-        raise Unrecordable("names of symbols and headings are not looked up; cite lines, such as src/a.py#L10-L20")
     source = project.read(reference.path)
     if source.state in ("missing", "unreadable"):
         raise Unrecordable("there is no such file" if source.state == "missing" else f"it {source.reason}")
@@ -215,15 +213,11 @@ def _judge_commit(citation: Citation, project: ProjectFiles) -> CitationFinding:
 
 def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
     """Return the verdict on a citation in a file that is there."""
-    wanted, known = citation.hash or "", citation.lines
-    if citation.reference.is_whole_file:
+    wanted, known = citation.hash or "", citation.reference.lines
+    if known is None:
         is_same = _hash_file(source) == wanted
         return CitationFinding(
             citation, "fresh" if is_same else "drifted", source.path, reason="" if is_same else "changed"
-        )
-    if known is None:
-        return CitationFinding(
-            citation, "unreadable", source.path, reason="was recorded without its lines; cite them instead"
         )
     if source.state == "binary":
         return CitationFinding(citation, "drifted", source.path, reason="is no text any more")
@@ -231,12 +225,10 @@ def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
     if start:
         place = (start, start + known[1] - known[0])
-        if place == known or citation.reference.symbol:
+        if place == known:
             return CitationFinding(citation, "fresh", source.path, place)
         return CitationFinding(citation, "moved", source.path, place, f"is now {span_text(*place)}")
-    if known[1] > len(lines):
-        return CitationFinding(citation, "drifted", source.path, reason=f"changed, the file has {len(lines):,} lines")
-    return CitationFinding(citation, "drifted", source.path, known, "changed")
+    return CitationFinding(citation, "drifted", source.path, known if known[1] <= len(lines) else None, "changed")
 
 
 def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[CitationFinding, tuple[str, ...]]:
@@ -250,11 +242,11 @@ def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[Cita
         return finding, ()
     text = project.text_at(citation.commit, reference.path)
     before = split_lines(text or "")
-    span = citation.lines or (1, len(before))
+    span = reference.lines or (1, len(before))
     if text is None or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
         return finding, ()
     changes = compare_lines(before, split_lines(source.text), span)
-    if not reference.is_whole_file and changes.lines:
+    if reference.lines and changes.lines:
         finding = finding._replace(lines=changes.lines)
     return finding, changes.shown
 
@@ -369,9 +361,7 @@ def _renewed(item: Any, citation: Citation) -> Any:
     if read_citation(item)._replace(commit=None) == citation._replace(commit=None):
         return item
     own = item.items() if isinstance(item, dict) else ()
-    return write_citation(citation) | {
-        name: value for name, value in own if name not in ("ref", "hash", "lines", "commit")
-    }
+    return write_citation(citation) | {name: value for name, value in own if name not in ("ref", "hash", "commit")}
 
 
 class Renewal(NamedTuple):
@@ -392,30 +382,25 @@ def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date)
     for memory in memories:
         if not cited_items(memory) or memory.place.scope == "global":
             continue
-        items, failures = _record_anew(memory, project)
-        notices += (f"{memory.path}:{memory.line}: {failure}" for failure in failures)
-        if failures:
-            changes.append(plan_fields(memory, {"cites": items}, "Its claims were verified in part."))
-            continue
-        flags = [flag for flag in memory.words("flags") if flag != STALE]
-        values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
-        if STALE in memory.words("flags"):
-            values["flags"] = flags
-        changes.append(plan_fields(memory, values, "Its claims were verified."))
+        items: list[Any] = []
+        failures: list[str] = []
+        for item in cited_items(memory):
+            try:
+                items.append(_renewed(item, record(_follow(read_citation(item), project), project)))
+            except (InvalidReference, Unrecordable) as exc:
+                failures.append(f"{memory.path}:{memory.line}: {item_text(item)} stays as it was recorded: {exc}")
+                items.append(item)
+        values: dict[str, Value] = {"cites": items}
+        if not failures:
+            values |= {"last_verified": today.isoformat()} | _without_flag(memory)
+        changes.append(plan_fields(memory, values, f"Its claims were verified{' in part' if failures else ''}."))
+        notices += failures
     return Renewal(tuple(filter(None, changes)), tuple(notices))
 
 
-def _record_anew(memory: Memory, project: ProjectFiles) -> tuple[list[Any], list[str]]:
-    """Return the items of an entry recorded anew, and why some of them could not be."""
-    items: list[Any] = []
-    failures: list[str] = []
-    for item in cited_items(memory):
-        try:
-            items.append(_renewed(item, record(_follow(read_citation(item), project), project)))
-        except (InvalidReference, Unrecordable) as exc:
-            failures.append(f"{item_text(item)} stays as it was recorded: {exc}")
-            items.append(item)
-    return items, failures
+def _without_flag(memory: Memory) -> dict[str, Value]:
+    flags = memory.words("flags")
+    return {"flags": [flag for flag in flags if flag != STALE]} if STALE in flags else {}
 
 
 def _follow(citation: Citation, project: ProjectFiles) -> CodeReference:
@@ -441,10 +426,8 @@ def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSta
         state, flags = state_of(memory), memory.words("flags")
         if state.is_stale and STALE not in flags:
             worst = next(one for one in state.findings if one.is_bad)
-            said = f"What it cites {'is gone' if state.verdict == 'gone' else 'changed'}"
-            reason = f"{said}: {worst.citation.reference.text} {worst.reason}."
+            reason = f"A claim is stale: {worst.citation.reference.text} {worst.reason}."
             changes.append(plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason))
         elif state.verdict in ("fresh", "moved") and STALE in flags:
-            left = [flag for flag in flags if flag != STALE]
-            changes.append(plan_fields(memory, {"flags": left}, "What it cites is as it was recorded."))
+            changes.append(plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded."))
     return tuple(filter(None, changes))

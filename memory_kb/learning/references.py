@@ -20,8 +20,7 @@ _LINES = re.compile(
     r"(?P<path>.+?)(?:#L(?P<start>\d{1,7})(?:C\d+)?(?:-L?(?P<end>\d{1,7})(?:C\d+)?)?"
     r"|:(?P<first>\d{1,7})(?:-(?P<last>\d{1,7})|:\d+)?)"
 )
-_RECORDED_LINES = re.compile(r"L(\d{1,7})(?:-L(\d{1,7}))?")
-_SYMBOL = re.compile(r"(?P<path>[^#]+?)(?:::|#)(?P<symbol>.+)")
+_SYMBOL = re.compile(r"[^#]+?(?:::|#).+")
 _BAD = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
@@ -41,14 +40,12 @@ class CodeReference(NamedTuple):
     Attributes:
         path: the file, relative to the project; empty for a commit.
         start, end: its lines, from 1, both included; None where it is not about lines.
-        symbol: the name of what is defined there; older entries have it beside its `lines`.
         commit: a commit's hash, perhaps shortened.
     """
 
     path: str
     start: int | None = None
     end: int | None = None
-    symbol: str | None = None
     commit: str | None = None
 
     @property
@@ -57,19 +54,12 @@ class CodeReference(NamedTuple):
         if self.commit:
             return self.commit
         path = f"./{self.path}" if _COMMIT.fullmatch(self.path) else self.path
-        if self.symbol:
-            return f"{path}::{self.symbol}"
         return f"{path}#{span_text(*self.lines)}" if self.lines else path
 
     @property
     def lines(self) -> tuple[int, int] | None:
         """The first and the last line."""
         return (self.start, self.end) if self.start and self.end else None
-
-    @property
-    def is_whole_file(self) -> bool:
-        """Whether it is about a file from its first to its last byte."""
-        return self == CodeReference(self.path)
 
 
 class Citation(NamedTuple):
@@ -78,18 +68,11 @@ class Citation(NamedTuple):
     Attributes:
         hash: of the cited text when it was recorded, or the whole hash of a commit; None where nobody has.
         commit: the last commit of the project at that time.
-        symbol_lines: first and last line of the symbol then.
     """
 
     reference: CodeReference
     hash: str | None = None
     commit: str | None = None
-    symbol_lines: tuple[int, int] | None = None
-
-    @property
-    def lines(self) -> tuple[int, int] | None:
-        """The lines that the hash is of; None for a whole file."""
-        return self.symbol_lines if self.reference.symbol else self.reference.lines
 
 
 class Unusable(NamedTuple):
@@ -110,14 +93,14 @@ def span_text(start: int, end: int) -> str:
 
 
 def parse_reference(text: str) -> CodeReference:
-    """Read a reference: `path`, `path#L10-L20`, `path:10-20` or a commit; also a name behind `::` or `#`.
+    """Read a reference: `path`, `path#L10-L20`, `path:10-20` or a commit.
 
     Raises:
         InvalidReference: it names nothing, or something outside of the project.
 
     Example:
-        >>> parse_reference("src/a.py:10-20").text, parse_reference("./src/a.py#Upload.send").text
-        ('src/a.py#L10-L20', 'src/a.py::Upload.send')
+        >>> parse_reference("src/a.py:10-20").text, parse_reference("./src/a.py").text
+        ('src/a.py#L10-L20', 'src/a.py')
         >>> parse_reference("3f2a9c1").commit
         '3f2a9c1'
     """
@@ -143,8 +126,8 @@ def _parse(text: str) -> CodeReference:
         if not 1 <= start <= end:
             raise InvalidReference("lines count from 1, and the first comes first")
         return CodeReference(_clean_path(found["path"]), start, end)
-    if found := _SYMBOL.fullmatch(text):
-        return CodeReference(_clean_path(found["path"]), symbol=found["symbol"].strip().removesuffix("()"))
+    if _SYMBOL.fullmatch(text):
+        raise InvalidReference("names of symbols and headings are not looked up; cite lines, such as src/a.py#L10-L20")
     return CodeReference(_clean_path(text))
 
 
@@ -216,9 +199,7 @@ def read_citation(item: object) -> Citation:
     hash_, commit = (str(item.get(name) or "") for name in ("hash", "commit"))
     if hash_ and not (_FULL_COMMIT if reference.commit else _HASH).fullmatch(hash_):
         raise InvalidReference(f"its hash {hash_[:40]!r} is none of ours")
-    at = _RECORDED_LINES.fullmatch(str(item.get("lines") or ""))
-    lines = (int(at[1]), int(at[2] or at[1])) if at else None
-    return Citation(reference, hash_ or None, commit if _COMMIT.fullmatch(commit) else None, lines)
+    return Citation(reference, hash_ or None, commit if _COMMIT.fullmatch(commit) else None)
 
 
 def write_citation(citation: Citation) -> dict[str, str]:
@@ -228,8 +209,7 @@ def write_citation(citation: Citation) -> dict[str, str]:
         >>> write_citation(Citation(CodeReference("a.py", 1, 2), "0" * 20, "abcdef1"))
         {'ref': 'a.py#L1-L2', 'hash': '00000000000000000000', 'commit': 'abcdef1'}
     """
-    at = span_text(*citation.symbol_lines) if citation.symbol_lines else None
-    held = {"ref": citation.reference.text, "hash": citation.hash, "lines": at, "commit": citation.commit}
+    held = {"ref": citation.reference.text, "hash": citation.hash, "commit": citation.commit}
     return {name: value for name, value in held.items() if value}
 
 
@@ -237,8 +217,8 @@ def suggest_references(text: str) -> Iterator[CodeReference]:
     """Yield what code spans and links of a text seem to cite, each once; fences are passed over.
 
     Example:
-        >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md#Use) and `x = 1`, `https://e.org/a.py`.")]
-        ['src/a.py#L3', 'docs/b.md::Use']
+        >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md) and `x = 1`, `https://e.org/a.py`.")]
+        ['src/a.py#L3', 'docs/b.md']
     """
     seen: set[CodeReference] = set()
     for found in _QUOTED.finditer(_FENCE.sub("", text)):
