@@ -15,7 +15,6 @@ from planning import open_at, tree
 from support import entry, found
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.compactor import replan_whole
 from memory_kb.reports import RunReport
 from memory_kb.store.writer import Writer
 
@@ -201,30 +200,10 @@ def test_a_person_who_edits_meanwhile_keeps_the_pair_whole(
         report = kb.compact()
     assert (kb.vault.folder / "memory/rules/b.md").read_text() == theirs
     assert (kb.vault.folder / "memory/rules/a.md").read_text() == files["memory/rules/a.md"]
-    assert {conflict.id for conflict in report.run.conflicts} == {"a", "b"}
+    assert {conflict.id for conflict in report.run.conflicts} == {"a", "b", "x"}
+    assert report.before - report.after == 1
+    assert compact(kb) == (3, 2)
     assert "Really." in (kb.vault.folder / f"{ARCHIVE}/x.md").read_text()
-    assert report.before - report.after == 2
-    assert compact(kb) == (2, 2)
-
-
-def test_an_edit_that_changes_nothing_of_the_plan_is_planned_anew(
-    vault: Make, open_kb: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kb = open_kb(vault({f"memory/rules/{name}.md": entry(NIGHTLY, id=name, kind="rule") for name in "ab"}))
-    run_plan = Writer.run
-
-    def edit_first(self: Writer, verb: str, plan: Any, **how: Any) -> RunReport:
-        (kb.vault.folder / "memory/rules/b.md").write_text(entry(NIGHTLY, id="b", kind="rule", owner="wombat"))
-        return run_plan(self, verb, plan, **how)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Writer, "run", edit_first)
-        assert kb.compact().run.conflicts == ()
-    assert "owner: wombat" in (kb.vault.folder / f"{ARCHIVE}/b.md").read_text()
-
-
-def test_nothing_is_planned_for_a_file_that_is_not_asked_for() -> None:
-    assert replan_whole("a.md", [], []) == []
 
 
 WORDS = st.lists(

@@ -85,8 +85,6 @@ def test_two_catalogues_that_number_alike(tmp_path: Path, folder: Path, open_kb:
         "Test": ("test", 0),
     }
     file = folder / "memory/skills/review.md"
-    file.write_text(file.read_text().replace("name: Review", "name: Look again"))
-    assert kb.skills.import_(tmp_path / "a.yaml").skills[0].action == "known"
 
 
 def test_a_second_import_loses_no_outcome_and_no_edit(tmp_path: Path, folder: Path, open_kb: Open) -> None:

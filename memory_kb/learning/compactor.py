@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
+from memory_kb.learning.compaction import CompactReport, Meanings, Surroundings, plan_compaction
+from memory_kb.learning.contradictions import (
+    ContradictionsReport,
+    LlmClassifier,
+    find_contradictions,
+    plan_resolutions,
+    view_contradiction,
+)
 from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, SCOPE_ALIASES, SCOPES, make_place
+from memory_kb.reports import RunReport
+from memory_kb.store.files import NoteText
 
 if TYPE_CHECKING:
     from datetime import date
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.compaction import Compaction, CompactReport, Meanings, Surroundings
-    from memory_kb.learning.contradictions import Contradiction, ContradictionsReport, LlmClassifier
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.model import Location, StoredEntry
     from memory_kb.providers.models import Models
-    from memory_kb.reports import RunReport
-    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -64,25 +73,19 @@ class Compactor:
             UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.compaction import CompactReport, plan_compaction
-
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(
                 f"the threshold {threshold} is not above 0 and at most 1",
                 "0.4 merges paraphrases; leave it out to merge near copies",
             )
         is_meant = _choose(scope, job, task)
-        planned: list[Compaction] = []
-
-        def plan() -> tuple[Change, ...]:
+        with nullcontext() if dry_run else self._writer.lock():
             memories, meanings = self._memories_with_meanings(is_meant)
-            planned.append(plan_compaction(memories, self._surroundings(meanings), threshold))
-            return planned[-1].changes
-
-        run = self._carry_out_whole("compact", plan, dry_run=dry_run)
-        first = planned[0]
+            plan = plan_compaction(memories, self._surroundings(meanings), threshold)
+            # What somebody writes to in this moment is left for the next run, with all that belongs to it.
+            run = self._writer.run("compact", plan.changes, dry_run=dry_run)
         gone = sum(change.action in ("move", "create") for change in run.changes)
-        return CompactReport(first.before, first.before - gone, first.retired, first.repeated, first.merged, run)
+        return CompactReport(plan.before, plan.before - gone, plan.retired, plan.repeated, plan.merged, run)
 
     def contradictions(
         self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
@@ -98,44 +101,25 @@ class Compactor:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.contradictions import (
-            ContradictionsReport,
-            find_contradictions,
-            plan_resolutions,
-            view_contradiction,
-        )
-        from memory_kb.reports import RunReport
-
         classify, notice = self._classifier()
-        found: list[tuple[Contradiction, ...]] = []
-        cut: list[str] = []
-
+        notices: list[str] = []
         taken_in = self._store.taken_in(since) if since else frozenset[str]()
 
         def is_new(memory: Memory) -> bool:
             made = parse_date(memory.created_at)
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
-        def plan() -> tuple[Change, ...]:
-            cut.clear()
-            found.append(find_contradictions(self._store.all(), classify, is_new if since else None, cut.append))
-            return plan_resolutions(found[-1])
-
-        if resolve:
-            run = self._carry_out_whole("contradictions", plan, dry_run=dry_run)
-        else:
-            plan()
+        with self._writer.lock() if resolve and not dry_run else nullcontext():
+            found = find_contradictions(self._store.all(), classify, is_new if since else None, notices.append)
             run = RunReport(None, "contradictions")
+            if resolve:
+                run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)
         if classify and classify.failure:
             notice = f"{explain_failure(classify.failure)}; the rule decided"
-        return ContradictionsReport(
-            tuple(map(view_contradiction, found[0])), run, (*cut, *((notice,) if notice else ()))
-        )
+        return ContradictionsReport(tuple(map(view_contradiction, found)), run, (*notices, *filter(None, [notice])))
 
     def _classifier(self) -> tuple[LlmClassifier | None, str]:
         """Return the language model as a classifier, or None and why there is none."""
-        from memory_kb.learning.contradictions import LlmClassifier
-
         if self._vault.settings.llm.provider in ("none", "offline"):
             return None, ""
         try:
@@ -144,23 +128,7 @@ class Compactor:
             return None, f"{explain_failure(exc)}; the rule decided"
         return (LlmClassifier(llm), "") if llm else (None, "")
 
-    def _carry_out_whole(self, verb: str, plan: Callable[[], tuple[Change, ...]], *, dry_run: bool) -> RunReport:
-        """Plan and carry out as one run; changes that belong together stay together.
-
-        Where somebody writes to a file in the same moment, what is planned anew for it counts if
-        the rest of what it belongs to stays the same; else all of that is left for the next run.
-        """
-        if dry_run:
-            return self._writer.run(verb, plan(), dry_run=True)
-        with self._writer.lock():
-            planned = plan()
-            return self._writer.run(verb, planned, replan=lambda path: replan_whole(path, planned, plan()))
-
     def _surroundings(self, meanings: Meanings | None) -> Surroundings:
-        from memory_kb.learning.compaction import Surroundings
-        from memory_kb.markdown.splice import find_entry
-        from memory_kb.store.files import NoteText
-
         def note_of(path: str) -> NoteText:
             try:
                 return self._writer.read(path)
@@ -193,25 +161,6 @@ class Compactor:
         return self._index.read(read)
 
 
-def replan_whole(path: str, planned: Sequence[Change], fresh: Sequence[Change]) -> list[Change]:
-    """Return the changes to a file that was written to since they were planned.
-
-    Of changes that belong together, the fresh ones are taken only if those to other files are as
-    they were planned; otherwise the old ones, which no longer fit and are refused together.
-    """
-
-    def rest_of(plan: Sequence[Change], together: str | None) -> list[Change]:
-        return [change for change in plan if change.together == together and change.path != path]
-
-    groups = dict.fromkeys(change.together for change in planned if change.path == path and change.together)
-    there = {change.together for change in fresh if change.path == path}
-    same = {
-        together for together in groups if together in there and rest_of(planned, together) == rest_of(fresh, together)
-    }
-    anew = [change for change in fresh if change.path == path and (change.together is None or change.together in same)]
-    return [*anew, *(change for change in planned if change.path == path and change.together in groups.keys() - same)]
-
-
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
     """Return the condition that tells the places meant."""
     word = SCOPE_ALIASES.get(scope, scope) if scope else None
@@ -225,8 +174,6 @@ def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[L
 
 def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
     """Return the vectors of entries that have one for all of their text, in the space that has the most."""
-    from memory_kb.learning.compaction import Meanings
-
     vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
     table = index.vectors.table(vector_file.space) if vector_file else None
     if table is None:

@@ -1,26 +1,31 @@
-"""Skills as files of other tools: catalogues in YAML, and folders with a SKILL.md."""
+"""Skills as files of other tools: catalogues in YAML and folders with a SKILL.md, read and written."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.errors import UnreadableInput
+from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.skill_text import SkillText, parse_skill, render_skill
-from memory_kb.learning.skills import SkillDraft, make_skill, make_slug
+from memory_kb.learning.skills import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.markdown.fields import FIELDS, parse_date, read_text, read_words
 from memory_kb.markdown.scanner import plain_lines
 from memory_kb.model import Problem
+from memory_kb.store.files import FileEdit, apply, read_if_there
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, cut_list, load_mapping
 
 if TYPE_CHECKING:
     import yaml
+
+    from memory_kb.vault import Vault
 
 #: A skill of a catalogue may be as large as this many blocks of frontmatter.
 _SCALE = 64
@@ -36,10 +41,15 @@ _CARRIED = ("name", "tags", "success-count", "failure-count", "created-by")
 _FRONTMATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE | re.DOTALL)
 _PAIR = re.compile(r"([\w-]+)[ \t]*:[ \t]*(.*)")
 _MAX_PLAIN_NAME, _MAX_DESCRIPTION = 64, 1024
+CATALOGUES = (".yaml", ".yml", ".json")
+_CATALOGUE_NAMES = ("skills.yaml", "skills.yml")
+_SKILL_FILE = "skill.md"
+#: Bytes of a file that is read, and of one that is copied; files listed for one skill.
+_MAX_READ, MAX_COPIED, _MAX_BUNDLED = 4_000_000, 5_000_000, 500
 
 
 class FoundSkill(NamedTuple):
-    """A skill that a file holds, with the outcomes and the names of the files that it brings."""
+    """A skill that a file holds, with its outcomes, and the names of the files that go with it in its folder."""
 
     draft: SkillDraft
     success_count: int
@@ -270,3 +280,97 @@ def _dumper() -> type[yaml.SafeDumper]:
 
     SkillDumper.add_representer(str, represent_text)
     return SkillDumper
+
+
+def read_sources(source: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
+    """Yield the skills of a file or of all below a folder; one that cannot be read becomes a problem."""
+    if not source.is_dir():
+        yield from _read_one(source, problems)
+        return
+    for folder, folders, names in os.walk(source):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            file = Path(folder, name)
+            if name.lower() not in (_SKILL_FILE, *_CATALOGUE_NAMES) or file.is_symlink():
+                continue
+            try:
+                yield from _read_one(file, problems)
+            except UnreadableInput as exc:
+                problems.append(Problem(str(file), 1, str(exc)))
+
+
+def _read_one(file: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
+    text = read_limited(file, _MAX_READ).decode("utf-8", "replace")
+    if file.suffix.lower() in CATALOGUES:
+        skills, wrong = parse_catalogue(text, str(file))
+        problems += wrong
+        yield from skills
+    elif file.name.lower() == _SKILL_FILE:
+        folder = Path(os.path.abspath(file)).parent
+        yield parse_skill_file(text, str(file), folder.name, _list_files(folder, file.name, problems))
+    elif file.suffix.lower() == ".md":
+        yield parse_skill_file(text, str(file), file.stem)
+    else:
+        raise UsageError(f"{file} is neither a catalogue nor a SKILL.md", "its name must end in .yaml or .md")
+
+
+def _list_files(top: Path, own: str, problems: list[Problem]) -> tuple[str, ...]:
+    """Return the files below a skill's folder but for its `SKILL.md`, hidden ones and links left out."""
+    found: list[str] = []
+    for folder, folders, names in os.walk(top):
+        here = Path(folder)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (here / name / "SKILL.md").exists()
+        )
+        for name in sorted(names):
+            is_own = here == top and name == own
+            if not is_own and not name.startswith(".") and name.isprintable() and not (here / name).is_symlink():
+                found.append((here / name).relative_to(top).as_posix())
+    if len(found) > _MAX_BUNDLED:
+        problems.append(Problem(str(top), 1, f"has {len(found):,} files; the first {_MAX_BUNDLED} are listed"))
+    return tuple(found[:_MAX_BUNDLED])
+
+
+def read_limited(file: Path, limit: int) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        UnreadableInput: it cannot be read, or is larger than the limit.
+    """
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(limit + 1)
+    except OSError as exc:
+        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
+    if len(data) > limit:
+        raise UnreadableInput(f"{file} is larger than {limit // 1_000_000} MB")
+    return data
+
+
+def write_out(name: str, entry_id: str, file: Path, data: bytes, *, force: bool, dry_run: bool) -> SkillMoved:
+    """Write a file outside of the notes, complete or not at all."""
+    before = read_if_there(str(file), file)
+    if before == data:
+        return SkillMoved(name, entry_id, str(file), "unchanged")
+    if before is not None and not force:
+        message = "there is a file that says something else; --force replaces it"
+        return SkillMoved(name, entry_id, str(file), "left", message)
+    if not dry_run:
+        apply(FileEdit(str(file), file, before, data))
+    return SkillMoved(name, entry_id, str(file), "written")
+
+
+def read_bundled(vault: Vault, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that were copied in with a skill; one that cannot be read becomes a problem."""
+    memory = kept.memory
+    base = vault.resolve(memory.path.removesuffix(".md"))
+    for inner in memory.words("bundled_files"):
+        file = base / inner
+        message = f"{inner} leads out of the skill's folder; not written"
+        try:
+            if file.resolve().is_relative_to(base.resolve()):
+                yield inner, file.read_bytes()
+                continue
+        except OSError as exc:
+            message = f"{inner} was not copied in with the skill ({exc.strerror}); not written"
+        problems.append(Problem(memory.path, memory.line, message))

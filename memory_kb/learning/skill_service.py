@@ -2,40 +2,86 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import Forgotten, UnreadableInput, UsageError
+from memory_kb.credentials import find_secret
+from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
+from memory_kb.learning.playbook import plan_feedback
+from memory_kb.learning.skill_files import (
+    CATALOGUES,
+    MAX_COPIED,
+    FoundSkill,
+    KeptSkill,
+    plain_name,
+    read_bundled,
+    read_limited,
+    read_sources,
+    render_catalogue,
+    render_skill_file,
+    write_out,
+)
+from memory_kb.learning.skill_text import SkillText
+from memory_kb.learning.skills import (
+    Skill,
+    SkillDraft,
+    SkillMoved,
+    SkillSearch,
+    SkillsExported,
+    SkillsImported,
+    SkillWritten,
+    check_skill,
+    choose_candidates,
+    find_same,
+    find_skill,
+    is_named,
+    key_of,
+    make_skill,
+    make_slug,
+    name_of,
+    plan_new_skill,
+    plan_skill_update,
+    rank_skills,
+    usable_skills,
+)
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters
+from memory_kb.search.candidates import Request
 from memory_kb.store.bodies import read_body, whole_text
 from memory_kb.store.logs import log_shown
+from memory_kb.store.plan import Change, Memory, WriteFile
+from memory_kb.store.targets import find_target
+from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
-    from random import Random
-
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.skills import (
-        Skill,
-        SkillDraft,
-        SkillMoved,
-        SkillSearch,
-        SkillsExported,
-        SkillsImported,
-        SkillWritten,
-    )
     from memory_kb.search.service import Searching
-    from memory_kb.store.plan import Change, Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 #: Candidates of a search for each skill that is wanted, and passages for each of them: a long one may be found by several.
 _POOL, _PASSAGES = 2, 4
 _OUTCOMES = ("success", "failure")
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The skills of one import while it is planned: what is there, and what is taken, planned and known so far."""
+
+    memories: Sequence[Memory]
+    place: Location
+    is_update: bool
+    is_forced: bool
+    names: set[str] = field(default_factory=set)
+    planned: set[str] = field(default_factory=set)
+    changes: list[Change] = field(default_factory=list)
+    moved: list[SkillMoved] = field(default_factory=list)
 
 
 class Skills:
@@ -73,9 +119,6 @@ class Skills:
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.skills import SkillSearch, choose_candidates, make_skill, rank_skills, usable_skills
-        from memory_kb.search.candidates import Request
-
         limit = max(0, limit)
         memories = {memory.id: memory for memory in usable_skills(self.skills(job, task))}
         skills = list(map(make_skill, memories.values()))
@@ -99,8 +142,6 @@ class Skills:
         Raises:
             UsageError: there is no such order.
         """
-        from memory_kb.learning.skills import make_skill, rank_skills, usable_skills
-
         return rank_skills(map(make_skill, usable_skills(self.skills(job, task))), by, _random(seed))
 
     def create(
@@ -148,9 +189,6 @@ class Skills:
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skill_text import SkillText
-        from memory_kb.learning.skills import SkillDraft
-
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
         text = SkillText(name, description, *lists, template)
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
@@ -180,9 +218,6 @@ class Skills:
             SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
-        from memory_kb.learning.skill_text import SkillText
-        from memory_kb.learning.skills import SkillDraft
-
         kept = tuple(filter(str.strip, steps))
         if not kept:
             raise UsageError(
@@ -201,9 +236,6 @@ class Skills:
             UsageError: the outcome is neither `success` nor `failure`.
             UnknownEntry: there is no such skill.
         """
-        from memory_kb.learning.playbook import plan_feedback
-        from memory_kb.learning.skills import SkillWritten, find_skill, name_of
-
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
 
@@ -223,23 +255,10 @@ class Skills:
         return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
     def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
-        from memory_kb.learning.skills import (
-            SkillWritten,
-            check_skill,
-            find_same,
-            name_of,
-            plan_new_skill,
-            plan_skill_update,
-        )
-
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with nullcontext() if dry_run else self._writer.lock(place.scope):
-            memories, same = self.skills(), None
-            try:
-                same = find_same(memories, draft, place)
-            except Forgotten:
-                if not force:
-                    raise
+            memories = self.skills()
+            same = find_same(memories, draft, place, force=force)
             if same is None:
                 entry_id, path = self._name_skill(draft, place, memories)
                 change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Told to keep it.")
@@ -256,32 +275,28 @@ class Skills:
         return SkillWritten(same.id, name_of(same), same.path, action, run)
 
     def _name_skill(
-        self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Sequence[str] = ()
+        self, draft: SkillDraft, place: Location, memories: Sequence[Memory], planned: Collection[str] = ()
     ) -> tuple[str, str]:
         """Return the id and path of a new skill: its slug, with a number where that is taken.
 
         An id that another entry has, in any scope, is taken, unless that is a skill of the same
         name, which the new one is to hide.
         """
-        from memory_kb.learning.skills import key_of, make_slug, name_of
-
         slug, folder = make_slug(draft.text.name), f"{self._vault.folder_of(place)}skills/"
         beginnings = {slug, draft.id or slug}
         ids = self._index.read(
             lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
         )
-        here = {memory.id for memory in memories if memory.place[:3] == place[:3]}
-        hidden = {memory.id for memory in memories if key_of(name_of(memory)) == key_of(draft.text.name)} - here
-        taken = (ids - hidden) | set(planned)
+        ids -= {one.id for one in memories if one.place[:3] != place[:3] and is_named(one, draft.text.name)}
+        taken = {*ids, *planned}
         wanted = draft.id if draft.id not in taken else None
-        name, number = slug, 1
-        while (
-            (not wanted and name in taken)
-            or f"{folder}{name}.md" in taken
-            or self._vault.resolve(f"{folder}{name}.md").exists()
-        ):
-            number += 1
-            name = f"{slug}-{number}"
+
+        def is_free(name: str) -> bool:
+            path = f"{folder}{name}.md"
+            return (bool(wanted) or name not in taken) and path not in taken and not self._vault.resolve(path).exists()
+
+        numbered = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
+        name = next(filter(is_free, numbered))
         return wanted or name, f"{folder}{name}.md"
 
     def import_(
@@ -314,9 +329,6 @@ class Skills:
         Raises:
             UnreadableInput: there is no such file, or no skill in it.
         """
-        from memory_kb.learning.skill_transfer import SkillBatch, read_sources
-        from memory_kb.learning.skills import SkillsImported
-
         place = self._vault.place_for(scope, job, task)
         problems: list[Problem] = []
         sources = list(read_sources(Path(source).expanduser(), problems))
@@ -325,14 +337,72 @@ class Skills:
                 f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
             )
         with nullcontext() if dry_run else self._writer.lock(place.scope):
-            batch = SkillBatch(
-                self.skills(), self._name_skill, self._vault, self._writer, place, update=update, force=force
-            )
-            for one in sources:
-                batch.take(one.found)
-                problems += batch.copy(one) if with_files else ()
+            batch = _Batch(self.skills(), place, is_update=update, is_forced=force)
+            for found in sources:
+                moved = self._take(found, batch)
+                batch.moved.append(moved)
+                if with_files and moved.path:
+                    problems += self._copy_files(found, moved, batch)
             run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
         return SkillsImported(tuple(batch.moved), run, tuple(problems))
+
+    def _take(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
+        """Plan what one skill of an import needs, and return what becomes of it."""
+        where, name = f"{found.path}:{found.line}", found.draft.text.name
+        try:
+            draft = check_skill(found.draft)
+            name = draft.text.name
+            if key_of(name) in batch.names:
+                return SkillMoved(name, "", "", "known", f"{where} has the name of one before it")
+            batch.names.add(key_of(name))
+            same = find_same(batch.memories, draft, batch.place, force=batch.is_forced)
+            if same:
+                return self._meet(same, found, batch)
+        except Forgotten as exc:
+            return SkillMoved(name, "", "", "forgotten", f"{exc} (or import with --force)")
+        except (UsageError, CannotSplice) as exc:
+            return SkillMoved(name, "", "", "refused", f"{where}: {exc}")
+        entry_id, path = self._name_skill(draft, batch.place, batch.memories, batch.planned)
+        batch.planned.update((entry_id, path))
+        reason = f"Imported from {Path(found.path).name}."
+        batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
+        return SkillMoved(name, entry_id, path, "created")
+
+    def _meet(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
+        """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
+        counts = {"success_count": found.success_count, "failure_count": found.failure_count}
+        more = {name: count for name, count in counts.items() if count > same.count(name)}
+        note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
+        whole = plan_skill_update(note, same.id, found.draft, reason, more)
+        counted = plan_skill_update(note, same.id, SkillDraft(SkillText(found.draft.text.name)), reason, more)
+        change = whole if batch.is_update else counted
+        batch.changes += [change] if change else []
+        differs = not batch.is_update and whole != counted
+        message = "it says something else than the file; --update takes the file's text over" if differs else ""
+        return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "known", message)
+
+    def _copy_files(self, found: FoundSkill, moved: SkillMoved, batch: _Batch) -> Iterator[Problem]:
+        """Plan copies of the files that go with a skill, and yield why some are not copied."""
+        for inner in found.bundled:
+            file, path = Path(found.path).parent / inner, f"{moved.path.removesuffix('.md')}/{inner}"
+            try:
+                data = read_limited(file, MAX_COPIED)
+                held = find_target(self._vault, path)
+                before = held.read_bytes() if held.exists() else None
+            except (OSError, UnreadableInput) as exc:
+                yield Problem(str(file), 1, f"not copied: {exc}")
+                continue
+            if before == data:
+                continue
+            if secret := find_secret(data.decode("utf-8", "replace")):
+                yield Problem(str(file), 1, f"not copied: it contains what looks like {secret}")
+            elif before is not None and not batch.is_update:
+                yield Problem(str(file), 1, f"not copied: {path} says something else; --update takes it over")
+            else:
+                planned = None if before is None else hash_of(before)
+                batch.changes.append(
+                    Change(path, WriteFile(data), f"It goes with the skill {moved.name}.", planned=planned)
+                )
 
     def export(
         self,
@@ -358,11 +428,6 @@ class Skills:
             UnknownEntry: there is no such skill.
             UnreadableInput: something cannot be written.
         """
-        from memory_kb.learning.skill_files import KeptSkill, plain_name, render_catalogue, render_skill_file
-        from memory_kb.learning.skill_transfer import CATALOGUES, read_bundled, write_out
-        from memory_kb.learning.skills import SkillsExported, find_skill, name_of, usable_skills
-        from memory_kb.text import encode
-
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         kept = [
@@ -394,6 +459,4 @@ def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _random(seed: int | None) -> Random:
-    from random import Random
-
     return Random(seed)  # noqa: S311 - it orders skills

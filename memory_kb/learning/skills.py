@@ -309,31 +309,27 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     return replace(draft, text=text)
 
 
-def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location) -> Memory | None:
-    """Return the live skill of a scope that has the draft's name, in any case of letters.
+def is_named(memory: Memory, name: str) -> bool:
+    """Return whether a skill has a name, in any case of letters."""
+    return key_of(name_of(memory)) == key_of(name)
 
-    One that was renamed is known by its id, if it is for the same; an id alone says little, since
-    catalogues number their skills alike.
+
+def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False) -> Memory | None:
+    """Return the live skill of a scope that has the draft's name.
 
     Raises:
-        Forgotten: there is none, but one that was retired or rejected.
+        Forgotten: there is none, but one that was retired or rejected, and `force` is not set.
     """
+    name = draft.text.name
     here = [memory for memory in memories if memory.kind == "skill" and memory.place[:3] == place[:3]]
-    key, about = key_of(draft.text.name), draft.text.description
-
-    def is_same(memory: Memory) -> bool:
-        was_renamed = draft.id == memory.id and about is not None and memory.word("description") == about
-        return was_renamed or key_of(name_of(memory)) == key
-
-    def was_erased(memory: Memory) -> bool:
-        return bool(memory.metadata.get("tombstone")) and memory.id in (draft.id, make_slug(draft.text.name))
-
-    same = sorted(filter(is_same, here), key=lambda memory: key_of(name_of(memory)) != key)
+    same = [memory for memory in here if is_named(memory, name)]
     if live := next(filter(is_usable, same), None):
         return live
-    gone = (*same, *filter(was_erased, here))
-    if found := next((memory for memory in gone if memory.status in ("retired", "rejected")), None):
-        raise Forgotten(found.id, found.path)
+    # Of one whose text was deleted the id is left.
+    same += [memory for memory in here if memory.metadata.get("tombstone") and memory.id == make_slug(name)]
+    gone = next((memory for memory in same if memory.status in ("retired", "rejected")), None)
+    if gone and not force:
+        raise Forgotten(gone.id, gone.path)
     return None
 
 
