@@ -84,7 +84,6 @@ def test_two_catalogues_that_number_alike(tmp_path: Path, folder: Path, open_kb:
         "Deploy": ("deploy", 0),
         "Test": ("test", 0),
     }
-    file = folder / "memory/skills/review.md"
 
 
 def test_a_second_import_loses_no_outcome_and_no_edit(tmp_path: Path, folder: Path, open_kb: Open) -> None:

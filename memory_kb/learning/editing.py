@@ -6,9 +6,12 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UsageError
+from memory_kb.learning.entries import check_text
+from memory_kb.learning.renaming import check_name
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import find_entries, find_entry
 from memory_kb.store.plan import Change, create_file, replace_entry
+from memory_kb.store.walk import would_take
 from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
@@ -114,10 +117,6 @@ class Editing:
             UsageError: there is such a file already, no note can be there, or the text cannot be one.
             SecretRefused: the text holds what looks like a credential.
         """
-        from memory_kb.learning.entries import check_text
-        from memory_kb.learning.renaming import check_name
-        from memory_kb.store.walk import would_take
-
         check_text(text)
         name = check_name(title, "file")
         path = "/".join(part for part in (*folder.replace("\\", "/").split("/"), f"{name}.md") if part.strip())

@@ -9,7 +9,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
-from memory_kb.model import Link, Region
+from memory_kb.index.scrub import drop_vectors, scrub_all
+from memory_kb.learning import new_entry as remember
+from memory_kb.learning.duplicates import find_near, find_twin
+from memory_kb.learning.purge import PurgeTools, purge
+from memory_kb.model import KINDS, Link, Region
+from memory_kb.reports import Learned, Retired
 from memory_kb.store.plan import Change, plan_fields, with_link
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.rules import Rules
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location
-    from memory_kb.reports import EntryView, Learned, Near, Retired, RunReport
+    from memory_kb.reports import EntryView, Near, RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -90,10 +95,6 @@ class Entries:
         """
         import uuid
 
-        from memory_kb.learning import new_entry as remember
-        from memory_kb.learning.duplicates import find_near
-        from memory_kb.reports import Learned
-
         check_text(text)
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
@@ -159,7 +160,6 @@ class Entries:
         many, the index is left behind, for the caller to bring it up to date.
         """
         from memory_kb.index.unindexed import Unindexed
-        from memory_kb.learning.duplicates import find_twin
 
         def find(index: SqliteIndex) -> Twin | None:
             with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
@@ -182,8 +182,6 @@ class Entries:
 
     def _learned_regions(self, place: Location) -> tuple[Region, ...]:
         """Return the folders into which learnings of a scope and of the wider ones are written."""
-        from memory_kb.model import KINDS
-
         names = {"review", *(kind.folder for kind in KINDS.values())}
         scopes = {(place.job, place.task), (place.job, None), (None, None)}
         homes = [self._vault.scope_folder("project", *scope) for scope in scopes] + [self._vault.home]
@@ -201,9 +199,6 @@ class Entries:
             UnknownEntry: there is none.
             ChangedOnDisk: somebody else wrote to the file meanwhile.
         """
-        from memory_kb.learning import new_entry as remember
-        from memory_kb.reports import Retired
-
         view = self._reading.show(wanted)
         if purge:
             return self._purge(view, dry_run=dry_run)
@@ -218,10 +213,6 @@ class Entries:
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 
     def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
-        from memory_kb.index.scrub import drop_vectors, scrub_all
-        from memory_kb.learning.purge import PurgeTools, purge
-        from memory_kb.reports import Retired
-
         parts = PurgeTools(
             self._vault,
             self._writer,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
+from memory_kb.index.listing import find
 from memory_kb.learning.ledgers import entries_of, git_state_of, is_at
 from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
 from memory_kb.markdown.fields import read_text
@@ -339,8 +340,6 @@ class Handoffs:
 
     def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the ids of some entries; one that is not there stays as it is named, and is complained of."""
-        from memory_kb.index.listing import find
-
         ids: list[str] = []
         wrong: list[str] = []
         for name in wanted:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.learning.new_entry import Draft, refuse_secrets, render
+from memory_kb.learning.skills import make_slug
 from memory_kb.markdown.fields import read_text, read_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
@@ -326,8 +327,6 @@ class Ledgers:
 
 def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
     """Return the ledger of an agent that has none yet, with an id and a file that are free."""
-    from memory_kb.learning.skills import make_slug
-
     slug, folder, number = make_slug(agent), f"{vault.folder_of(place)}ledgers/", 1
     name = slug
     while f"ledger-{name}" in taken or vault.resolve(f"{folder}{name}.md").exists():

@@ -8,7 +8,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
+from memory_kb.learning.ageing import NEW_DAYS, plan_archiving
+from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, resolve_marks
+from memory_kb.learning.promotion import (
+    ask_judge,
+    choose_for_judge,
+    judgment_key,
+    plan_global_promotion,
+    plan_job_promotion,
+)
+from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
+from memory_kb.store import logs as jsonlines
+from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Memory
+from memory_kb.store.session_log import SessionFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +62,6 @@ class Lifecycle:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.learning.outcomes import find_used
-        from memory_kb.learning.reinforcement import find_due, plan_reinforcements
-        from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
-
         logs, now = self._vault.machine / "log", self._vault.clock()
         log = RetrievalLog(logs)
         with self._writer.lock():
@@ -80,10 +90,6 @@ class Lifecycle:
 
     def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
         """Return what counts of what was shown or named as used, as the settings have it."""
-        from memory_kb.learning.outcomes import find_marks, may_hold_marks, resolve_marks
-        from memory_kb.learning.reinforcement import changed_files, keep_used, words_of_work
-        from memory_kb.store.session_log import SessionFiles
-
         if self._vault.settings.reinforcement.counts == "shown" or not due:
             return due
         files = SessionFiles(self._vault.machine)
@@ -104,9 +110,6 @@ class Lifecycle:
         The judge is a language model; without one, or when it fails, nothing goes to the home and
         the report's notices say so. A dry run asks no judge.
         """
-        from memory_kb.learning.ingest import plan_intake
-        from memory_kb.learning.promotion import plan_global_promotion, plan_job_promotion
-
         now = self._vault.clock()
         with self._store.planning(dry_run=dry_run):
             memories = self._store.all()
@@ -126,9 +129,6 @@ class Lifecycle:
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
         """Return the project's entries that hold everywhere, and what went wrong asking for them."""
-        from memory_kb.learning.promotion import ask_judge, choose_for_judge, judgment_key
-        from memory_kb.store import logs as jsonlines
-
         log = self._vault.machine / "log" / "judged.jsonl"
         try:
             if (llm := self._models.llm) is None:
@@ -144,8 +144,6 @@ class Lifecycle:
 
     def archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive what nobody looked at for long."""
-        from memory_kb.learning.ageing import NEW_DAYS, plan_archiving
-
         half_life, now = self._vault.settings.ranking.half_life_days, self._vault.clock()
         taken_in = self._store.taken_in(self._vault.today() - timedelta(days=NEW_DAYS))
         return self._store.carry_out(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.steps import Done, Step, run_steps, say_changes
+from memory_kb.reports import MaintenanceReport, RunReport
+from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 
 if TYPE_CHECKING:
     from memory_kb.index.maintenance import Indexing
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.rules import Rules
-    from memory_kb.reports import MaintenanceReport, StepReport
+    from memory_kb.reports import StepReport
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -91,9 +93,6 @@ class Maintenance:
 
     def run_due(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
-        from memory_kb.reports import MaintenanceReport
-        from memory_kb.store.logs import MaintenanceLog
-
         log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
         last = log.last()
         steps = (
@@ -120,14 +119,10 @@ class Maintenance:
 
     def is_maintenance_due(self) -> bool:
         """Return whether the last maintenance was a week ago, or there was none."""
-        from memory_kb.store.logs import MaintenanceLog
-
         last = MaintenanceLog(self._vault.machine / "log").last()
         return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
 
     def run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
-        from memory_kb.reports import RunReport
-
         run = work(dry_run=dry_run)
         assert isinstance(run, RunReport)
         return Done(say_changes([run], one, many), (run,))
@@ -162,8 +157,6 @@ class Maintenance:
         return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
     def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
-        from memory_kb.store.logs import RetrievalLog
-
         if dry_run:
             return Done(is_skipped=True)
         with self._writer.lock():

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.inversion import SNOOZED, is_in_review, is_snoozed, original_of, plan_replacement
+from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.inversion import (
+    SNOOZED,
+    ScanReport,
+    is_in_review,
+    is_snoozed,
+    original_of,
+    plan_replacement,
+    plan_scan,
+)
 from memory_kb.learning.new_entry import free_path, refuse_secrets
 from memory_kb.learning.playbook import RULE_KINDS, rule_text
 from memory_kb.markdown.document import parse_document
@@ -17,7 +26,7 @@ from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location
 from memory_kb.reports import RunReport
-from memory_kb.store.files import NoteText
+from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.plan import (
     Change,
     Memory,
@@ -37,7 +46,6 @@ if TYPE_CHECKING:
 
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.inversion import ScanReport
     from memory_kb.learning.rules import Rules
     from memory_kb.reports import RunReport
     from memory_kb.store.plan import Memory
@@ -461,8 +469,6 @@ class Review:
             UnknownEntry: there is none.
             UsageError: it is over, and cannot be approved.
         """
-        from memory_kb.markdown.splice import find_entry
-
         found = self._rules.find(wanted)
         text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
@@ -477,10 +483,6 @@ class Review:
 
         The proposals lie in `review/` until somebody approves or rejects them.
         """
-        from memory_kb.learning.ingest import plan_intake
-        from memory_kb.learning.inversion import ScanReport, plan_scan
-        from memory_kb.learning.playbook import RULE_KINDS
-
         with self._store.planning(dry_run=dry_run):
             scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
             intake = self._index.read(
@@ -551,8 +553,6 @@ class Review:
         return tuple(found.values())
 
     def ground(self) -> ApprovalInput:
-        from memory_kb.store.files import NoteText, read_if_there
-
         def read(path: str) -> NoteText | None:
             data = read_if_there(path, self._vault.resolve(path))
             return None if data is None else NoteText(path, data)

@@ -9,13 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.confidence import DEMOTION, MATURITIES, REMOVAL, find_flag, mature, read_evidence
-from memory_kb.learning.inversion import spot_of, targets_of
-from memory_kb.learning.playbook import is_rule, was_looked_at
+from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
+from memory_kb.learning.guards import GuardLog, Refusals
+from memory_kb.learning.inversion import set_aside, spot_of, targets_of
+from memory_kb.learning.playbook import (
+    MAX_RULES,
+    MAX_TOKENS,
+    RULE_KINDS,
+    is_rule,
+    load_merged,
+    make_rule,
+    plan_feedback,
+    select_rules,
+    was_looked_at,
+)
+from memory_kb.learning.playbook_file import Room, RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.store.plan import Change, Memory, make_memory, plan_fields
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -23,9 +35,8 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.guards import Refusals
     from memory_kb.learning.playbook import PlaybookRule, Selection
-    from memory_kb.learning.playbook_file import RuleImported, RulesImported
+    from memory_kb.learning.playbook_file import RuleImported
     from memory_kb.model import Filters
     from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
@@ -111,8 +122,6 @@ class Rules:
 
         The filters are those of `search`. Of the same id at two scopes the most specific is listed.
         """
-        from memory_kb.learning.playbook import load_merged, make_rule
-
         chosen = self._index.filters(**filters)
         fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else None
         rules = (
@@ -140,9 +149,6 @@ class Rules:
         Raises:
             UsageError: a task is named without its job.
         """
-        from memory_kb.learning.inversion import set_aside
-        from memory_kb.learning.playbook import MAX_RULES, MAX_TOKENS, select_rules
-
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
             set_aside(self._store.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
@@ -163,8 +169,6 @@ class Rules:
             UnknownEntry: there is no such entry.
             UsageError: it is no rule in use, or there is no such outcome.
         """
-        from memory_kb.learning.playbook import is_rule, plan_feedback
-
         credit = read_outcome(outcome)
         with self._store.planning(dry_run=dry_run):
             found = self.find(wanted)
@@ -222,8 +226,6 @@ class Rules:
             UnreadableInput: the file cannot be read, or holds no list of rules.
             UsageError: the place makes no sense.
         """
-        from memory_kb.learning.playbook_file import Room, RulesImported, parse_rules, plan_import
-
         place = self._vault.place_for(scope, job, task)
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
@@ -243,9 +245,6 @@ class Rules:
 
     def export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
-        from memory_kb.learning.playbook import load_merged
-        from memory_kb.learning.playbook_file import export_rules
-
         listed = {(rule.path, rule.id) for rule in self.list(**filters)}
         return export_rules(
             memory
@@ -255,8 +254,6 @@ class Rules:
 
     def refusals(self, rule: str) -> Refusals:
         """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
-        from memory_kb.learning.guards import GuardLog, Refusals
-
         return GuardLog(self._vault.machine / "log").count().get(rule, Refusals())
 
     def check_of(self, rule: Memory) -> tuple[str, bool]:
@@ -286,7 +283,6 @@ class Rules:
             AmbiguousId: there are several.
         """
         from memory_kb.index import listing as inventory
-        from memory_kb.store.plan import make_memory
 
         def find(index: SqliteIndex) -> Memory:
             entry = inventory.find(self._vault, index, wanted)
@@ -299,8 +295,6 @@ class Rules:
 
 def _visible(filters: Filters) -> Filters:
     """Return filters for the rules that a job and task see, of any status: a retired one hides one of a wider scope."""
-    from memory_kb.learning.playbook import RULE_KINDS
-
     return EVERYTHING._replace(kinds=RULE_KINDS, job=filters.job, task=filters.task)
 
 
@@ -314,8 +308,6 @@ def read_outcome(word: str) -> str:
         >>> read_outcome("helpful"), read_outcome("partial")
         ('success', 'mixed')
     """
-    from memory_kb.learning.confidence import OUTCOMES
-
     known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
     if word.lower() not in known:
         raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(OUTCOMES)}")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.model import Location, make_place
 from memory_kb.providers.base import Llm
-from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.reports import RunReport, StageReport
+from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.plan import Change, Memory, create_file, plan_fields, write_file
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.providers.models import Models
-    from memory_kb.reports import RunReport, StageReport
     from memory_kb.vault import Vault
 
 STAGES = ("specification", "planning", "design", "implementation", "review", "maintenance")
@@ -134,8 +135,6 @@ class Stages:
         return UNKNOWN
 
     def _read(self, path: str) -> bytes | None:
-        from memory_kb.store.files import read_if_there
-
         return read_if_there(path, self._vault.resolve(path))
 
     def detect(self, job: str | None = None, *, dry_run: bool = False) -> StageReport:
@@ -182,10 +181,6 @@ class Stages:
             return guessed, f"{explain_failure(exc)}; the words of INTENT.md were counted"
 
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
-        from memory_kb.reports import RunReport, StageReport
-        from memory_kb.store.files import NoteText
-        from memory_kb.store.plan import create_file, write_file
-
         path = self._stage_file(place)
         with self._store.planning(dry_run=dry_run):
             data = self._read(path)
