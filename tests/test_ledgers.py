@@ -145,7 +145,6 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
         {"tasks_completed": -1},
         {"tasks_completed": True},
         {"state": []},
-        {"state": {"uncommitted_changes": "perhaps"}},
         {"context": "x"},
     ],
 )
@@ -162,7 +161,7 @@ def test_odd_ledgers_are_shown_as_far_as_they_go(vault: MakeVault, open_kb: Open
             CONFIG
             | {
                 "memory/ledgers/a.md": entry(
-                    "", kind="ledger", id="odd", tasks_completed="[T-1, T-2]", state="words", context="[1]"
+                    "", kind="ledger", id="odd", tasks_completed=2, state="words", context="[1]"
                 ),
                 "memory/ledgers/b.md": entry("", kind="ledger", agent_id="b", status="retired"),
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
@@ -172,39 +172,24 @@ def find_damage(text: str) -> Damage | None:
         >>> find_damage("Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n").line
         2
     """
-    return next(_find_damages(text), None)
-
-
-def _find_damages(text: str) -> Iterator[Damage]:
-    opened = 0
-    seen: set[str] = set()
     marks = list(_MARK.finditer(text))
+    opened, seen = 0, set[str]()
     for mark in marks:
-        line, name = _line_at(text, mark.start()), mark[2]
-        if mark[1] == "begin":
-            if opened:
-                yield Damage(line, f"a section begins here before the one of line {opened} ends")
-            if name in seen and name in SECTIONS:
-                yield Damage(line, f"the section `{name}` is here twice; delete one of them with its marks")
-            opened = line
-            seen.add(name)
-        elif name:
-            yield Damage(line, f"a section ends with `{END}`, without a name")
-        elif not opened:
-            yield Damage(line, "this mark ends nothing; delete it")
-        else:
-            opened = 0
+        line, is_begin, name = _line_at(text, mark.start()), mark[1] == "begin", mark[2]
+        if is_begin == bool(opened) or name in seen or (name and not is_begin):
+            return Damage(line, f"sections begin once each and end with `{END}`; delete what is too much here")
+        opened = line if is_begin else 0
+        seen |= {name} & SECTIONS.keys()
     if opened:
-        yield Damage(opened, f"the section that begins here has no end; put `{END}` on a line of its own behind it")
-    for trace in _TRACE.finditer(text):
-        if not any(mark.start() <= trace.start() < mark.end() for mark in marks):
-            message = "this looks like a mark of memory-kb and is none; mend it or delete it"
-            yield Damage(_line_at(text, trace.start()), message)
-    inside = [place.inner for place in _places(text)]
-    for heading in _HEADINGS.finditer(text):
-        if not any(place.start <= heading.start() < place.end for place in inside):
-            message = "this section has lost the marks around it; delete it, and it is written anew"
-            yield Damage(_line_at(text, heading.start()), message)
+        return Damage(opened, f"the section that begins here has no end; put `{END}` on a line of its own behind it")
+    for pattern, places, message in (
+        (_TRACE, [mark.span() for mark in marks], "this looks like a mark of memory-kb and is none; mend or delete it"),
+        (_HEADINGS, [place.inner for place in _places(text)], "this section has lost its marks; delete it"),
+    ):
+        for found in pattern.finditer(text):
+            if not any(start <= found.start() < end for start, end in places):
+                return Damage(_line_at(text, found.start()), message)
+    return None
 
 
 def _places(text: str) -> list[_Place]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import uuid
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,17 +16,15 @@ from memory_kb.learning.duplicates import (
     find_twin,
     is_replaced,
     is_stated,
-    likeness,
 )
 from memory_kb.learning.new_entry import (
-    TWIN_SIMILARITY,
     Draft,
     check_draft,
+    fingerprint,
     moment_of,
     name_file,
     not_from_the_future,
     plan_entry,
-    undated,
 )
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.markdown.fields import read_words
@@ -36,7 +32,6 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.store.events import Event
 from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_link, with_words
-from memory_kb.text import jaccard, tokens
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
@@ -155,6 +150,7 @@ class _Grounds:
     was_made: Callable[[str], bool]
     gate: Gate
     new: list[_New] = field(default_factory=list)
+    before: dict[tuple[Location, str, str], Taken] = field(default_factory=dict)
 
     def memory(self, path: str, entry_id: str) -> Memory:
         return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
@@ -182,17 +178,17 @@ def plan_intake(
     grounds = _Grounds(index, folder_of, now, was_made, gate)
     taken: list[Taken] = []
     changes: list[Change] = []
-    before = _Before(offers)
     for offer in offers:
-        done, made = _plan_one(offer, grounds, before)
+        done, made = _plan_one(offer, grounds)
         taken.append(done)
-        before.add(done)
+        if done.action in _SETTLED:
+            grounds.before.setdefault(_words_of(offer), done)
         changes += [change for change in made if change]
     changes += (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in grounds.new)
     return Intake(tuple(taken), tuple(changes))
 
 
-def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, Sequence[Change | None]]:
+def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
     try:
         draft = check_draft(offer.draft)
     except UsageError as exc:
@@ -206,7 +202,7 @@ def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, 
         return Taken(offer, known.entry_id, known.source, "reinforced" if change else "known"), (change,)
     if grounds.was_made(offer.entry_id):
         return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), ()
-    same = before.find(offer)
+    same = grounds.before.get(_words_of(offer))
     if same:
         return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
     twin = find_twin(index, draft, offer.place)
@@ -217,6 +213,11 @@ def _plan_one(offer: Offer, grounds: _Grounds, before: _Before) -> tuple[Taken, 
         change = plan_sighting(memory, offer.origin, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
     return _plan_new(offer, draft, at, grounds)
+
+
+def _words_of(offer: Offer) -> tuple[Location, str, str]:
+    """Return what an offer of the same plan is known again by: its place, its kind and its text in any spacing and case."""
+    return offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
 
 
 def _plan_seen_again(memory: Memory, offer: Offer, at: datetime) -> Change | None:
@@ -270,48 +271,6 @@ def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -
     ):
         return seen
     return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
-
-
-class _Before:
-    """What became of the offers before, found again by the words of their texts.
-
-    Two texts this alike share one of the first few of their words, the rarest first, so that a
-    thousand offers are not held against each other in pairs.
-    """
-
-    def __init__(self, offers: Sequence[Offer]) -> None:
-        self._words = {offer.draft.text: tokens(comparable(undated(offer.draft.text))) for offer in offers}
-        self._frequency = Counter(word for words in self._words.values() for word in words)
-        self._by_word: dict[tuple[Location, str, str], list[tuple[int, Taken]]] = {}
-        self._count = 0
-
-    def add(self, done: Taken) -> None:
-        if done.action in _SETTLED:
-            self._count += 1
-            for key in self._keys(done.offer):
-                self._by_word.setdefault(key, []).append((self._count, done))
-
-    def find(self, offer: Offer) -> Taken | None:
-        """Return what became of the first offer that says the same."""
-        words = self._words[offer.draft.text]
-        found = {number: done for key in self._keys(offer) for number, done in self._by_word.get(key, ())}
-        alike = (
-            found[number]
-            for number in sorted(found)
-            if jaccard(words, self._words[found[number].offer.draft.text]) > TWIN_SIMILARITY
-        )
-        return next((done for done in alike if _say_the_same(done.offer, offer)), None)
-
-    def _keys(self, offer: Offer) -> list[tuple[Location, str, str]]:
-        words = sorted(self._words[offer.draft.text], key=lambda word: (self._frequency[word], word))
-        first = len(words) - math.ceil(TWIN_SIMILARITY * len(words)) + 1
-        return [(offer.place, offer.draft.kind, word) for word in words[:first]]
-
-
-def _say_the_same(one: Offer, other: Offer) -> bool:
-    if (one.place, one.draft.kind) != (other.place, other.draft.kind):
-        return False
-    return likeness(one.draft.text, other.draft.text) > TWIN_SIMILARITY
 
 
 def plan_sighting(memory: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:

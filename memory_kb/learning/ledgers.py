@@ -27,10 +27,18 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-_TOP = ("agent_id", "last_checkpoint", "tasks_completed", "completed_tasks", "current_task", "state", "context")
-_LISTS = ("files_modified", "tech_stack", "patterns_learned")
-_LINES = ("last_git_commit", "current_goal")
-_MAX_COUNT = 1_000_000_000
+#: The fields of a ledger as an object, with their types.
+_TYPES: Mapping[str, type] = {
+    "agent_id": str,
+    "last_checkpoint": str,
+    "tasks_completed": int,
+    "completed_tasks": list,
+    "current_task": str,
+    "state": dict,
+    "context": dict,
+}
+_STATE: Mapping[str, Any] = {"files_modified": [], "uncommitted_changes": None, "last_git_commit": None}
+_CONTEXT: Mapping[str, Any] = {"tech_stack": [], "patterns_learned": [], "current_goal": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +79,13 @@ class Ledger:
     @property
     def as_mapping(self) -> dict[str, Any]:
         """The ledger as JSON has it, with all of its fields."""
-        state = {"files_modified": None, "uncommitted_changes": None, "last_git_commit": None} | dict(self.state)
-        context = {"tech_stack": None, "patterns_learned": None, "current_goal": None} | dict(self.context)
         return {
             "agent_id": self.agent_id,
             "last_checkpoint": self.last_checkpoint,
             "tasks_completed": self.tasks_completed,
             "current_task": self.current_task,
-            "state": state | {name: list(read_words(state[name])) for name in _LISTS if name in state},
-            "context": context | {name: list(read_words(context[name])) for name in _LISTS if name in context},
+            "state": {**_STATE, **self.state},
+            "context": {**_CONTEXT, **self.context},
         }
 
 
@@ -105,8 +111,7 @@ def read_ledger(memory: Memory) -> Ledger:
         >>> read_ledger(Memory("l", "l.md", "", Location(), "T", "", metadata={"agent_id": "eng-001", "tasks_completed": 12})).tasks_completed
         12
     """
-    held = memory.metadata.get("tasks_completed")
-    names = memory.words("completed_tasks") or (read_words(held) if isinstance(held, list) else ())
+    names = memory.words("completed_tasks")
     return Ledger(
         id=memory.id,
         agent_id=memory.word("agent_id") or memory.word("agent") or memory.id,
@@ -134,32 +139,16 @@ def read_checkpoint(value: Mapping[str, Any]) -> tuple[Checkpoint, tuple[str, ..
         >>> checkpoint.tasks_completed, checkpoint.state, wrong
         (3, {'port': 80}, ('mood is no field of a ledger',))
     """
-    wrong = [f"{name} is no field of a ledger" for name in value if name not in _TOP]
-    parts = []
-    for name in ("state", "context"):
-        if value.get(name) is not None and not isinstance(value[name], Mapping):
-            wrong.append(f"{name} is no object")
-        parts.append({key: _clean(key, held) for key, held in _mapping(value.get(name)).items()})
-    state, context = parts
-    dirty = state.get("uncommitted_changes")
-    if not isinstance(dirty, bool):
-        state.pop("uncommitted_changes", None)
-        if dirty is not None:
-            wrong.append("state.uncommitted_changes is neither true nor false")
-    done, names = value.get("tasks_completed"), value.get("completed_tasks")
-    is_count = isinstance(done, int) and not isinstance(done, bool) and 0 <= done <= _MAX_COUNT
-    if done is not None and not is_count and not isinstance(done, list):
-        wrong.append("tasks_completed is neither a number nor a list")
-    if names is None and isinstance(done, list):
-        names = done
-    task = read_text(value["current_task"]) or "" if "current_task" in value else None
-    return Checkpoint(task, read_words(names), done if is_count else None, state, context), tuple(wrong)
-
-
-def _clean(name: str, held: Any) -> Any:
-    if name in _LISTS:
-        return list(read_words(held))
-    return read_text(held) or "" if name in _LINES else held
+    wrong = [f"{name} is no field of a ledger" for name in value if name not in _TYPES]
+    given = {name: value[name] for name in _TYPES if value.get(name) is not None}
+    for name, held in list(given.items()):
+        if not isinstance(held, _TYPES[name]) or isinstance(held, bool) or (isinstance(held, int) and held < 0):
+            wrong.append(f"{name} cannot be {str(held)[:60]!r}")
+            del given[name]
+    task = " ".join(given["current_task"].split()) if "current_task" in given else None
+    names = read_words(given.get("completed_tasks"))
+    checkpoint = Checkpoint(task, names, given.get("tasks_completed"), given.get("state", {}), given.get("context", {}))
+    return checkpoint, tuple(wrong)
 
 
 def apply_checkpoint(known: Ledger, checkpoint: Checkpoint, now: datetime) -> Ledger:
