@@ -12,8 +12,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.learning.entry_store import EntryStore
 from memory_kb.learning.ingest import Offer, plan_sighting
 from memory_kb.learning.new_entry import Draft
-from memory_kb.model import EVERYTHING, Location
-from memory_kb.store.plan import Memory, make_memory, plan_fields, with_link
+from memory_kb.model import EVERYTHING, Link, Location
+from memory_kb.store.plan import Memory, make_memory, plan_fields, with_links
 
 MakeVault = Callable[[Files], Path]
 PROJECT = Location()
@@ -117,12 +117,12 @@ def test_memories_hold_the_whole_text(vault: MakeVault, open_kb: Callable[..., K
 def test_links_of_others_stay_as_written() -> None:
     written = [{"to": "a", "relation": "related_to", "strength": 0.5}]
     memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"links": written})
-    assert with_link(memory, "superseded_by", "b") == [*written, {"to": "b", "relation": "superseded_by"}]
+    assert with_links(memory, Link("b", "superseded_by")) == [*written, {"to": "b", "relation": "superseded_by"}]
     assert written == [{"to": "a", "relation": "related_to", "strength": 0.5}]
 
 
 def test_a_field_that_stands_is_no_change() -> None:
     memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x", "status": "retired"})
     assert plan_fields(memory, {"status": "retired"}, "Again.") is None
-    sighting = plan_sighting(memory, None, NOW, "Seen.")
+    sighting = plan_sighting(memory, [], NOW, "Seen.")
     assert sighting is not None

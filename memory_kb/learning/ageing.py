@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.model import Location
 from memory_kb.search.scoring import activation
-from memory_kb.store.plan import Change, Memory, plan_fields, set_body
+from memory_kb.store.plan import Change, Memory, move, plan_fields, set_body
 from memory_kb.text import shorten
-
-if TYPE_CHECKING:
-    from memory_kb.store.plan import Change
-
 
 #: How much an entry of each kind weighs.
 TYPE_WEIGHTS = {
@@ -91,6 +86,22 @@ def _may_go(memory: Memory) -> bool:
     )
 
 
+def archive_path(memory: Memory, folder: str, day: date, entry_id: str | None = None) -> str:
+    """Return the file in the archive of its scope that an entry moves to, named after its file and its id.
+
+    What is known of people's preferences stays apart there, too.
+
+    Example:
+        >>> archive_path(Memory("69712e00-2428", "rules/a.md", "", Location(), "T", ""), "", date(2026, 1, 2))
+        'archive/2026-01/a-69712e00-2428.md'
+    """
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in entry_id or memory.id)[:36]
+    is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
+    kind = "proxy-tasks/" if memory.place.learning_type == "proxy" else ""
+    return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
+
+
 def plan_move_to_archive(
     memory: Memory, folder: str, today: date, reason: str, status: str = "archived"
 ) -> tuple[Change, ...]:
@@ -98,15 +109,10 @@ def plan_move_to_archive(
 
     An entry that shares its file with others gets one of its own there.
     """
-    name = memory.path.rpartition("/")[2].removesuffix(".md")
-    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
-    suffix = "" if safe[:8] in name or safe[-8:] in name else f"-{safe}"
-    to = f"{folder}archive/{today:%Y-%m}/{name}{suffix}.md"
     together = f"archive {memory.path} {memory.id}"
-    from memory_kb.store.plan import move
-
     marked = plan_fields(memory, {"status": status}, reason)
-    return tuple(change.joined(together) for change in (marked, move(memory, to, reason, memory.id)) if change)
+    moved = move(memory, archive_path(memory, folder, today), reason, memory.id)
+    return tuple(change.joined(together) for change in (marked, moved) if change)
 
 
 #: Days in full detail, and days until the archive.

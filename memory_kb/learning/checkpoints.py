@@ -189,20 +189,14 @@ def parse_checkpoints(text: str) -> Checkpoints:
 def _read(record: Mapping[str, Any]) -> Milestone:
     assumed = record.get("assumptions")
     values = assumed if isinstance(assumed, dict) else {}
-    texts = {
-        name: _text(values.get(name)) for name in ("complexity", "approach_viability", "preference_model", "scope")
-    }
-    advice = _text(record.get("recommendation"))
+    names = ("complexity", "approach_viability", "preference_model", "scope")
+    advice = record.get("recommendation")
     return Milestone(
         record["milestone"],
-        _text(record.get("timestamp")),
-        **texts,
+        str(record.get("timestamp") or ""),
+        **{name: str(values.get(name) or "") for name in names},
         recommendation=advice if advice in RECOMMENDATIONS else "continue",
     )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def show_checkpoints(checkpoints: Checkpoints) -> str:

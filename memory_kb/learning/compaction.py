@@ -1,8 +1,7 @@
-"""Merge doubles, repeated ids."""
+"""Compaction: retired entries leave, of a repeated id one stays, and what says the same becomes one."""
 
 from __future__ import annotations
 
-import functools
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from memory_kb.learning.ageing import archive_path
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.document import parse_document
@@ -26,7 +26,6 @@ from memory_kb.similarity import (
     linked_clusters,
     near_pairs,
     overlap_pairs,
-    seeded_clusters,
     stemmed_set,
     word_set,
 )
@@ -39,10 +38,11 @@ from memory_kb.store.plan import (
     plan_fields,
     remove,
     set_body,
+    with_links,
     with_words,
     write_file,
 )
-from memory_kb.text import hash_of, jaccard, slugify
+from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
@@ -123,7 +123,7 @@ def merge(
 
 def _plan_leaving(memory: Memory, to: str, reason: str, successor: str) -> tuple[Change, ...]:
     fields = plan_fields(
-        memory, {"status": "archived", "links": add_links(memory, [Link(successor, "superseded_by")])}, reason
+        memory, {"status": "archived", "links": with_links(memory, Link(successor, "superseded_by"))}, reason
     )
     moved = move(memory, to, reason, memory.id)
     return (fields, moved) if fields else (moved,)
@@ -167,22 +167,8 @@ def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]
             values[name] = union
     own = {memory.id for memory in everything}
     links = [link for memory in others for link in memory.links if link.to not in own]
-    values["links"] = add_links(primary, [*links, *(Link(memory.id, "supersedes") for memory in others)])
+    values["links"] = with_links(primary, *links, *(Link(memory.id, "supersedes") for memory in others))
     return values
-
-
-def add_links(memory: Memory, links: Sequence[Link]) -> list[dict[str, str]]:
-    """Return the links of an entry with some more, as its frontmatter holds them; none stands twice.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> add_links(Memory("x", "a.md", "", Location(), "T", ""), [Link("y", "supersedes"), Link("y", "supersedes")])
-        [{'to': 'y', 'relation': 'supersedes'}]
-    """
-    written = memory.metadata.get("links")
-    listed = list(written) if isinstance(written, list) else [written] if written else []
-    new = dict.fromkeys(link for link in links if link not in memory.links)
-    return [*listed, *({"to": link.to, "relation": link.relation} for link in new)]
 
 
 _NAMESPACE = uuid.UUID("0c7d7a5e-7a86-5f0e-8f0c-3f1f7f0b6b1d")
@@ -230,7 +216,7 @@ def new_id(memory: Memory) -> str:
 
 
 def plan_repeats(
-    repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memory], str], note_of: Callable[[str], NoteText]
+    repeats: Sequence[tuple[Memory, ...]], archive: Callable[[Memory, str], str], note_of: Callable[[str], NoteText]
 ) -> tuple[Change, ...]:
     """Plan to move all but the first of each group to the archive.
 
@@ -240,7 +226,7 @@ def plan_repeats(
 
     Args:
         repeats: the groups that `find_repeats` gives.
-        archive: names the file that an entry moves to.
+        archive: names the file that an entry of an id moves to.
         note_of: reads a file.
     """
     leaving: dict[str, list[Memory]] = {}
@@ -260,9 +246,9 @@ def plan_repeats(
             piece = _under_new_id(text[entry.span.start : entry.span.end], memory)
             reason = f"The id {memory.id} stands here more than once; this one becomes {new_id(memory)}."
             plan.append(
-                create_file(archive(memory), piece.rstrip("\r\n") + newline_of(text), reason, new_id(memory)).joined(
-                    together
-                )
+                create_file(
+                    archive(memory, new_id(memory)), piece.rstrip("\r\n") + newline_of(text), reason, new_id(memory)
+                ).joined(together)
             )
         if len(taken) == len(entries):
             plan.append(remove(note, "All of it went to the archive.").joined(together))
@@ -287,7 +273,7 @@ def _entry_of(memory: Memory, entries: Sequence[Entry], text: str) -> Entry | No
 def _under_new_id(piece: str, memory: Memory) -> str:
     values: dict[str, Value] = {
         "status": "archived",
-        "links": add_links(memory, [Link(memory.id, "superseded_by")]),
+        "links": with_links(memory, Link(memory.id, "superseded_by")),
         "id": new_id(memory),
     }
     return set_values(piece, yaml_span(piece, parse_document(piece, memory.path).entries[0]), values)
@@ -302,7 +288,6 @@ def _without(text: str, entries: Sequence[Entry]) -> str:
 #: Entries with fewer words than this are never merged by the opt-in threshold, and what every
 #: further entry adds to the importance then.
 LEAST_WORDS, CLUSTER_BONUS = 4, 0.05
-_OWN_NAMES = frozenset({"institutional.md", "proxy.md", "MEMORY.md"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,8 +365,13 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
         threshold: merge paraphrases too, whose stemmed words overlap by this much.
     """
     mine = [memory for memory in memories if takes_part(memory)]
-    archive = _Archive(memories, around)
-    live = [memory for memory in mine if memory.is_live and not archive.holds(memory)]
+    day = around.now.astimezone(UTC).date()
+
+    def archive(memory: Memory, entry_id: str | None = None) -> str:
+        return archive_path(memory, around.folder_of(memory.place), day, entry_id)
+
+    mine = [one for one in mine if not one.path.startswith(f"{around.folder_of(one.place)}archive/")]
+    live = [memory for memory in mine if memory.is_live]
     repeats = find_repeats(live)
     left = {id(memory) for group in repeats for memory in group[1:]}
     staying = [memory for memory in memories if id(memory) not in left]
@@ -389,12 +379,12 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
         Counter((memory.path, memory.id) for memory in staying),
         Counter((memory.place, memory.id) for memory in staying),
     )
-    retired = (memory for memory in mine if memory.status == "retired" and not archive.holds(memory))
+    retired = (memory for memory in mine if memory.status == "retired")
     gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
     single = [memory for memory in live if id(memory) not in left and in_scope[memory.place, memory.id] == 1]
     # Files are written anew where ids repeat in them; whatever else is changed there comes after that.
-    changes = list(plan_repeats(repeats, archive.name, around.note_of))
-    changes += [move(memory, archive.name(memory), "It is retired.", memory.id) for memory in gone]
+    changes = list(plan_repeats(repeats, archive, around.note_of))
+    changes += [move(memory, archive(memory), "It is retired.", memory.id) for memory in gone]
     clusters = list(find_clusters(single, around.meanings, threshold))
     for cluster in clusters:
         changes += _plan_merge(by_rank(cluster), archive, around, threshold)
@@ -403,15 +393,15 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
 
 
 def _plan_merge(
-    cluster: Sequence[Memory], archive: _Archive, around: Surroundings, threshold: float | None
+    cluster: Sequence[Memory], archive: Callable[[Memory], str], around: Surroundings, threshold: float | None
 ) -> tuple[Change, ...]:
     primary, *others = cluster
     if threshold is None:
-        return merge(primary, others, archive.name, around.body_of, f"{len(cluster)} entries say the same.")
+        return merge(primary, others, archive, around.body_of, f"{len(cluster)} entries say the same.")
     importance = round(min(1.0, max(memory.importance for memory in cluster) + CLUSTER_BONUS * len(others)), 6)
     count = max(memory.reinforcement_count for memory in cluster) + 1
     extra = {"importance": importance, "reinforcement_count": count}
-    return merge(primary, others, archive.name, around.body_of, f"{len(cluster)} entries are paraphrases.", extra)
+    return merge(primary, others, archive, around.body_of, f"{len(cluster)} entries are paraphrases.", extra)
 
 
 def find_clusters(
@@ -420,13 +410,14 @@ def find_clusters(
     """Yield the entries that say the same.
 
     They share scope, job, task, learning type, kind, type, domain and the files they apply to;
-    their numbers, negations and words such as `avoid` and `before` are the same. Within that, the
-    first takes all that are like its text, and so on; then once more with the texts that the
-    merged ones have, until there is nothing left to merge, so that another run finds nothing.
+    their numbers, negations and words such as `avoid` and `before` are the same. Within that, all
+    that a chain of near copies connects is one, so that another run finds nothing. What somebody
+    noted to contradict another waits for a judgment.
     """
     groups: dict[object, list[Memory]] = {}
     for memory in memories:
-        if not memory.is_superseded and memory.kind != "episode":
+        is_opposed = any(link.relation == "contradicts" for link in memory.links)
+        if not (memory.is_superseded or is_opposed or memory.kind == "episode"):
             groups.setdefault(_what_must_agree(memory), []).append(memory)
     for group in groups.values():
         if len(group) > 1:
@@ -441,30 +432,22 @@ def _what_must_agree(memory: Memory) -> tuple[object, ...]:
 def _cluster(
     group: Sequence[Memory], meanings: Meanings | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
-    same: dict[tuple[str, str], list[Memory]] = {}
+    same: dict[str, list[Memory]] = {}
     for memory in group:
-        # What somebody noted to contradict another is held against each by itself.
-        alone = memory.id if any(link.relation == "contradicts" for link in memory.links) else ""
-        same.setdefault((" ".join(comparable(memory.text).split()), alone), []).append(memory)
-    members = [tuple(one) for (text, _), one in same.items() if text]
-    while len(members) > 1:
-        speakers = [longest(by_rank(one)) for one in members]
-        clusters = (
-            _paraphrases(speakers, threshold) if threshold is not None else seeded_clusters(_pairs(speakers, meanings))
-        )
-        if not clusters:
-            break
-        joined = {cluster[0]: tuple(memory for place in cluster for memory in members[place]) for cluster in clusters}
-        left = {place for cluster in clusters for place in cluster[1:]}
-        members = [joined.get(place, one) for place, one in enumerate(members) if place not in left]
-    yield from (one for one in members if len(one) > 1)
+        same.setdefault(" ".join(comparable(memory.text).split()), []).append(memory)
+    members = [one for text, one in same.items() if text]
+    speakers = [longest(one) for one in members]
+    pairs = _pairs(speakers, meanings) if threshold is None else _paraphrases(speakers, threshold)
+    alone = (Pair(place, place, 1.0) for place in range(len(members)))
+    for cluster in linked_clusters((*pairs, *alone)):
+        joined = tuple(memory for place in cluster for memory in members[place])
+        if len(joined) > 1:
+            yield joined
 
 
-def _paraphrases(speakers: Sequence[Memory], threshold: float) -> list[tuple[int, ...]]:
+def _paraphrases(speakers: Sequence[Memory], threshold: float) -> Iterator[Pair]:
     sets = [stemmed_set(memory.said) for memory in speakers]
-    sets = [one if len(one) >= LEAST_WORDS else frozenset() for one in sets]
-    pairs = overlap_pairs(sets, threshold)
-    return linked_clusters(pair for pair in pairs if not _are_opposed(speakers[pair.one], speakers[pair.other]))
+    return overlap_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold)
 
 
 def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pair]:
@@ -486,41 +469,9 @@ def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pa
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
     """Return whether nothing that matters differs: order, numbers, negations, names, code."""
-    if likeness(one.text, other.text) == 0.0 or signs(one.said) != signs(other.said) or _are_opposed(one, other):
+    if likeness(one.text, other.text) == 0.0 or signs(one.said) != signs(other.said):
         return False
     return differing.isdisjoint(names(one.said) | names(other.said))
-
-
-def _are_opposed(one: Memory, other: Memory) -> bool:
-    """Return whether somebody noted that the two contradict each other."""
-    links = ((one, other.id), (other, one.id))
-    return any(link.relation == "contradicts" and link.to == to for memory, to in links for link in memory.links)
-
-
-class _Archive:
-    """Names for the files that entries get in the archive of their scope, each given once."""
-
-    def __init__(self, memories: Sequence[Memory], around: Surroundings) -> None:
-        self._inside = Counter(memory.path for memory in memories)
-        self._taken = set(self._inside)
-        self._folder_of = functools.cache(around.folder_of)
-        self._month = f"{around.now.astimezone(UTC):%Y-%m}"
-
-    def holds(self, memory: Memory) -> bool:
-        """Return whether an entry is in the archive already."""
-        return memory.path.startswith(f"{self._folder_of(memory.place)}archive/")
-
-    def name(self, memory: Memory) -> str:
-        """Return the path for an entry; one of people's preferences stays one of these there."""
-        stem = memory.path.rpartition("/")[2].removesuffix(".md")
-        if self._inside[memory.path] > 1 or f"{stem}.md" in _OWN_NAMES:
-            stem = f"{slugify(memory.title)}-{slugify(memory.id[:8])}"
-        folder = f"{self._folder_of(memory.place)}archive/{self._month}/{'proxy-tasks/' if memory.place.learning_type == 'proxy' else ''}"
-        path = f"{folder}{stem}.md"
-        if path in self._taken:
-            path = f"{folder}{stem}-{hash_of(f'{memory.path} {memory.id} {memory.line}'.encode())[:8]}.md"
-        self._taken.add(path)
-        return path
 
 
 @dataclass(frozen=True, slots=True)

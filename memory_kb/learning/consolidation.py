@@ -19,7 +19,6 @@ from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, mo
 from memory_kb.learning.patterns import (
     LEAST_CONFIDENCE,
     SAME_PATTERN,
-    SAME_STATEMENT,
     Pattern,
     Told,
     as_rule,
@@ -33,7 +32,6 @@ from memory_kb.learning.patterns import (
 from memory_kb.learning.review_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.reports import RunReport
-from memory_kb.similarity import word_set
 from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
 from memory_kb.text import jaccard
 
@@ -190,8 +188,7 @@ def _offer_rule(pattern: Pattern, said: str, text: str) -> Offer:
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     """Return the rule that says a pattern already, whatever its status.
 
-    It is the one made of it before, else the most similar one, else one that was
-    consolidated from some of these episodes and says nearly the same.
+    It is the one made of it before, else the most similar one.
     """
     ids = {_offer_rule(pattern, said, pattern.text).entry_id for said in pattern.said}
     own = next((rule for rule in rules if rule.id in ids), None)
@@ -201,12 +198,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     wanted = _PatternWords(tuple(told), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
     scored = [(_similarity(wanted, rule), rule) for rule in rules]
     best = max(scored, key=lambda one: (one[0], one[1].is_live), default=None)
-    if best and best[0] >= SAME_PATTERN:
-        return best[1]
-    names = {one.memory.id for one in pattern.episodes}
-    return next(
-        (rule for rule in rules if names.intersection(rule.words("sources")) and _says_nearly(pattern, rule)), None
-    )
+    return best[1] if best and best[0] >= SAME_PATTERN else None
 
 
 class _PatternWords(NamedTuple):
@@ -226,13 +218,6 @@ def _similarity(wanted: _PatternWords, rule: Memory) -> float:
     shared = jaccard(wanted.conditions, frozenset(one.casefold() for one in items_of(sections.get("Conditions", ""))))
     is_same = rule.word("category") == wanted.category
     return max(pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in told)
-
-
-def _says_nearly(pattern: Pattern, rule: Memory) -> bool:
-    text = cut_sections(rule.text)[0]
-    words, turns = word_set(text), turning_words(text)
-    told = [as_rule(said) for said in pattern.said]
-    return any(jaccard(word_set(one), words) >= SAME_STATEMENT and turning_words(one) == turns for one in told)
 
 
 def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -> Offer | Change | None:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.compaction import add_links, takes_part
+from memory_kb.learning.compaction import takes_part
 from memory_kb.learning.negation import find_opposition
 from memory_kb.learning.review import weaken
 from memory_kb.markdown.fields import parse_date
@@ -19,7 +19,7 @@ from memory_kb.model import Link
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.store.plan import Change, Memory, plan_fields, with_links
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -235,7 +235,7 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     changes: list[Change] = []
     for key, edit in edits.items():
         first = edits[groups[key]].memory
-        change = plan_fields(edit.memory, {**edit.values, "links": add_links(edit.memory, edit.links)}, edit.reason)
+        change = plan_fields(edit.memory, {**edit.values, "links": with_links(edit.memory, *edit.links)}, edit.reason)
         changes += [change.joined(f"contradiction {first.path} {first.id}")] if change else []
     return tuple(changes)
 

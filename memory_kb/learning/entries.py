@@ -15,7 +15,7 @@ from memory_kb.learning.duplicates import find_near, find_twin
 from memory_kb.learning.purge import PurgeTools, purge
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
-from memory_kb.store.plan import Change, plan_fields, with_link
+from memory_kb.store.plan import Change, plan_fields, with_links
 
 if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
@@ -147,7 +147,7 @@ class Entries:
                 f"{replaced.id} supersedes {newer.id} already",
                 "take that link out of both entries, or undo what wrote it",
             )
-        links: Value = with_link(newer, "supersedes", replaced.id)
+        links: Value = list(with_links(newer, Link(replaced.id, "supersedes")))
         reason = f"It takes the place of {replaced.id}."
         plan = [_plan_replaced(replaced, newer.id), plan_fields(newer, {"links": links}, reason)]
         with nullcontext() if dry_run else self._writer.lock(replaced.place.scope, newer.place.scope):
@@ -247,5 +247,5 @@ class Entries:
 
 
 def _plan_replaced(old: Memory, by: str) -> Change | None:
-    links: Value = with_link(old, "superseded_by", by)
+    links: Value = list(with_links(old, Link(by, "superseded_by")))
     return plan_fields(old, {"links": links}, f"{by} takes its place.")

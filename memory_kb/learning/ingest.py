@@ -29,9 +29,9 @@ from memory_kb.learning.new_entry import (
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Location
+from memory_kb.model import EVERYTHING, Link, Location
 from memory_kb.store.events import Event
-from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_link, with_words
+from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_links, with_words
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
@@ -210,7 +210,7 @@ def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change |
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
     if twin and not (offer.replaces and twin.entry.is_superseded):
         memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
-        change = plan_sighting(memory, offer.origin, at, offer.reason)
+        change = plan_sighting(memory, _origins(offer), at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
     return _plan_new(offer, draft, at, grounds)
 
@@ -220,10 +220,14 @@ def _words_of(offer: Offer) -> tuple[Location, str, str]:
     return offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
 
 
+def _origins(offer: Offer) -> Sequence[str]:
+    return [offer.origin] if offer.origin is not None else []
+
+
 def _plan_seen_again(memory: Memory, offer: Offer, at: datetime) -> Change | None:
     """Plan to count a proposal that another session gives again; every other entry is known by its key alone."""
     is_waiting = offer.draft.is_proposal and memory.status == "proposed"
-    return plan_sighting(memory, offer.origin, at, offer.reason) if is_waiting and offer.origin else None
+    return plan_sighting(memory, _origins(offer), at, offer.reason) if is_waiting and offer.origin else None
 
 
 def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
@@ -233,7 +237,7 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
         return Taken(offer, "", "", "refused", verdict.reason), ()
     if verdict and verdict.existing:
         rule = verdict.existing
-        change = _plan_helpful(rule, offer.origin, at, offer.reason)
+        change = _plan_helpful(rule, _origins(offer), at, offer.reason)
         return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
     if verdict and verdict.confidence is not None:
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
@@ -255,13 +259,13 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
 
 
 def _plan_replaced(memory: Memory, by: str) -> Change | None:
-    links: Value = with_link(memory, "superseded_by", by)
+    links: Value = list(with_links(memory, Link(by, "superseded_by")))
     return plan_fields(memory, {"status": "retired", "links": links}, "A newer statement says otherwise.")
 
 
-def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
+def _plan_helpful(rule: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
     """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
-    seen = plan_sighting(rule, origin, at, reason)
+    seen = plan_sighting(rule, origins, at, reason)
     marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
     if (
         seen is None
@@ -273,24 +277,31 @@ def _plan_helpful(rule: Memory, origin: str | None, at: datetime, reason: str) -
     return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
 
 
-def plan_sighting(memory: Memory, origin: str | None, at: datetime, reason: str) -> Change | None:
-    """Plan to count one more sighting of an entry, once for every session that it comes from.
+def plan_sighting(memory: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
+    """Plan to count one more sighting of an entry; none where all that it comes from is among its sources already.
 
     One that is older than the last, as of a log that is imported late, counts and sets no clock back.
 
+    Args:
+        memory: the entry.
+        origins: the session, or the entries, that it comes from; without any it counts every time.
+        at: when it was said or seen.
+        reason: for the log.
+
     Example:
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
-        >>> plan_sighting(memory, "s1", datetime(2026, 1, 2), "Said again.").action.values
+        >>> plan_sighting(memory, ["s1"], datetime(2026, 1, 2), "Said again.").action.values
         (('reinforcement_count', 1), ('last_reinforced', '2026-01-02'), ('sources', ['s1']))
     """
     values: dict[str, Value] = {
         "reinforcement_count": memory.reinforcement_count + 1,
         "last_reinforced": last_seen(memory, at),
     }
-    if origin is not None:
-        if origin in (*memory.words("sources"), memory.word("session_id")):
+    if origins:
+        new = [one for one in origins if one not in (*memory.words("sources"), memory.word("session_id"))]
+        if not new:
             return None
-        values["sources"] = with_words(memory, "sources", origin)
+        values["sources"] = with_words(memory, "sources", *new)
     return plan_fields(memory, values, reason)
 
 

@@ -11,8 +11,8 @@ from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidenc
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location
-from memory_kb.store.plan import Change, Memory, plan_fields, with_link, with_words
+from memory_kb.model import Link, Location
+from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
@@ -174,13 +174,15 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
         values: dict[str, Value] = {
             "status": "retired",
             "confidence": 0.0,
-            "links": list(with_link(memory, "superseded_by", proposal.id)),
+            "links": list(with_links(memory, Link(proposal.id, "superseded_by"))),
         }
         change = plan_fields(memory, values, f"Inversion: replaced by {proposal.id}.")
         changes += [change] if change else []
     if changes:
         link = plan_fields(
-            proposal, {"links": with_link(proposal, "supersedes", changes[0].entry_id or "")}, "Inversion: approved."
+            proposal,
+            {"links": list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))},
+            "Inversion: approved.",
         )
         changes += [link] if link else []
     together = f"inversion {proposal.id}"

@@ -24,7 +24,6 @@ from memory_kb.yaml_loader import InvalidBlock, cut_list, load_mapping
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
-_MATURITY = {"candidate": "nascent", "draft": "nascent"}
 _GONE = ("deprecated", "retired")
 #: Gives a rule without an id the same one every time; itself uuid5(NAMESPACE_URL, "memory-kb:rule").
 _NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
@@ -163,7 +162,7 @@ def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
             values.get("updated_at") if given.count("success_count") + given.count("failure_count") else None
         )
     word = str(values.get("maturity") or "").lower().lstrip(":")
-    named["maturity"] = _MATURITY.get(word, word if word in MATURITIES else MATURITIES[0])
+    named["maturity"] = word if word in MATURITIES else MATURITIES[0]
     return named
 
 
@@ -202,7 +201,7 @@ def plan_import(
             path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)
             taken.add(path)
             told = RuleImported(entry_id, path, "created", ruling.line)
-            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "RuleImported."))
+            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "Imported."))
         seen.add(entry_id)
         done.append(told)
     return done, changes

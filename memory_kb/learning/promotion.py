@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.duplicates import turning_words
-from memory_kb.learning.ingest import Offer, newest
+from memory_kb.learning.ingest import Offer, newest, plan_sighting
 from memory_kb.learning.new_entry import Draft, moment_of
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import Llm
-from memory_kb.similarity import near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
+from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
+from memory_kb.store.plan import Change, Memory
 
 #: Texts this alike say the same, in this many jobs it recurs.
 RECURRENCE = 0.8
@@ -69,22 +69,15 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
-    """Yield the entries that say the same in enough jobs, those of most jobs first; each entry once."""
-    alike = _find_alike(learned)
-
-    def rank(place: int) -> tuple[int, int, str]:
-        return -_count_jobs(learned, (place, *alike[place])), -len(learned[place].text), learned[place].path
-
-    taken: set[int] = set()
-    for place in sorted((place for place, others in enumerate(alike) if others), key=rank):
-        group = [
-            one
-            for one in (place, *sorted(alike[place]))
-            if one not in taken and _same_kind(learned[one], learned[place])
-        ]
-        if place not in taken and _count_jobs(learned, group) >= MIN_JOBS:
-            taken.update(group)
-            yield [learned[one] for one in group]
+    """Yield the entries of one kind that say the same in enough jobs."""
+    groups: dict[object, list[Memory]] = {}
+    for memory in learned:
+        groups.setdefault((memory.kind, memory.place.learning_type, turning_words(memory.text)), []).append(memory)
+    for group in groups.values():
+        for cluster in linked_clusters(near_pairs([word_set(one.said) for one in group], RECURRENCE)):
+            found = [group[place] for place in cluster]
+            if len({one.place.job for one in found}) >= MIN_JOBS:
+                yield found
 
 
 def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequence[frozenset[str]]) -> list[Memory]:
@@ -161,34 +154,10 @@ def _may_rise(memory: Memory) -> bool:
     return is_free and memory.kind not in _NEVER and memory.word("promoted_from") is None and bool(memory.text.strip())
 
 
-def _same_kind(one: Memory, other: Memory) -> bool:
-    return (one.kind, one.place.learning_type) == (other.kind, other.place.learning_type)
-
-
-def _find_alike(memories: Sequence[Memory]) -> list[set[int]]:
-    """Return for each entry the places of those that say the same."""
-    alike: list[set[int]] = [set() for _ in memories]
-    for pair in near_pairs([word_set(one.said) for one in memories], RECURRENCE):
-        if turning_words(memories[pair.one].text) == turning_words(memories[pair.other].text):
-            alike[pair.one].add(pair.other)
-            alike[pair.other].add(pair.one)
-    return alike
-
-
-def _count_jobs(learned: Sequence[Memory], places: Iterable[int]) -> int:
-    return len({learned[one].place.job for one in places})
-
-
 def _plan_reinforcement(memory: Memory, sources: Sequence[Memory], now: datetime) -> Change | None:
-    new = [one.id for one in sources if one.id not in memory.words("sources")]
-    if not new or not memory.is_ours:
-        return None
-    values: dict[str, Value] = {
-        "reinforcement_count": memory.reinforcement_count + 1,
-        "last_reinforced": last_seen(memory, moment_of(newest(one.created_at for one in sources), now)),
-        "sources": with_words(memory, "sources", *new),
-    }
-    return plan_fields(memory, values, f"{_name_jobs(sources)} learned the same.")
+    at = moment_of(newest(one.created_at for one in sources), now)
+    reason = f"{_name_jobs(sources)} learned the same."
+    return plan_sighting(memory, [one.id for one in sources], at, reason) if memory.is_ours else None
 
 
 def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:

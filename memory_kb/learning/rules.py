@@ -173,13 +173,8 @@ class Rules:
         with self._store.planning(dry_run=dry_run):
             found = self.find(wanted)
             if not is_rule(found):
-                what = f"a {found.kind}, not a rule" if found.kind not in ("rule", "pitfall") else "no rule in use"
-                hint = (
-                    "`memory-kb skills feedback` is for skills"
-                    if found.kind == "skill"
-                    else f"`memory-kb show {found.id}` shows it"
-                )
-                raise UsageError(f"{found.id} is {what}", hint)
+                hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
+                raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
             today = self._vault.today()

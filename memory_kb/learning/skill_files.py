@@ -49,21 +49,12 @@ _MAX_READ, MAX_COPIED, _MAX_BUNDLED = 4_000_000, 5_000_000, 500
 
 
 class FoundSkill(NamedTuple):
-    """A skill that a file holds, with its outcomes, and the names of the files that go with it in its folder."""
+    """A skill that a file holds, with the names of the files that go with it in its folder."""
 
     draft: SkillDraft
-    success_count: int
-    failure_count: int
     path: str
     line: int = 1
     bundled: tuple[str, ...] = ()
-
-
-class KeptSkill(NamedTuple):
-    """A skill of the vault with its body as it is written."""
-
-    memory: Memory
-    body: str
 
 
 def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple[Problem, ...]]:
@@ -76,8 +67,8 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
 
     Example:
         >>> found, _ = parse_catalogue("- name: Ship\\n  template: make {target}\\n  alpha: 8.0\\n  beta: 2.0\\n", "skills.yaml")
-        >>> found[0].draft.text.template, found[0].success_count, found[0].failure_count
-        ('make {target}', 7, 1)
+        >>> found[0].draft.text.template, found[0].draft.fields
+        ('make {target}', (('success_count', 7), ('failure_count', 1)))
     """
     try:
         items = cut_list(text.removeprefix("\ufeff"), ("skills",), is_keyed=True)
@@ -113,8 +104,10 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     is_body = template is not None and (item.get("is_body") is True or template.startswith("# Skill: "))
     lists = {part: tuple(map(str, item[part])) for part in _LISTS if isinstance(item.get(part), list)}
     text = SkillText(name, read_text(item.get("description")), template=None if is_body else template, **lists)
-    wins, losses = _count(item, "success_count", "alpha"), _count(item, "failure_count", "beta")
-    fields: dict[str, Any] = {"success_count": wins, "failure_count": losses}
+    fields: dict[str, Any] = {
+        "success_count": _count(item, "success_count", "alpha"),
+        "failure_count": _count(item, "failure_count", "beta"),
+    }
     fields |= {name: str(item[name]) for name in ("created_at", "last_applied") if parse_date(item.get(name))}
     fields |= {name: value for name, value in _foreign(item).items() if value is not None}
     draft = SkillDraft(
@@ -125,7 +118,7 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
         fields=tuple(fields.items()),
         id=entry_id,
     )
-    return FoundSkill(draft, wins, losses, path, line)
+    return FoundSkill(draft, path, line)
 
 
 def _foreign(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,13 +137,13 @@ def _count(item: Mapping[str, Any], name: str, parameter: str = "") -> int:
     return 0
 
 
-def render_catalogue(skills: Iterable[KeptSkill]) -> str:
-    """Return skills as a catalogue; one that is more than a template is its whole body in the place of one."""
+def render_catalogue(skills: Iterable[Memory]) -> str:
+    """Return skills with their whole texts as a catalogue; what is more than a template is in the place of one."""
     return _dump({"skills": [_catalogue_item(skill) for skill in skills]})
 
 
-def _catalogue_item(kept: KeptSkill) -> dict[str, Any]:
-    skill, body = make_skill(kept.memory), plain_lines(kept.body).strip("\n")
+def _catalogue_item(memory: Memory) -> dict[str, Any]:
+    skill, body = make_skill(memory), plain_lines(memory.text).strip("\n")
     template = parse_skill(body).template
     is_plain = (
         template is not None and render_skill(SkillText(skill.name, skill.description, template=template)) == body
@@ -162,7 +155,7 @@ def _catalogue_item(kept: KeptSkill) -> dict[str, Any]:
     item |= {"created_by": skill.created_by, "created_at": skill.created_at}
     if not is_plain and not body.startswith("# Skill: "):
         item["is_body"] = True
-    return item | _foreign(kept.memory.metadata)
+    return item | _foreign(memory.metadata)
 
 
 def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] = ()) -> FoundSkill:
@@ -181,8 +174,10 @@ def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] =
     own = head.get("metadata")
     metadata = dict(own) if isinstance(own, dict) else {}
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
-    wins, losses = _count(ours, "success-count"), _count(ours, "failure-count")
-    fields: dict[str, Any] = {"success_count": wins, "failure_count": losses}
+    fields: dict[str, Any] = {
+        "success_count": _count(ours, "success-count"),
+        "failure_count": _count(ours, "failure-count"),
+    }
     fields |= {key: value for key, value in head.items() if key not in _OWN and key != "metadata"}
     optional = {
         "metadata": metadata or (None if isinstance(own, dict) else own),
@@ -198,7 +193,7 @@ def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] =
         body=body.strip("\r\n").rstrip(),
         fields=tuple(fields.items()),
     )
-    return FoundSkill(draft, wins, losses, path, 2 if block else 1, tuple(bundled))
+    return FoundSkill(draft, path, 2 if block else 1, tuple(bundled))
 
 
 def _read_head(block: str) -> dict[str, Any]:
@@ -232,13 +227,13 @@ def plain_name(name: str, taken: Collection[str] = ()) -> str:
     return next(name for name in names if name not in taken)
 
 
-def render_skill_file(kept: KeptSkill, plain: str) -> str:
-    """Return a skill as a `SKILL.md` whose folder has a plain name.
+def render_skill_file(memory: Memory, plain: str) -> str:
+    """Return a skill with its whole text as a `SKILL.md` whose folder has a plain name.
 
     What was imported comes back as it was; outcomes and tags go into `metadata`.
     """
-    skill, meta = make_skill(kept.memory), kept.memory.metadata
-    body = plain_lines(kept.body).strip("\n").rstrip()
+    skill, meta = make_skill(memory), memory.metadata
+    body = plain_lines(memory.text).strip("\n").rstrip()
     own, imported = meta.get("metadata"), meta.get("imported")
     restored = dict(imported) if isinstance(imported, dict) else {}
     metadata: dict[str, Any] = dict(own) if isinstance(own, dict) else {}
@@ -360,9 +355,8 @@ def write_out(name: str, entry_id: str, file: Path, data: bytes, *, force: bool,
     return SkillMoved(name, entry_id, str(file), "written")
 
 
-def read_bundled(vault: Vault, kept: KeptSkill, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
+def read_bundled(vault: Vault, memory: Memory, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
     """Yield the files that were copied in with a skill; one that cannot be read becomes a problem."""
-    memory = kept.memory
     base = vault.resolve(memory.path.removesuffix(".md"))
     for inner in memory.words("bundled_files"):
         file = base / inner

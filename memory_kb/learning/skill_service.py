@@ -18,7 +18,6 @@ from memory_kb.learning.skill_files import (
     CATALOGUES,
     MAX_COPIED,
     FoundSkill,
-    KeptSkill,
     plain_name,
     read_bundled,
     read_limited,
@@ -370,7 +369,8 @@ class Skills:
 
     def _meet(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
         """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
-        counts = {"success_count": found.success_count, "failure_count": found.failure_count}
+        fields = dict(found.draft.fields)
+        counts = {name: int(str(fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
         whole = plan_skill_update(note, same.id, found.draft, reason, more)
@@ -431,7 +431,7 @@ class Skills:
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         kept = [
-            KeptSkill(memory, read_body(self._writer, memory))
+            memory._replace(text=read_body(self._writer, memory))
             for memory in {(memory.path, memory.id): memory for memory in chosen}.values()
         ]
         goal = Path(target).expanduser()
@@ -444,13 +444,13 @@ class Skills:
         files: list[SkillMoved] = []
         problems: list[Problem] = []
         for one in kept:
-            name = name_of(one.memory)
+            name = name_of(one)
             taken.append(plain_name(name, taken))
             own = [("SKILL.md", encode(render_skill_file(one, taken[-1])))]
             own += read_bundled(self._vault, one, problems) if with_files else ()
             for inner, data in own:
                 file = goal / taken[-1] / inner
-                files.append(write_out(name, one.memory.id, file, data, force=force, dry_run=dry_run))
+                files.append(write_out(name, one.id, file, data, force=force, dry_run=dry_run))
         return SkillsExported(tuple(files), tuple(problems))
 
 

@@ -358,17 +358,17 @@ def last_seen(memory: Memory, at: datetime) -> str:
     return max(day, memory.day("last_reinforced") or day).isoformat()
 
 
-def with_link(memory: Memory, relation: str, to: str) -> list[dict[str, str]]:
-    """Return the entry's links with one more, as its frontmatter holds them; none stands twice.
+def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
+    """Return the entry's links with some more, as its frontmatter holds them; none is there twice.
 
     Example:
-        >>> with_link(Memory("x", "a.md", "", Location(), "T", ""), "superseded_by", "y")
+        >>> with_links(Memory("x", "a.md", "", Location(), "T", ""), Link("y", "superseded_by"))
         [{'to': 'y', 'relation': 'superseded_by'}]
     """
     written = memory.metadata.get("links")
-    links = list(written) if isinstance(written, list) else [written] if written else []
-    has_it = Link(to, relation) in memory.links
-    return links if has_it else [*links, {"to": to, "relation": relation}]
+    listed = list(written) if isinstance(written, list) else [written] if written else []
+    new = dict.fromkeys(link for link in links if link not in memory.links)
+    return [*listed, *({"to": link.to, "relation": link.relation} for link in new)]
 
 
 def with_words(memory: Memory, name: str, *words: str) -> list[str]:
