@@ -449,7 +449,7 @@ class KnowledgeBase:
         """The verbs of lifecycle."""
         from memory_kb.learning.lifecycle import Lifecycle
 
-        return Lifecycle(self.vault, self.index, self.writer, self.store, self.models, self.traces.of)
+        return Lifecycle(self.vault, self.writer, self.store, self.models, self.traces.of)
 
     @functools.cached_property
     def traces(self) -> Traces:

@@ -149,9 +149,9 @@ def test_rules_that_cannot_be_read_cost_no_others() -> None:
         "rules:\n- text: {a: b}\n- &x {text: One.}\n- *x\n- {text: Two., tags: null, confidence: high, success_count: -3}\n",
         "p.yaml",
     )
-    assert [one.draft.text for one in found.rules] == ["One.", "One.", "Two."]
-    assert [str(problem) for problem in found.problems] == ["p.yaml:2: is no rule: a rule has at least a text"]
-    assert dict(found.rules[2].draft.fields) == {
+    assert [one.draft.text for one in found[0]] == ["One.", "One.", "Two."]
+    assert [str(problem) for problem in found[1]] == ["p.yaml:2: is no rule: a rule has at least a text"]
+    assert dict(found[0][2].draft.fields) == {
         "confidence": 0.5,
         "maturity": "nascent",
         "success_count": 0,
@@ -164,9 +164,9 @@ def test_odd_yaml_ends_well() -> None:
         f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdef", "bcdefg", strict=True)
     )
     found = parse_rules(f"{bomb}rules:\n- text: One.\n  tags: *g\n- text: Two.\n", "p.yaml")
-    assert ([one.draft.text for one in found.rules], [problem.line for problem in found.problems]) == (["Two."], [9])
-    assert parse_rules("rules: &r [*r]\n", "p.yaml").rules == ()
-    assert parse_rules("\ufeff- {text: Bom., id: 7}\n", "p.yaml").rules[0].id == "7"
+    assert ([one.draft.text for one in found[0]], [problem.line for problem in found[1]]) == (["Two."], [9])
+    assert parse_rules("rules: &r [*r]\n", "p.yaml")[0] == ()
+    assert parse_rules("\ufeff- {text: Bom., id: 7}\n", "p.yaml")[0][0].id == "7"
 
 
 def test_export_is_read_back(vault: MakeVault, tmp_path: Path, home: Path, open_kb: OpenKB, run: Run) -> None:

@@ -26,8 +26,9 @@ from memory_kb.reports import StageReport
 
 if TYPE_CHECKING:
     from memory_kb.learning.compaction import CompactReport
-    from memory_kb.learning.contradictions import ContradictionView, Side
+    from memory_kb.learning.contradictions import Contradiction
     from memory_kb.reports import StepReport
+    from memory_kb.store.plan import Memory
 
 
 _COLOURS = {"done": "green", "failed": "red"}
@@ -336,8 +337,8 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
             "cause": one.cause,
             "signal": one.signal,
             "resolution": one.resolution,
-            "older": one.older._asdict(),
-            "newer": one.newer._asdict(),
+            "older": _entry_as_json(one.older),
+            "newer": _entry_as_json(one.newer),
         }
         for one in report.found
     ]
@@ -345,13 +346,17 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
     return finish_run(options, report.run, dry_run=resolve and dry_run, told=told, notes=report.notices, show=show)
 
 
-def _print_contradiction(found: ContradictionView, *, is_done: bool) -> None:
+def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
     words = (_DONE if is_done else _TO_DO)[found.resolution]
     click.echo(f"{style(found.cause, bold=True)}: {one_line(found.signal)}; {words}")
-    for word, side in (("older", found.older), ("newer", found.newer)):
-        click.echo(f"  {word}  {_show(side)}")
+    for word, entry in (("older", found.older), ("newer", found.newer)):
+        click.echo(f"  {word}  {_show(entry)}")
 
 
-def _show(side: Side) -> str:
-    place = style(f"{one_line(side.path)}:{side.line}", fg="green")
-    return f"{clean(side.title)}  {place}  {style(tell_id(side.id), dim=True)}"
+def _entry_as_json(entry: Memory) -> dict[str, Any]:
+    return {"id": entry.id, "path": entry.path, "line": entry.line, "title": entry.title}
+
+
+def _show(entry: Memory) -> str:
+    place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
+    return f"{clean(entry.title)}  {place}  {style(tell_id(entry.id), dim=True)}"

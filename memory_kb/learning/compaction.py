@@ -334,11 +334,6 @@ class Compaction:
     repeated: int = 0
     merged: int = 0
 
-    @property
-    def after(self) -> int:
-        """How many entries are left in the live files."""
-        return self.before - self.retired - self.repeated - self.merged
-
 
 def takes_part(memory: Memory) -> bool:
     """Return whether an entry is one that steps without a person may rewrite.

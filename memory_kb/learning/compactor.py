@@ -13,7 +13,6 @@ from memory_kb.learning.contradictions import (
     LlmClassifier,
     find_contradictions,
     plan_resolutions,
-    view_contradiction,
 )
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import find_entry
@@ -116,7 +115,7 @@ class Compactor:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)
         if classify and classify.failure:
             notice = f"{explain_failure(classify.failure)}; the rule decided"
-        return ContradictionsReport(tuple(map(view_contradiction, found)), run, (*notices, *filter(None, [notice])))
+        return ContradictionsReport(found, run, (*notices, *filter(None, [notice])))
 
     def _classifier(self) -> tuple[LlmClassifier | None, str]:
         """Return the language model as a classifier, or None and why there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -12,14 +12,13 @@ from typing import Literal, NamedTuple, get_args
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.compaction import takes_part
 from memory_kb.learning.negation import find_opposition
-from memory_kb.learning.review import weaken
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, plan_fields, with_links
+from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -201,6 +200,67 @@ def _resolution(older: Memory, newer: Memory, cause: Cause) -> str:
     return {"temporal_obsolescence": "retire", "genuine_tension": "weaken"}.get(cause, "keep")
 
 
+#: What is left of the importance of each, and the least of it.
+TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
+_FLAG = "review"
+
+
+def is_in_tension(memory: Memory) -> bool:
+    """Return whether an entry bears the marks of a tension that nobody has judged."""
+    return _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links)
+
+
+def weaken(memory: Memory) -> dict[str, Value]:
+    """Return the fields of an entry in a tension; its importance is lowered once, however many it stands against.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> weaken(Memory("x", "a.md", "", Location(), "T", "Text.", importance=0.5))
+        {'importance': 0.35, 'flags': ['review']}
+    """
+    flags: Value = with_words(memory, "flags", _FLAG)
+    if is_in_tension(memory):
+        return {"flags": flags}
+    return {
+        "importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))),
+        "flags": flags,
+    }
+
+
+def restore(memory: Memory) -> dict[str, Value]:
+    """Return the importance that a tension took from an entry; nothing where there was none, or where it took no share.
+
+    Example:
+        >>> from memory_kb.model import Link
+        >>> from memory_kb.model import Location
+        >>> marked = {"flags": ["review"]}
+        >>> restore(Memory("x", "a.md", "", Location(), "T", "", importance=0.35, links=(Link("y", "contradicts"),), metadata=marked))
+        {'importance': 0.5}
+    """
+    if not is_in_tension(memory) or memory.importance <= TENSION_FLOOR:
+        return {}
+    return {"importance": min(1.0, round(memory.importance / TENSION_FACTOR, 6))}
+
+
+def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Iterator[Change]:
+    """Plan to settle what stood against rejected entries alone: the flag goes, the importance comes back."""
+    lost = {one.id for one in rejected}
+    everything = list(memories)
+    live = {one.id for one in everything if one.is_live} - lost
+    for memory in everything:
+        against = {link.to for link in memory.links if link.relation == "contradicts"}
+        if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
+            values: dict[str, Value] = {
+                **restore(memory),
+                "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
+            }
+            change = plan_fields(
+                memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}."
+            )
+            if change:
+                yield change
+
+
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     """Plan what the contradictions come to; a second time there is nothing to do.
 
@@ -249,36 +309,11 @@ class _EntryEdit(NamedTuple):
     links: list[Link]
 
 
-class Side(NamedTuple):
-    """One of two entries that contradict each other."""
-
-    id: str
-    path: str
-    line: int
-    title: str
-
-
-class ContradictionView(NamedTuple):
-    """Two entries that contradict each other.
-
-    Attributes:
-        cause: `temporal_obsolescence`, `scope_dependent` or `genuine_tension`.
-        signal: how it shows.
-        resolution: `retire` the older, `weaken` both, or `keep` both as they are.
-    """
-
-    older: Side
-    newer: Side
-    cause: str
-    signal: str
-    resolution: str
-
-
 @dataclass(frozen=True, slots=True)
 class ContradictionsReport:
     """The contradictions that were found, and what was written to resolve them."""
 
-    found: tuple[ContradictionView, ...]
+    found: tuple[Contradiction, ...]
     run: RunReport
     notices: tuple[str, ...] = ()
 
@@ -291,14 +326,8 @@ class ContradictionsReport:
         return "; ".join((*told[:_MOST_TOLD], *more))
 
 
-def view_contradiction(found: Contradiction) -> ContradictionView:
-    """Return a contradiction as it is listed."""
-    older, newer = (Side(memory.id, memory.path, memory.line, memory.title) for memory in (found.older, found.newer))
-    return ContradictionView(older, newer, found.cause, found.signal, found.resolution)
-
-
-def _say(found: ContradictionView) -> str:
-    older, newer = (f"{side.id} ({side.path})" for side in (found.older, found.newer))
+def _say(found: Contradiction) -> str:
+    older, newer = (f"{one.id} ({one.path})" for one in (found.older, found.newer))
     if found.resolution == "retire":
         return f"retired {older}, since {newer} is newer and says otherwise"
     return f"flagged {older} and {newer} for review"

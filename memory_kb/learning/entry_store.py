@@ -194,10 +194,9 @@ class EntryStore:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
         was_made = (lambda _: False) if again else self.was_made
+        now = self._vault.clock()
         intake = self._index.read_unless_busy(
-            lambda index: plan_intake(
-                offers, index, self._vault.folder_of, self._vault.clock(), was_made, gate or open_gate
-            )
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate or open_gate)
         )
         changes = intake.changes
         if self._previewed is not None:
@@ -205,6 +204,13 @@ class EntryStore:
             changes = tuple(change for change in changes if change.entry_id not in self._previewed)
             self._previewed.update(change.entry_id for change in changes)
         return intake, self._writer.run(verb, changes, dry_run=dry_run)
+
+    def plan_intake(self, offers: Sequence[Offer]) -> Intake:
+        """Plan to keep the learnings that are new, without doing it."""
+        from memory_kb.learning.ingest import plan_intake
+
+        now = self._vault.clock()
+        return self._index.read(lambda index: plan_intake(offers, index, self._vault.folder_of, now, self.was_made))
 
     def was_made(self, entry_id: str) -> bool:
         """Return whether a run ever made an entry with this id."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.learning.ageing import NEW_DAYS, plan_archiving
-from memory_kb.learning.ingest import plan_intake
 from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, resolve_marks
 from memory_kb.learning.promotion import (
     ask_judge,
@@ -27,7 +26,6 @@ from memory_kb.store.session_log import SessionFiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.reinforcement import Due
     from memory_kb.providers.models import Models
@@ -41,11 +39,8 @@ if TYPE_CHECKING:
 class Lifecycle:
     """Reinforcement, promotion and archiving of entries."""
 
-    def __init__(
-        self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models, trace: TraceSession
-    ) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, models: Models, trace: TraceSession) -> None:
         self._vault = vault
-        self._index = index
         self._writer = writer
         self._store = store
         self._models = models
@@ -116,9 +111,7 @@ class Lifecycle:
             rising = plan_job_promotion(memories, now)
             chosen, notices = ((), ()) if dry_run else self._judge(memories)
             offers = (*rising.offers, *plan_global_promotion(chosen, now))
-            intake = self._index.read(
-                lambda index: plan_intake(offers, index, self._vault.folder_of, now, self._store.was_made)
-            )
+            intake = self._store.plan_intake(offers)
             report = self._store.carry_out(
                 "promote",
                 lambda fresh: plan_job_promotion(fresh, now).changes,

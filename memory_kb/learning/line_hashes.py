@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from memory_kb.text import hash_of
-
-#: Texts with the same sum and another hash that are looked at before a search is given up.
-_MOST_TRIES = 20
 
 
 def split_lines(text: str) -> tuple[str, ...]:
@@ -30,8 +26,7 @@ def split_lines(text: str) -> tuple[str, ...]:
 def hash_lines(lines: Sequence[str]) -> str:
     """Return the hash of some lines, as `cites` holds it.
 
-    Eight digits are the sum of the lines' checksums, by which a window over a file finds them in
-    one pass; twelve are of the text.
+    Eight digits are the sum of the lines' checksums, whatever their order; twelve are of the text.
 
     Example:
         >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
@@ -54,14 +49,9 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
         >>> find_lines(["x", "a", "c"], hash_lines(["a", "b"]), 2) is None
         True
     """
-    total = int(wanted[:8], 16)
-    sums = list(accumulate(map(_checksum, lines), initial=0))
     starts = range(len(lines) - length + 1) if length > 0 else ()
-    fitting = [first for first in starts if (sums[first + length] - sums[first]) & 0xFFFFFFFF == total]
-    for first in sorted(fitting, key=lambda first: abs(first + 1 - near))[:_MOST_TRIES]:
-        if hash_lines(lines[first : first + length]) == wanted:
-            return first + 1
-    return None
+    fitting = (first for first in starts if _digest(_encode("\n".join(lines[first : first + length]))) == wanted[8:])
+    return min((first + 1 for first in fitting), key=lambda first: abs(first - near), default=None)
 
 
 class LineChanges(NamedTuple):

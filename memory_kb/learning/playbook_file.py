@@ -57,14 +57,7 @@ class RulesImported:
     run: RunReport
 
 
-class RuleFile(NamedTuple):
-    """The rules of a file, and the parts of it that are none."""
-
-    rules: tuple[Ruling, ...]
-    problems: tuple[Problem, ...]
-
-
-def parse_rules(text: str, path: str) -> RuleFile:
+def parse_rules(text: str, path: str) -> tuple[tuple[Ruling, ...], tuple[Problem, ...]]:
     """Read a playbook: a list of rules, or a mapping with one under `rules` or `bullets`.
 
     Keys may be written as `success_count` or `successCount`. A rule that cannot be used becomes a
@@ -74,8 +67,8 @@ def parse_rules(text: str, path: str) -> RuleFile:
         UnreadableInput: it is not YAML, or has no list of rules.
 
     Example:
-        >>> found = parse_rules("bullets:\\n- {id: b-1, content: Use uv., helpfulCount: 2}\\n- 7\\n", "playbook.yaml")
-        >>> found.rules[0].id, dict(found.rules[0].draft.fields)["confidence"], str(found.problems[0])
+        >>> rules, problems = parse_rules("bullets:\\n- {id: b-1, content: Use uv., helpfulCount: 2}\\n- 7\\n", "playbook.yaml")
+        >>> rules[0].id, dict(rules[0].draft.fields)["confidence"], str(problems[0])
         ('b-1', 0.6, 'playbook.yaml:3: is no rule: a rule has at least a text')
     """
     try:
@@ -100,7 +93,7 @@ def parse_rules(text: str, path: str) -> RuleFile:
                 message = f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
         rules += [found] if found else []
         problems += [] if found else [Problem(path, item.line, message)]
-    return RuleFile(tuple(rules), tuple(problems))
+    return tuple(rules), tuple(problems)
 
 
 def _snake(name: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.contradictions import plan_settlements, restore
 from memory_kb.learning.inversion import (
     SNOOZED,
     ScanReport,
@@ -36,7 +36,6 @@ from memory_kb.store.plan import (
     plan_fields,
     remove,
     replace_entry,
-    with_words,
     write_file,
 )
 from memory_kb.text import short_id, shorten, slugify
@@ -47,71 +46,8 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.rules import Rules
-    from memory_kb.reports import RunReport
-    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
-
-
-#: What is left of the importance of each, and the least of it.
-TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
-_FLAG = "review"
-
-
-def is_in_tension(memory: Memory) -> bool:
-    """Return whether an entry bears the marks of a tension that nobody has judged."""
-    return _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links)
-
-
-def weaken(memory: Memory) -> dict[str, Value]:
-    """Return the fields of an entry in a tension; its importance is lowered once, however many it stands against.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> weaken(Memory("x", "a.md", "", Location(), "T", "Text.", importance=0.5))
-        {'importance': 0.35, 'flags': ['review']}
-    """
-    flags: Value = with_words(memory, "flags", _FLAG)
-    if is_in_tension(memory):
-        return {"flags": flags}
-    return {
-        "importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))),
-        "flags": flags,
-    }
-
-
-def restore(memory: Memory) -> dict[str, Value]:
-    """Return the importance that a tension took from an entry; nothing where there was none, or where it took no share.
-
-    Example:
-        >>> from memory_kb.model import Link
-        >>> from memory_kb.model import Location
-        >>> marked = {"flags": ["review"]}
-        >>> restore(Memory("x", "a.md", "", Location(), "T", "", importance=0.35, links=(Link("y", "contradicts"),), metadata=marked))
-        {'importance': 0.5}
-    """
-    if not is_in_tension(memory) or memory.importance <= TENSION_FLOOR:
-        return {}
-    return {"importance": min(1.0, round(memory.importance / TENSION_FACTOR, 6))}
-
-
-def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Iterator[Change]:
-    """Plan to settle what stood against rejected entries alone: the flag goes, the importance comes back."""
-    lost = {one.id for one in rejected}
-    everything = list(memories)
-    live = {one.id for one in everything if one.is_live} - lost
-    for memory in everything:
-        against = {link.to for link in memory.links if link.relation == "contradicts"}
-        if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
-            values: dict[str, Value] = {
-                **restore(memory),
-                "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
-            }
-            change = plan_fields(
-                memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}."
-            )
-            if change:
-                yield change
 
 
 FolderOf = Callable[[Location], str]
@@ -485,11 +421,7 @@ class Review:
         """
         with self._store.planning(dry_run=dry_run):
             scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
-            intake = self._index.read(
-                lambda index: plan_intake(
-                    scan.offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made
-                )
-            )
+            intake = self._store.plan_intake(scan.offers)
             run = self._writer.run("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
         refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)

@@ -226,17 +226,17 @@ class Rules:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
         except OSError as exc:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
-        file = parse_rules(text, str(source))
+        rulings, problems = parse_rules(text, str(source))
         folder = self._vault.folder_of(place)
         with self._store.planning(dry_run=dry_run):
 
             def plan(index: SqliteIndex) -> tuple[Sequence[RuleImported], Sequence[Change]]:
                 taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
-                return plan_import(file.rules, index, Room(place, folder, taken), self._vault.clock())
+                return plan_import(rulings, index, Room(place, folder, taken), self._vault.clock())
 
             done, changes = self._index.read(plan)
             run = self._writer.run("rules import", changes, dry_run=dry_run)
-        return RulesImported(tuple(done), file.problems, run)
+        return RulesImported(tuple(done), problems, run)
 
     def export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
