@@ -166,7 +166,7 @@ def test_a_process_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) 
         assert notes_of(place) == wanted, step
         told |= {one.name for one in steps}
         shutil.rmtree(place)
-        step = step * 5 // 4 + 2
+        step = step * 6 // 5 + 2
     assert deaths > 8
     assert "recovery" in told, "what a killed run is completed by is told"
 
