@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.episodes import Diary, Episodes
     from memory_kb.learning.exposure import Exposures
-    from memory_kb.learning.extraction import Consultation, Extraction
+    from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.handoffs import Handoffs
     from memory_kb.learning.ledgers import Ledgers
     from memory_kb.learning.lifecycle import Lifecycle
@@ -310,13 +310,6 @@ class KnowledgeBase:
         return Compactor(self.vault, self.index, self.writer, self.store, self.models)
 
     @functools.cached_property
-    def consultation(self) -> Consultation:
-        """The verbs of consultation."""
-        from memory_kb.learning.extraction import Consultation
-
-        return Consultation(self.vault, self.writer, self.store, self.evidence, self.sessions.files)
-
-    @functools.cached_property
     def contexts(self) -> Contexts:
         """The verbs of contexts."""
         from memory_kb.context.service import Contexts
@@ -398,7 +391,7 @@ class KnowledgeBase:
         """The verbs of extraction."""
         from memory_kb.learning.extraction import Extraction
 
-        return Extraction(self.vault, self.writer, self.consultation, self.stage, self.sessions.files)
+        return Extraction(self.vault, self.writer, self.store, self.evidence, self.stage, self.sessions.files)
 
     @functools.cached_property
     def git(self) -> Git:

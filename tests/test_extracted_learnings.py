@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import extracting
 import pytest
 from conftest import NOW, Files
-from extracting import EVENTS, FAILED, SAID, answer, extracted, learning, log_session, outcome_of, record_of
+from extracting import EVENTS, FAILED, answer, extracted, learning, log_session, outcome_of, record_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.store.events import Event
@@ -22,8 +22,6 @@ open_with = extracting.open_with
 kb = extracting.kb
 
 Open = Callable[..., KnowledgeBase]
-
-OTHER = "The weather in Lisbon was sunny and everybody enjoyed the afternoon a lot"
 
 
 @pytest.mark.parametrize(
@@ -61,10 +59,6 @@ OTHER = "The weather in Lisbon was sunny and everybody enjoyed the afternoon a l
         ({"quotes": [{"number": 2, "quote": "Dates in PST are what"}]}, "its evidence is not in what was shown"),
         ({"quotes": [{"number": 3, "quote": "Timestamps in UTC are"}]}, "its evidence is not in what was shown"),
         ({"quotes": [{"number": 2, "quote": "UTC"}]}, "its evidence is not in what was shown"),
-        (
-            {"title": "Sun in Lisbon", "signal": OTHER, "implication": OTHER, "quotes": [{"number": 2, "quote": SAID}]},
-            "its evidence is about something else",
-        ),
     ],
 )
 def test_what_rests_on_nothing_is_dropped_with_its_reason(

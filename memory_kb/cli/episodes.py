@@ -37,7 +37,8 @@ from memory_kb.text import printable
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
     from memory_kb.learning.checkpoints import Checkpoints
-    from memory_kb.learning.extraction import ExtractionReport, ScopeReport, Used
+    from memory_kb.learning.extraction import ExtractionReport, ScopeReport
+    from memory_kb.providers.spending import Metered
     from memory_kb.reports import RunReport
 
 
@@ -399,7 +400,7 @@ def _describe(one: ScopeReport) -> str:
     return "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
 
 
-def _cost(used: Used, *, dry_run: bool) -> str:
+def _cost(used: Metered, *, dry_run: bool) -> str:
     if not used.calls:
         return "no call to a language model"
     return f"would take {used}, estimated" if dry_run else str(used)

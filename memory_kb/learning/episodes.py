@@ -518,7 +518,7 @@ class Episodes:
 
     def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
-        from memory_kb.learning.prompt import read_conversation
+        from memory_kb.learning.conversation import read_conversation
         from memory_kb.store.session_log import SessionFiles
 
         if self._models.llm is None:

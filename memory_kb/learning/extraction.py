@@ -6,7 +6,8 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,14 +25,13 @@ from memory_kb.learning.checkpoints import (
     plan_premortem,
     show_checkpoints,
 )
+from memory_kb.learning.conversation import Conversation, ShownRecord
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
 from memory_kb.learning.prompt import (
     FEWEST,
-    Conversation,
     Extracted,
     ScopeQuestion,
-    ShownRecord,
     Sifted,
     choose_sources,
     find_known,
@@ -44,6 +44,7 @@ from memory_kb.learning.scopes import Scope
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, make_place
 from memory_kb.providers.base import Llm
+from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, Memory
@@ -72,17 +73,6 @@ DOCUMENTS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Documents(NamedTuple):
-    """The texts beside a session that its execution is held against; empty where there is none."""
-
-    intent: str = ""
-    premortem: str = ""
-    assumptions: str = ""
-
-
-NO_DOCUMENTS = Documents()
-
-
 @dataclass(frozen=True, slots=True)
 class Finished:
     """A session that is over, with what is beside it.
@@ -90,6 +80,7 @@ class Finished:
     Attributes:
         phase: the stage that the project is in.
         project: the name of the project, which learnings for all projects may not mention.
+        documents: the texts beside it that its execution is held against, by the names of `DOCUMENTS`.
     """
 
     id: str
@@ -97,7 +88,7 @@ class Finished:
     conversation: Conversation
     phase: str = "unknown"
     project: str = ""
-    documents: Documents = NO_DOCUMENTS
+    documents: Mapping[str, str] = field(default_factory=dict)
 
 
 class NothingToAsk(Exception):
@@ -163,7 +154,7 @@ def _show_session(scope: Scope, session: Finished) -> ShownRecord:
             return _need(talk.errors, "nothing failed in this session")
         case reads:
             name, words = DOCUMENTS[reads]
-            text = getattr(session.documents, reads).strip()
+            text = session.documents.get(reads, "").strip()
             if not text:
                 raise NothingToAsk(f"there is no {name}, which would hold {words}")
             return with_document(_need(talk.execution, "nothing was done in this session"), name, text)
@@ -263,45 +254,7 @@ def make_body(one: Extracted, day: str) -> str:
 SUCCEEDED = ("done", "quiet", "unchanged", "empty")
 
 
-class Used(NamedTuple):
-    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-
-    def __str__(self) -> str:
-        """Return what it took, in words.
-
-        Example:
-            >>> str(Used(1, 1_200, 80, 0.0031))
-            '1 call, 1,200 tokens in and 80 out, $0.0031'
-        """
-        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
-        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
-
-    def plus(self, other: Used, sign: int = 1) -> Used:
-        """Return this and another together, or with `sign` -1 what this has more.
-
-        Example:
-            >>> Used(2, 300, 20, 0.2).plus(Used(1, 100, 10, 0.1), -1)
-            Used(calls=1, input_tokens=200, output_tokens=10, usd=0.1)
-        """
-        return Used(
-            self.calls + sign * other.calls,
-            self.input_tokens + sign * other.input_tokens,
-            self.output_tokens + sign * other.output_tokens,
-            round(self.usd + sign * other.usd, 9),
-        )
-
-
-UNUSED = Used()
-
-
-def add_up(parts: Iterable[Used]) -> Used:
-    """Return what some calls took together."""
-    return functools.reduce(Used.plus, parts, UNUSED)
+NOTHING_USED = Metered()
 
 
 class Kept(NamedTuple):
@@ -335,7 +288,7 @@ class ScopeReport:
     scope: str
     outcome: str
     message: str = ""
-    used: Used = UNUSED
+    used: Metered = NOTHING_USED
     kept: tuple[Kept, ...] = ()
     dropped: tuple[DropCount, ...] = ()
 
@@ -350,7 +303,7 @@ class ExtractionReport:
 
     session: str
     scopes: tuple[ScopeReport, ...]
-    used: Used
+    used: Metered
     runs: tuple[RunReport, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -382,20 +335,20 @@ class ExtractionReport:
 NO_MODEL = "no language model is configured"
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """The way to a language model: the model, or why there is none, and what was asked already."""
+#: Characters of a document that a session is held against.
+_DOCUMENT_CHARS = 6_000
 
-    llm: Llm | None
-    why_not: str
+
+@dataclass(frozen=True, slots=True)
+class _Extracting:
+    """A session that a model is asked about, the model, and what it was asked already."""
+
+    session: Finished
+    llm: Llm
     meter: Meter
     done: frozenset[str]
     again: bool
     dry_run: bool
-
-    @property
-    def used(self) -> Used:
-        return Used(*self.meter.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,200 +360,22 @@ class _Consulted:
     marks: tuple[ExtractionMark, ...] = ()
 
 
-class Consultation:
-    """Asking a model about a session, scope by scope."""
+class Extraction:
+    """The verbs extract, premortem and assume."""
 
     def __init__(
-        self, vault: Vault, writer: Writer, store: EntryStore, evidence: SessionEvidence, sessions: SessionFiles
+        self,
+        vault: Vault,
+        writer: Writer,
+        store: EntryStore,
+        evidence: SessionEvidence,
+        stages: Stages,
+        sessions: SessionFiles,
     ) -> None:
         self._vault = vault
         self._writer = writer
         self._store = store
         self._evidence = evidence
-        self._sessions = sessions
-
-    def extract(
-        self, name: str, read: Callable[[], Finished], scopes: Sequence[Scope], *, again: bool, dry_run: bool
-    ) -> ExtractionReport:
-        """Ask for some scopes of a session, which is read only where there is a model to ask."""
-        door = self._open_door(again=again, dry_run=dry_run)
-        if door.llm is None:
-            skipped = (ScopeReport(scope.name, "skipped", door.why_not) for scope in scopes)
-            return ExtractionReport(name, tuple(skipped), door.used)
-        session = read()
-        reports: list[ScopeReport] = []
-        runs: list[RunReport] = []
-        first = tuple(scope for scope in scopes if not scope.is_rollup)
-        # A rollup reads what the scopes before it have just written.
-        for batch in filter(None, (first, *((scope,) for scope in scopes if scope.is_rollup))):
-            done, run = self._run_batch(batch, session, door)
-            reports += done
-            runs += [run] if run else []
-        used = add_up(one.used for one in reports) if dry_run else door.used
-        notices = tuple(dict.fromkeys(notice for run in runs for notice in run.notices))
-        return ExtractionReport(session.id, tuple(reports), used, tuple(runs), notices)
-
-    def _open_door(self, *, again: bool, dry_run: bool) -> _Door:
-        from memory_kb.providers.choose import choose_llm
-        from memory_kb.providers.spending import Meter
-        from memory_kb.store.logs import ExtractionLog
-
-        chosen = self._vault.settings.llm
-        meter = Meter(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, chosen.daily_runs)
-        done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
-        if chosen.provider in ("none", "offline"):
-            return _Door(None, NO_MODEL, meter, done, again, dry_run)
-        try:
-            return _Door(choose_llm(chosen, self._vault.environ, meter), NO_MODEL, meter, done, again, dry_run)
-        except ProviderFailed as exc:
-            return _Door(None, explain_failure(exc), meter, done, again, dry_run)
-
-    def _run_batch(
-        self, scopes: Sequence[Scope], session: Finished, door: _Door
-    ) -> tuple[list[ScopeReport], RunReport | None]:
-        """Ask for some scopes and keep what they give, as one run."""
-        memories = self._memories_for(scopes, session)
-        consulted = [self._consult(scope, session, memories, door) for scope in scopes]
-        consulted = self._with_times(consulted, session)
-        offers = [offer for one in consulted for offer in one.offers]
-        if not offers:
-            self._mark(consulted)
-            return [one.report for one in consulted], None
-        try:
-            with self._writer.lock(*{offer.place.scope for offer in offers}):
-                intake, run = self._store.take_in(
-                    "extract", offers, again=door.again, dry_run=door.dry_run, gate=self._evidence.gate_for(offers)
-                )
-        except MemoryKBError as exc:
-            failed = [
-                replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report
-                for one in consulted
-            ]
-            return failed, None
-        taken = iter(intake.taken)
-        reports = [replace(one.report, kept=tuple(_tell(next(taken)) for _ in one.offers)) for one in consulted]
-        if not run.conflicts:
-            self._mark(consulted)
-        return reports, run
-
-    def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
-        """Return the entries that the questions of some scopes may show."""
-        levels: set[str] = set()
-        for scope in scopes:
-            try:
-                levels |= {place_for(scope, session).scope, scope.sources or "project"}
-            except NothingToAsk:
-                continue
-        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
-
-    def _consult(self, scope: Scope, session: Finished, memories: Sequence[Memory], door: _Door) -> _Consulted:
-        """Ask a model about one scope; whatever goes wrong stays with this scope."""
-        try:
-            questions = make_questions(scope, session, memories)
-        except NothingToAsk as exc:
-            return _Consulted(ScopeReport(scope.name, "empty", str(exc)))
-        new = [question for question in questions if question.digest not in door.done]
-        if not new:
-            return _Consulted(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
-        if door.dry_run:
-            return _Consulted(ScopeReport(scope.name, "planned", used=add_up(map(self._estimate, new))))
-        return self._put(scope, new, session, door)
-
-    def _estimate(self, question: ScopeQuestion) -> Used:
-
-        from memory_kb.providers.choose import estimate
-        from memory_kb.text import count_tokens
-
-        return Used(
-            *estimate(
-                self._vault.settings.llm, count_tokens(question.prompt) + count_tokens(json.dumps(question.schema))
-            )
-        )
-
-    def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], session: Finished, door: _Door) -> _Consulted:
-        """Put the questions of a scope to the model."""
-        from memory_kb.store.logs import ExtractionMark
-
-        assert door.llm is not None
-        before = door.used
-        problems: list[str] = []
-        dropped: Counter[str] = Counter()
-        offers: list[Offer] = []
-        marks: list[ExtractionMark] = []
-        for question in questions:
-            try:
-                sifted = ask(door.llm, question)
-            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
-                problems.append(_explain(exc))
-                continue
-            dropped.update(sifted.dropped)
-            offers += make_offers(question, sifted.found, session, self._vault.clock())
-            outcome, seq = "done" if sifted.found else "quiet", session.conversation.seq
-            counts = len(sifted.found), len(sifted.dropped)
-            marks.append(
-                ExtractionMark(
-                    session.id,
-                    scope.name,
-                    question.step.name,
-                    seq,
-                    question.digest,
-                    self._vault.timestamp(),
-                    outcome,
-                    *counts,
-                )
-            )
-        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
-        outcome = "failed" if problems else "done" if offers else "quiet"
-        message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
-        return _Consulted(
-            ScopeReport(scope.name, outcome, message, door.used.plus(before, -1), (), reasons),
-            tuple(offers),
-            tuple(marks),
-        )
-
-    def _with_times(self, consulted: Sequence[_Consulted], session: Finished) -> list[_Consulted]:
-        """Give what was learned the time of the events it rests on: a log may be read long after them."""
-        from memory_kb.learning.ingest import with_times
-
-        offers = [offer for one in consulted for offer in one.offers]
-        if not offers:
-            return list(consulted)
-        dated = iter(with_times(offers, self._sessions.read(session.id), session.conversation.day or None))
-        return [replace(one, offers=tuple(next(dated) for _ in one.offers)) for one in consulted]
-
-    def _mark(self, consulted: Sequence[_Consulted]) -> None:
-        from memory_kb.store.logs import ExtractionLog
-
-        ExtractionLog(self._vault.machine / "log").add(mark for one in consulted for mark in one.marks)
-
-
-def _tell(taken: Taken) -> Kept:
-    draft = taken.offer.draft
-    return Kept(taken.id, taken.path, taken.action, draft.title or "", taken.message)
-
-
-def _explain(error: Exception) -> str:
-    """Return a failure as one sentence."""
-    if isinstance(error, ProviderFailed):
-        return explain_failure(error)
-    if isinstance(error, MemoryKBError):
-        return f"{error}{f' ({error.hint})' if error.hint else ''}"
-    return f"the answer could not be read ({type(error).__name__})"
-
-
-#: Characters of a document that a session is held against.
-_DOCUMENT_CHARS = 6_000
-
-
-class Extraction:
-    """The verbs extract, premortem and assume."""
-
-    def __init__(
-        self, vault: Vault, writer: Writer, consultation: Consultation, stages: Stages, sessions: SessionFiles
-    ) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._consultation = consultation
         self._stages = stages
         self._sessions = sessions
 
@@ -625,11 +400,142 @@ class Extraction:
             VaultBusy: another process has been writing for a minute.
         """
         from memory_kb.learning.scopes import choose_scopes
+        from memory_kb.providers.choose import choose_llm
+        from memory_kb.providers.spending import Meter
+        from memory_kb.store.logs import ExtractionLog
         from memory_kb.store.session_log import find_id
 
         found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
-        return self._consultation.extract(found, lambda: self._finished(found), chosen, again=again, dry_run=dry_run)
+        settings = self._vault.settings.llm
+        meter = Meter(self._vault.machine / "log" / "spend.jsonl", settings.daily_spend, settings.daily_runs)
+        llm, why_not = None, NO_MODEL
+        if settings.provider not in ("none", "offline"):
+            try:
+                llm = choose_llm(settings, self._vault.environ, meter)
+            except ProviderFailed as exc:
+                why_not = explain_failure(exc)
+        if llm is None:
+            skipped = tuple(ScopeReport(scope.name, "skipped", why_not) for scope in chosen)
+            return ExtractionReport(found, skipped, NOTHING_USED)
+        done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
+        extracting = _Extracting(self._finished(found), llm, meter, done, again, dry_run)
+        reports: list[ScopeReport] = []
+        runs: list[RunReport] = []
+        first = tuple(scope for scope in chosen if not scope.is_rollup)
+        # A rollup reads what the scopes before it have just written.
+        for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
+            made, run = self._run_batch(batch, extracting)
+            reports += made
+            runs += [run] if run else []
+        used = functools.reduce(Metered.plus, (one.used for one in reports), NOTHING_USED) if dry_run else meter.total
+        notices = tuple(dict.fromkeys(notice for run in runs for notice in run.notices))
+        return ExtractionReport(found, tuple(reports), used, tuple(runs), notices)
+
+    def _run_batch(
+        self, scopes: Sequence[Scope], extracting: _Extracting
+    ) -> tuple[list[ScopeReport], RunReport | None]:
+        """Ask for some scopes and keep what they give, as one run."""
+        from memory_kb.store.logs import ExtractionLog
+
+        session, log = extracting.session, ExtractionLog(self._vault.machine / "log")
+        memories = self._memories_for(scopes, session)
+        consulted = [self._consult(scope, memories, extracting) for scope in scopes]
+        offers = self._with_times([offer for one in consulted for offer in one.offers], session)
+        marks = [mark for one in consulted for mark in one.marks]
+        if not offers:
+            log.add(marks)
+            return [one.report for one in consulted], None
+        try:
+            with self._writer.lock(*{offer.place.scope for offer in offers}):
+                gate = self._evidence.gate_for(offers)
+                intake, run = self._store.take_in(
+                    "extract", offers, again=extracting.again, dry_run=extracting.dry_run, gate=gate
+                )
+        except MemoryKBError as exc:
+            failed = [
+                replace(one.report, outcome="failed", message=_explain(exc)) if one.offers else one.report
+                for one in consulted
+            ]
+            return failed, None
+        taken = iter(intake.taken)
+        reports = [replace(one.report, kept=tuple(_tell(next(taken)) for _ in one.offers)) for one in consulted]
+        if not run.conflicts:
+            log.add(marks)
+        return reports, run
+
+    def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
+        """Return the entries that the questions of some scopes may show."""
+        levels: set[str] = set()
+        for scope in scopes:
+            with suppress(NothingToAsk):
+                levels |= {place_for(scope, session).scope, scope.sources or "project"}
+        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
+
+    def _with_times(self, offers: Sequence[Offer], session: Finished) -> Sequence[Offer]:
+        """Give what was learned the time of the events it rests on: a log may be read long after them."""
+        from memory_kb.learning.ingest import with_times
+
+        if not offers:
+            return offers
+        return with_times(offers, self._sessions.read(session.id), session.conversation.day or None)
+
+    def _consult(self, scope: Scope, memories: Sequence[Memory], extracting: _Extracting) -> _Consulted:
+        """Ask the model about one scope; whatever goes wrong stays with this scope."""
+        try:
+            questions = make_questions(scope, extracting.session, memories)
+        except NothingToAsk as exc:
+            return _Consulted(ScopeReport(scope.name, "empty", str(exc)))
+        new = [question for question in questions if question.digest not in extracting.done]
+        if not new:
+            return _Consulted(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
+        if extracting.dry_run:
+            used = functools.reduce(Metered.plus, map(self._estimate, new))
+            return _Consulted(ScopeReport(scope.name, "planned", used=used))
+        return self._put(scope, new, extracting)
+
+    def _estimate(self, question: ScopeQuestion) -> Metered:
+        from memory_kb.providers.choose import estimate
+        from memory_kb.text import count_tokens
+
+        size = count_tokens(question.prompt) + count_tokens(json.dumps(question.schema))
+        return estimate(self._vault.settings.llm, size)
+
+    def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], extracting: _Extracting) -> _Consulted:
+        """Put the questions of a scope to the model."""
+        from memory_kb.store.logs import ExtractionMark
+
+        session, before = extracting.session, extracting.meter.total
+        problems: list[str] = []
+        dropped: Counter[str] = Counter()
+        offers: list[Offer] = []
+        marks: list[ExtractionMark] = []
+        for question in questions:
+            try:
+                sifted = ask(extracting.llm, question)
+            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
+                problems.append(_explain(exc))
+                continue
+            dropped.update(sifted.dropped)
+            offers += make_offers(question, sifted.found, session, self._vault.clock())
+            mark = ExtractionMark(
+                session=session.id,
+                scope=scope.name,
+                step=question.step.name,
+                seq=session.conversation.seq,
+                input=question.digest,
+                time=self._vault.timestamp(),
+                outcome="done" if sifted.found else "quiet",
+                kept=len(sifted.found),
+                dropped=len(sifted.dropped),
+            )
+            marks.append(mark)
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+        outcome = "failed" if problems else "done" if offers else "quiet"
+        message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
+        used = extracting.meter.total.plus(before, -1)
+        report = ScopeReport(scope.name, outcome, message, used, (), reasons)
+        return _Consulted(report, tuple(offers), tuple(marks))
 
     def premortem(
         self,
@@ -648,7 +554,7 @@ class Extraction:
             UsageError: there is no text, or no such place.
             SecretRefused: it holds what looks like a credential.
         """
-        place = self._scope_of(job, task)
+        place = self._vault.place_for("project", job, task)
         plan, name = check_plan(text, title, allow_secret=self._vault.allows_secrets)
         framed = frame_plan(plan, name, place, self._vault.clock())
         return self._write_beside(
@@ -690,7 +596,7 @@ class Extraction:
         """
         from memory_kb.text import printable
 
-        place = self._scope_of(job, task)
+        place = self._vault.place_for("project", job, task)
         texts = (
             " ".join(printable(text).split())
             for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
@@ -712,10 +618,7 @@ class Extraction:
         Raises:
             UsageError: there is no such place.
         """
-        return parse_checkpoints(self._text_beside(self._scope_of(job, task), ASSUMPTIONS))
-
-    def _scope_of(self, job: str | None, task: str | None) -> Location:
-        return self._vault.place_for("project", job, task)
+        return parse_checkpoints(self._text_beside(self._vault.place_for("project", job, task), ASSUMPTIONS))
 
     def _write_beside(
         self,
@@ -745,10 +648,13 @@ class Extraction:
 
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""
-        from memory_kb.learning.prompt import read_conversation
+        from memory_kb.learning.conversation import read_conversation
 
         conversation = read_conversation(self._sessions.read(session))
-        place = self._place_of(conversation)
+        place = Location()
+        with suppress(UsageError):  # names that cannot be those of folders count for none
+            if self._vault.memory:
+                place = make_place("project", conversation.job, conversation.task if conversation.job else None)
         return Finished(
             session,
             place,
@@ -758,17 +664,8 @@ class Extraction:
             self._documents(place),
         )
 
-    def _place_of(self, conversation: Conversation) -> Location:
-        """Return where a session worked; names that cannot be those of folders count for none."""
-        if not self._vault.memory:
-            return Location()
-        try:
-            return make_place("project", conversation.job, conversation.task if conversation.job else None)
-        except UsageError:
-            return Location()
-
-    def _documents(self, place: Location) -> Documents:
-        from memory_kb.learning.prompt import clean
+    def _documents(self, place: Location) -> Mapping[str, str]:
+        from memory_kb.learning.conversation import clean
         from memory_kb.store.events import cut
         from memory_kb.store.files import read_if_there
 
@@ -778,6 +675,19 @@ class Extraction:
         if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
             intent = data.decode("utf-8", "replace")
         assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
-        return Documents(
-            *(cut(clean(text), _DOCUMENT_CHARS) for text in (intent, self._text_beside(place, PREMORTEM), assumed))
-        )
+        texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
+        return {name: cut(clean(text), _DOCUMENT_CHARS) for name, text in texts.items()}
+
+
+def _tell(taken: Taken) -> Kept:
+    draft = taken.offer.draft
+    return Kept(taken.id, taken.path, taken.action, draft.title or "", taken.message)
+
+
+def _explain(error: Exception) -> str:
+    """Return a failure as one sentence."""
+    if isinstance(error, ProviderFailed):
+        return explain_failure(error)
+    if isinstance(error, MemoryKBError):
+        return f"{error}{f' ({error.hint})' if error.hint else ''}"
+    return f"the answer could not be read ({type(error).__name__})"

@@ -1,260 +1,21 @@
-"""To a model, and check of its answer."""
+"""Ask a language model what a record teaches, and check what it answers."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from memory_kb.credentials import find_secret, redact
-from memory_kb.injected import is_own_call, strip
+from memory_kb.credentials import find_secret
+from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean
 from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.junk import find_junk
 from memory_kb.learning.new_entry import TWIN_SIMILARITY
 from memory_kb.learning.scopes import Pass, Scope
 from memory_kb.model import Location
-from memory_kb.store.events import FRAME, Event, cut, strings_of
 from memory_kb.store.plan import Memory
 from memory_kb.text import has_cjk, jaccard, printable, shorten, tokens
-
-#: Characters of what was done, of what failed, and of what people said.
-EXECUTION_CHARS, HUMAN_CHARS = 10_000, 12_000
-#: A tool's result that is longer is not a person's answer.
-ANSWER_CHARS = 500
-#: The longest piece of one event, and of one line about a tool.
-_PIECE_CHARS, _TOOL_CHARS = 3_000, 200
-_CLEANED_CHARS = 20_000
-#: Events after a failure that may show what made it work.
-_RECOVERY = 4
-_TASK_CHARS = 200
-_HUMAN_ROLES = ("user", "human")
-_ASKING = re.compile(
-    r"ask[-_ ]?(?:user|human|person)|askuser|request[-_]user[-_]input|user[-_]?question", re.IGNORECASE
-)
-#: Tools that bring in pages which anybody may have written; what they return is not repeated.
-_WEB = re.compile(r"web|browser|fetch|http|url|crawl|scrape", re.IGNORECASE)
-
-
-class RecordPiece(NamedTuple):
-    """A piece of what is shown; `number` is the event's, or that of a source in its list."""
-
-    number: int
-    who: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownRecord:
-    """Passages in their order; `missing` were left out after the first `head` of them."""
-
-    passages: tuple[RecordPiece, ...] = ()
-    head: int = 0
-    missing: int = 0
-
-    @property
-    def text(self) -> str:
-        """The passages as a model reads them, with a mark where some are missing."""
-        lines = [_show(passage) for passage in self.passages]
-        if self.missing:
-            lines.insert(self.head, f"[… {self.missing:,} more left out …]")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """A session as it may be shown.
-
-    Attributes:
-        humans: what people said.
-        execution: what the agent said and did.
-        errors: what failed, with what came after it.
-        seq: the number of the last event.
-        day: when it was worked on last, as an ISO date, or "".
-        task_text: what it was for, in a few words.
-    """
-
-    humans: ShownRecord
-    execution: ShownRecord
-    errors: ShownRecord
-    job: str | None = None
-    task: str | None = None
-    seq: int = 0
-    day: str = ""
-    task_text: str | None = None
-
-
-def _show(passage: RecordPiece) -> str:
-    """Return a passage, its further lines moved in so that none looks like another passage."""
-    return f"[{passage.number}] {passage.who}: " + passage.text.replace("\n", "\n    ")
-
-
-class _HeadAndTail:
-    """The head and the tail of a stream of passages, each of half the characters there are."""
-
-    def __init__(self, limit: int) -> None:
-        self._half = limit // 2
-        self._head: list[RecordPiece] = []
-        self._tail: deque[RecordPiece] = deque()
-        self._head_size = self._tail_size = 0
-        self._missing = 0
-
-    def add(self, passage: RecordPiece) -> None:
-        passage = passage._replace(text=cut(passage.text, min(_PIECE_CHARS, self._half - 100)))
-        if len(_show(passage)) >= self._half:  # so many lines that moving them in makes it too long
-            passage = passage._replace(text=" ".join(passage.text.split()))
-        size = len(_show(passage)) + 1
-        if not self._tail and self._head_size + size <= self._half:
-            self._head.append(passage)
-            self._head_size += size
-            return
-        self._tail.append(passage)
-        self._tail_size += size
-        while self._tail_size > self._half:
-            self._tail_size -= len(_show(self._tail.popleft())) + 1
-            self._missing += 1
-
-    def shown(self) -> ShownRecord:
-        return ShownRecord((*self._head, *self._tail), len(self._head), self._missing)
-
-
-def read_conversation(
-    events: Iterable[Event], limits: tuple[int, int] = (EXECUTION_CHARS, HUMAN_CHARS)
-) -> Conversation:
-    """Return what may be shown of a session.
-
-    Args:
-        events: the session's, in their order; they are read once.
-        limits: the most characters of execution and errors, and of people's turns.
-
-    Example:
-        >>> call = Event(seq=2, type="tool_call", tool="Bash", args={"command": "ls"})
-        >>> talk = read_conversation([Event(seq=1, role="user", content="Use UTC."), call])
-        >>> talk.humans.text, talk.execution.text
-        ('[1] user: Use UTC.', '[2] tool: Bash: ls')
-    """
-    reader = _ConversationReader(*limits)
-    for event in events:
-        reader.take(event)
-    return reader.conversation()
-
-
-class _ConversationReader:
-    """One pass over the events of a session."""
-
-    def __init__(self, execution: int, humans: int) -> None:
-        self._humans, self._execution, self._errors = (
-            _HeadAndTail(humans),
-            _HeadAndTail(execution),
-            _HeadAndTail(execution),
-        )
-        self._subagents: set[str] = set()
-        self._own_calls: set[str] = set()
-        self._before: RecordPiece | None = None
-        self._recovering = 0
-        self._known = Conversation(ShownRecord(), ShownRecord(), ShownRecord())
-        self._number = 0
-
-    def take(self, event: Event) -> None:
-        """Take one event in."""
-        self._number = max(self._number + 1, event.seq)
-        self._note(event)
-        if event.injected == "whole":
-            return
-        if event.role == "agent" and event.agent:
-            self._subagents.add(event.agent)
-        if is_human(event):
-            self._take_human(event)
-        elif event.type == "message" and event.role == "assistant" and event.agent not in self._subagents:
-            self._do("assistant", clean(event.content))
-        elif event.type == "tool_call":
-            self._take_call(event)
-        elif event.ok is False or (event.type == "event" and event.event == "error"):
-            self._take_failure(event)
-
-    def _note(self, event: Event) -> None:
-        known = self._known
-        day = known.day if known.day and event.event in FRAME else event.ts[:10] or known.day
-        self._known = replace(
-            known, seq=self._number, day=day, job=known.job or event.job, task=known.task or event.task
-        )
-
-    def _take_human(self, event: Event) -> None:
-        text = clean(event.content)
-        if not text:
-            return
-        self._humans.add(RecordPiece(self._number, "user", text))
-        if self._known.task_text is None:
-            self._known = replace(self._known, task_text=shorten(text, _TASK_CHARS))
-
-    def _take_call(self, event: Event) -> None:
-        if is_own_call(event.tool, event.args):
-            if event.call_id:
-                self._own_calls.add(event.call_id)
-            return
-        arguments = " ".join(strings_of(event.args)) if event.args else ""
-        self._do("tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}")
-
-    def _take_failure(self, event: Event) -> None:
-        if event.call_id in self._own_calls or is_own_call(event.tool, None):
-            return
-        text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
-        passage = RecordPiece(
-            self._number, "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
-        )
-        if self._before and not self._recovering:
-            self._errors.add(self._before)
-        self._recovering = _RECOVERY
-        self._errors.add(passage)
-        self._execution.add(passage)
-
-    def _do(self, who: str, text: str) -> None:
-        """Take in something that was said or done."""
-        if not text:
-            return
-        passage = RecordPiece(self._number, who, text)
-        self._execution.add(passage)
-        # What came after one failure is not told again as what came before the next.
-        self._before = None if self._recovering else passage
-        if self._recovering:
-            self._recovering -= 1
-            self._errors.add(passage)
-
-    def conversation(self) -> Conversation:
-        """Return what was read."""
-        errors = self._errors.shown()
-        return replace(self._known, humans=self._humans.shown(), execution=self._execution.shown(), errors=errors)
-
-
-def is_human(event: Event) -> bool:
-    """Return whether an event is what a person said; a tool's result is only as an answer to a question.
-
-    Example:
-        >>> is_human(Event(role="user", content="Yes.")), is_human(Event(type="tool_result", role="user", tool="Bash", content="x" * 501))
-        (True, False)
-        >>> is_human(Event(type="tool_result", role="tool", tool="AskUserQuestion", content="Use Postgres."))
-        True
-    """
-    if event.type == "message" and event.tool is None:
-        return event.role in _HUMAN_ROLES
-    if event.type not in ("message", "tool_result") or event.ok is False:
-        return False
-    asks = event.tool is not None and _ASKING.search(event.tool) is not None
-    return (asks or event.role in _HUMAN_ROLES) and len(event.content or "") <= ANSWER_CHARS
-
-
-def clean(text: str | None) -> str:
-    """Return a text without what memory-kb put there and without credentials.
-
-    Example:
-        >>> clean("before <!-- memory-kb:begin -->\\nUse tabs.\\n<!-- memory-kb:end -->after AKIAABCDEFGHIJKLMNOP")
-        'before after [redacted: an AWS access key]'
-    """
-    # Far more than is shown of one text, so that half a credential at the cut is not shown either.
-    return redact(cut(strip(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()
-
 
 #: Fewer learnings than this have nothing in common.
 FEWEST = 2
@@ -262,24 +23,7 @@ _MOST, _CHARS, _TOTAL = 60, 600, 10_000
 #: What a session, its files or a person's preferences are, is no learning to roll up.
 _KINDS = ("policy", "preference", "architecture", "decision", "fact", "rule", "pitfall")
 #: Words that name a folder and no project in particular.
-_COMMON = frozenset(
-    {
-        "project",
-        "memory",
-        "vault",
-        "notes",
-        "docs",
-        "work",
-        "code",
-        "repo",
-        "main",
-        "test",
-        "tests",
-        "home",
-        "data",
-        "default",
-    }
-)
+_COMMON = frozenset("project memory vault notes docs work code repo main test tests home data default".split())  # noqa: SIM905
 
 
 def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
@@ -632,8 +376,6 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
             if question.scope.is_rollup and one.evidence
             else "its evidence is not in what was shown"
         )
-    if not _is_about(one):
-        yield "its evidence is about something else"
     if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
         yield f"names {names[0]}"
     if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
@@ -693,16 +435,6 @@ def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
     if is_open(known) or not _is_like(text, known.text):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
-
-
-def _is_about(one: Extracted) -> bool:
-    """Return whether a learning shares a word that carries meaning with its quotes, if those have some."""
-    words = {word for _, quote in one.evidence for word in tokens(quote) if len(word) >= 4 or has_cjk(word)}
-    return (
-        len(words) < 3
-        or not words.isdisjoint(tokens(one.text))
-        or not _long_words(words).isdisjoint(_long_words([one.text]))
-    )
 
 
 def _is_like(one: str, other: str) -> bool:

@@ -245,12 +245,36 @@ class Memo:
 
 
 class Metered(NamedTuple):
-    """Calls so far, their tokens and dollars."""
+    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0.0
+
+    def __str__(self) -> str:
+        """Return what it took, in words.
+
+        Example:
+            >>> str(Metered(1, 1_200, 80, 0.0031))
+            '1 call, 1,200 tokens in and 80 out, $0.0031'
+        """
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+
+    def plus(self, other: Metered, sign: int = 1) -> Metered:
+        """Return this and another together, or with `sign` -1 what this has more.
+
+        Example:
+            >>> Metered(2, 300, 20, 0.2).plus(Metered(1, 100, 10, 0.1), -1)
+            Metered(calls=1, input_tokens=200, output_tokens=10, usd=0.1)
+        """
+        return Metered(
+            self.calls + sign * other.calls,
+            self.input_tokens + sign * other.input_tokens,
+            self.output_tokens + sign * other.output_tokens,
+            round(self.usd + sign * other.usd, 9),
+        )
 
 
 class Meter(SpendLog):

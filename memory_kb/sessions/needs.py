@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import hear
-from memory_kb.learning.prompt import is_human
-from memory_kb.sessions.tool_calls import Answer, Call, find_failed, read_answer, read_call
+from memory_kb.learning.conversation import is_human
+from memory_kb.sessions.tool_calls import Answer, Call, read_answer, read_call
 from memory_kb.store.events import Event, searchable
 from memory_kb.text import count_tokens, jaccard, tokens
 
@@ -113,7 +113,7 @@ class _Reader:
             for file in (one for one in call.targets if one not in self.made):
                 self.add(Need("file", seq, file))
         elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
-            self.fail(find_failed(call, f"{event.error or ''}\n{event.content or ''}")[0], seq, cost, answer)
+            self.fail(call, seq, cost, answer)
         elif call.kind in _RUN and answer.ok:
             # What a command before a pipe came to is not known, unless it counted its tests.
             others = {command for one in call.also for command in one.commands}

@@ -67,17 +67,10 @@ _KINDS = tuple(
     )
 )
 _RANK = ("deploy", "test", "build", "commit", "lint", "install", "run", "edit", "look", "plan")
-_COUNTS = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"^=+ (.*?\b(?:passed|failed|errors?)\b.*?)(?: in [\d.:]+s?.*)? =+\s*$",
-        r"^((?:\d+ (?:passed|failed|skipped|errors?|warnings?|xfailed|deselected),? ?)+?)(?: in [\d.]+s.*)?$",
-        r"^[^\S\n]*Tests:?\s+(.*\b(?:passed|failed)\b.*)$",
-        r"^test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)",
-        r"^[^\S\n]*(\d+ (?:passing|failing))\b",
-        r"^(Ran \d+ tests?)\b",
-        r"^(Found \d+ errors?(?: in \d+ files?)?)",
-    )
+_COUNTS = re.compile(
+    r"^\W*(?:Tests:?\s+|test result: \w+\. )?(\d[^\n]*? (?:passed|failed|passing|failing)\b.*?|Ran \d+ tests?|Found \d+ errors?[^\n]*?)"
+    r"(?:;| in [\d.:]+ ?s.*)?\W*$",
+    re.MULTILINE,
 )
 _TEST_FAILED = re.compile(
     r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED\b|^FAIL[: \t]|^--- FAIL|test result: FAILED|^Tests:.*\bfailed\b|^npm ERR!",
@@ -253,15 +246,12 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
     text, told = both_ends(content or ""), both_ends(error or "")
     whole = text if told.strip() and told.strip() in text else f"{told}\n{text}".strip()
     counted = _count(text) if call.kind in ("test", "lint") else ""
-    if ok is None:
-        code = exit_code(text)
-        ok = (
-            False
-            if error
-            else code == 0
-            if code is not None
-            else (True if counted and not _TEST_FAILED.search(text) else None)
-        )
+    if ok is None and error:
+        ok = False
+    elif ok is None and (code := exit_code(text)) is not None:
+        ok = code == 0
+    elif ok is None and counted:
+        ok = True
     if ok is not False and call.kind == "test" and _TEST_FAILED.search(text):
         ok = False
     if ok is not False:
@@ -272,34 +262,5 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
 
 
 def _count(text: str) -> str:
-    for shape in _COUNTS:
-        found = shape.findall(text)
-        if found:
-            return shorten(str(found[-1]).strip().strip(",;"), 60)
-    return ""
-
-
-def find_failed(call: Call, output: str) -> tuple[Call, tuple[Call, ...]]:
-    """Return the command that a failed line failed with, and those that had succeeded before it.
-
-    Of commands joined by `&&` it is the one whose program an error line names, else the most telling
-    one; those before it succeeded.
-
-    Example:
-        >>> failed, before = find_failed(read_command("git commit -qm x && git push"), "error: failed to push some refs")
-        >>> failed.family, [one.family for one in before]
-        ('git push', ['git commit'])
-    """
-    if len(call.commands) < 2:
-        return call._replace(also=()), ()
-    parts = sorted(call.parts, key=lambda part: call.commands.index(part.commands[0]) if part.commands else 0)
-    named = [
-        part
-        for part in parts
-        if part.commands
-        and re.search(rf"(?m)(?:^|\b){re.escape(part.family.split()[-1])}\b", output[-4_000:], re.IGNORECASE)
-    ]
-    failed = named[-1] if named else call._replace(also=())
-    place = next((number for number, part in enumerate(parts) if part.shown == failed.shown), 0)
-    chained = parts[:place] if all(part.commands[0].joiner == "&&" for part in parts[1 : place + 1]) else []
-    return failed._replace(also=()), tuple(chained)
+    found = _COUNTS.findall(text)
+    return shorten(found[-1].strip().strip(",;"), 60) if found else ""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
-from memory_kb.learning.prompt import clean, is_human
+from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.sentences import sentences
 from memory_kb.learning.wrappers import own_words
 from memory_kb.reports import Check, Commit, Failure, Retry, Reverted, Step, Trace
 from memory_kb.sessions.failures import Fault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, find_failed, read_answer, read_call
+from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import shorten
@@ -158,19 +158,15 @@ def _joined(lines: Iterable[_Line]) -> Iterator[Step]:
 
 @dataclass
 class _Open:
-    """A call that failed and has not succeeded since; `is_past` once it fails with something else.
-
-    `since` is what was changed and run from its failure on, until it is past.
-    """
+    """A call that failed and has not succeeded since, and what was changed and run from then on."""
 
     call: Call
     key: tuple[str, str]
     since: dict[str, None] = field(default_factory=dict)
-    is_past: bool = False
 
 
 class _Failures:
-    """The errors of a task, each with the later call that shows it resolved."""
+    """The errors of a task, each with what was done until the call got past it."""
 
     def __init__(self) -> None:
         self.all: OrderedDict[tuple[str, str], Failure] = OrderedDict()
@@ -178,56 +174,42 @@ class _Failures:
         self._open: list[_Open] = []
 
     def note(self, call: Call, fault: Fault) -> None:
-        """Note that a call failed; one that fails in another way has got past what it failed with before."""
+        """Note that a call failed; what it failed with before is resolved by what was done since."""
         if fault.sort != "work":
             return
         known = self.all.get(fault.key)
         if known is None and len(self.all) >= _FAILURES:
             self.more += 1
             return
-        times = known.times + 1 if known else 1
-        self.all[fault.key] = Failure(fault.type, fault.message, call.shown, times)
-        still = next((one for one in self._open if one.key == fault.key and _is_same(call, one.call)), None)
-        for one in self._open:
-            one.is_past = one.is_past or _is_same(call, one.call)
-        if still:
-            still.is_past = False
-        else:
+        self.all[fault.key] = Failure(fault.type, fault.message, call.shown, known.times + 1 if known else 1)
+        still = [one for one in self._open if _is_same(call, one.call)]
+        for one in still:
+            if one.key != fault.key and one.since:
+                self._resolve(one, _words(one.since))
+        if not any(one.key == fault.key for one in still):
             self._open = [*self._open, _Open(call, fault.key)][-_FAILURES:]
 
     def change(self, call: Call) -> None:
         """Note what was changed or run, for every error that is open."""
-        words = (
-            f"changed {', '.join(call.targets[:3])}"
-            if call.kind == "edit" and call.targets
-            else f"ran `{_plain(call)}`"
-            if call.kind in ("install", "run", "build", "deploy")
-            else ""
-        )
+        words = ""
+        if call.kind == "edit" and call.targets:
+            words = f"changed {', '.join(call.targets[:3])}"
+        elif call.kind in ("install", "run", "build", "deploy"):
+            words = f"ran `{_plain(call)}`"
         for one in self._open if words else ():
-            if not one.is_past and len(one.since) < _CHANGES:
+            if len(one.since) < _CHANGES:
                 one.since[words] = None
 
     def resolve(self, call: Call) -> None:
         """Take a call that succeeded as the end of the errors it covers."""
         for one in [one for one in self._open if covers(call, one.call)]:
-            self._open.remove(one)
             since = {words: None for words in one.since if words != f"ran `{_plain(call)}`"}
-            if call.shown != one.call.shown and not since:
-                self._resolve(one, f"`{_plain(call)}` went through instead")
-            elif since:
-                self._resolve(one, f"{_words(since)}; then `{_plain(call)}` went through")
-            else:
-                self._resolve(one, f"`{_plain(call)}` went through when it was run again, nothing was changed")
-
-    def close(self) -> tuple[Failure, ...]:
-        """Return the errors; what a call got past after something was done has that for its resolution."""
-        for one in self._open:
-            if one.is_past and one.since:
-                self._resolve(one, f"{_words(one.since)}; then `{_plain(one.call)}` failed with something else")
-        return tuple(self.all.values())
+            how = "when it was run again, nothing was changed" if call.shown == one.call.shown else "instead"
+            went = f"`{_plain(call)}` went through"
+            self._resolve(one, f"{_words(since)}; then {went}" if since else f"{went} {how}")
 
     def _resolve(self, one: _Open, resolution: str) -> None:
+        self._open.remove(one)
         self.all[one.key] = self.all[one.key]._replace(resolution=resolution)
 
 
@@ -413,15 +395,10 @@ class _Tracer:
         if call.kind == "plan":
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
-        before: tuple[Call, ...] = ()
-        if answer.fault and answer.fault.sort == "work":
-            call, before = find_failed(call, f"{event.error or ''}\n{event.content or ''}")
         line.result = _result_of(answer)
         if answer.fault and line.targets:
             line.action, line.targets = call.shown, ()
-        self.retries.note(self.seq, pending.call, answer)
-        for one in before:
-            self._succeed(one, Answer(ok=True), None)
+        self.retries.note(self.seq, call, answer)
         if answer.fault:
             self.checks.note(call, answer)
             self.failures.note(call, answer.fault)
@@ -513,7 +490,7 @@ class _Tracer:
             steps=steps,
             head=head,
             missing=missing,
-            failures=self.failures.close(),
+            failures=tuple(self.failures.all.values()),
             more_failures=self.failures.more,
             checks=self.checks.last,
             commits=tuple(self.commits),
