@@ -370,7 +370,7 @@ class KnowledgeBase:
         """The verbs of evidence."""
         from memory_kb.learning.review_gate import SessionEvidence
 
-        return SessionEvidence(self.vault, self.store, self.sessions.files)
+        return SessionEvidence(self.vault, self.store)
 
     @functools.cached_property
     def examination(self) -> Examination:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forking import ForkServer, can_fork
+from hypothesis import HealthCheck, settings
 
 from memory_kb import KnowledgeBase
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from fake_provider import FakeProvider
     from postgres_server import OpenTeam, Server
     from repositories import Clone
+
+# Machines under load make examples slowly; that is no fault of a test.
+settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import extracting
 from extracting import EVENTS, MENDED, answer, extracted, learning, log_session, prompts, record_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
@@ -137,7 +137,6 @@ def test_what_came_after_a_failure_is_not_shown_again_before_the_next() -> None:
         assert numbers == sorted(set(numbers))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(_EVENTS, max_size=40))
 def test_whatever_happens_what_is_shown_has_its_size(events: list[Event]) -> None:
     talk = read_conversation(events, (2_000, 1_000))

@@ -55,7 +55,6 @@ def test_a_pipe_does_not_hide_a_failed_test() -> None:
     [
         ("cd api && uv run pytest -x tests/a.py 2>&1 | tail -5", "test", "pytest", ("tests/a.py",)),
         ("npm run build", "build", "npm run build", ()),
-        ("yarn workspace @x/web test Picker", "test", "yarn test", ("Picker",)),
         ("git -C x commit -am 'one two'", "commit", "git commit", ()),
         ("./scripts/deploy.sh staging", "deploy", "deploy.sh", ("staging",)),
         ("SQLX_OFFLINE=true cargo test --lib", "test", "cargo test", ()),

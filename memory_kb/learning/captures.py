@@ -93,19 +93,17 @@ def _report(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, .
             told.append(Captured("passed", reason, session=event.session or None, seq=seq))
         for one in statements:
             done = next(rest)
-            origin, why = done.offer.origin, done.message or done.offer.reason
-            source = done.offer.draft.source
             told.append(
                 Captured(
                     done.action,
-                    why,
+                    done.message or done.offer.reason,
                     one.marker,
                     one.kind,
                     one.text,
-                    source,
+                    done.offer.draft.source,
                     done.id or None,
                     done.path or None,
-                    origin,
+                    done.offer.origin,
                     seq,
                 )
             )

@@ -42,8 +42,6 @@ _DIGITS = 6
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 #: Groups alike episodes.
 Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
-#: Words a pattern better, or returns None.
-Worder = Callable[[Pattern], str | None]
 #: How past sessions about the words of a rule ended, all but some of them.
 Weigher = Callable[[str, Collection[str]], SessionCounts]
 
@@ -72,14 +70,12 @@ class Semantic:
         taken: what became of the rules and pitfalls that were offered.
         extended: the entries that got more sources.
         dropped: patterns that were found and not kept, each with the reason.
-        notices: what a language model was asked for and did not give.
     """
 
     taken: tuple[Taken, ...]
     extended: tuple[str, ...]
     dropped: tuple[Dropped, ...]
     run: RunReport
-    notices: tuple[str, ...] = ()
 
 
 def plan_consolidation(
@@ -88,7 +84,6 @@ def plan_consolidation(
     cluster: Clusterer,
     *,
     was_made: Callable[[str], bool] = lambda _: False,
-    word: Worder = lambda _: None,
     weigh: Weigher = lambda *_: SessionCounts(),
     taken_in: frozenset[str] = frozenset(),
 ) -> Consolidation:
@@ -103,7 +98,6 @@ def plan_consolidation(
         cluster: groups alike episodes, as `patterns.cluster_episodes` does.
         was_made: tells whether an entry of this id was ever made; one that is gone since was taken
             away by a person.
-        word: words a new pattern, where a language model can.
         weigh: tells how the sessions that a pattern does not come from ended.
         taken_in: the ids of the entries that were made within these days.
     """
@@ -117,7 +111,7 @@ def plan_consolidation(
     ]
     rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
     others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
-    done = [_settle_pattern(pattern, rules, others, now, was_made, word, weigh) for pattern in patterns]
+    done = [_settle_pattern(pattern, rules, others, now, was_made, weigh) for pattern in patterns]
     pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
     done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]
     changes = {change.entry_id: change for change in reversed(done) if isinstance(change, Change)}
@@ -134,7 +128,6 @@ def _settle_pattern(
     others: Sequence[Memory],
     now: datetime,
     was_made: Callable[[str], bool],
-    word: Worder,
     weigh: Weigher,
 ) -> Offer | Change | Dropped | None:
     known = _find_rule(pattern, rules)
@@ -154,7 +147,7 @@ def _settle_pattern(
     verdict = judge_rule(pattern.text, own.plus(weigh(pattern.text, pattern.sessions)))
     if verdict.decision == "reject":
         return Dropped(pattern.text, verdict.reason)
-    return _unless_said(_offer_rule(pattern, pattern.said[0], word(pattern) or pattern.text), rules)
+    return _unless_said(_offer_rule(pattern, pattern.said[0], pattern.text), rules)
 
 
 def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memory_kb.learning.diary import ErrorLine, cut_sections, items_of
+from memory_kb.learning.diary import ErrorLine
 from memory_kb.learning.error_text import generalise, is_bare, is_telling, same_words
 from memory_kb.learning.patterns import Told
 from memory_kb.store.plan import Memory
@@ -17,9 +17,6 @@ from memory_kb.text import shorten
 _INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
 # What came over the network and was run is nothing to pass on.
 _FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
-_LOGGED = re.compile(r"t=\d+ (?P<command>.+) -> fail: (?P<message>.+)")
-#: So much of a message or a command is enough to know it again.
-_KNOWN_BY = 60
 _DIGITS = 6
 
 
@@ -46,19 +43,14 @@ class Pitfall(NamedTuple):
         return same_words(generalise(_uncut(self.message))) in told
 
     @property
-    def command(self) -> str:
-        """What fails with it, as it was run last, or an empty text where no action log tells."""
-        return next((command for one, error in reversed(self.seen) if (command := _failing(one, error))), "")
-
-    @property
     def confidence(self) -> float:
         """How far it is trusted."""
         return pitfall_confidence(len(self.episodes))
 
     @property
     def title(self) -> str:
-        """What to call it: what fails, and with what."""
-        return shorten(f"`{self.command}` fails with {self.name}" if self.command else self.name, 80)
+        """What to call it."""
+        return shorten(self.name, 80)
 
     @property
     def name(self) -> str:
@@ -93,16 +85,6 @@ def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
     return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
 
 
-def _failing(told: Told, error: ErrorLine) -> str:
-    """Return the command that failed with an error, as the action log has it."""
-    message = same_words(error.message)[:_KNOWN_BY]
-    for line in items_of(cut_sections(told.memory.text)[1].get("Action log", "")):
-        found = _LOGGED.fullmatch(line)
-        if found and message in same_words(found["message"]):
-            return found["command"].rpartition(" && ")[2].replace("`", "")
-    return ""
-
-
 def _uncut(text: str) -> str:
     return text.removesuffix("…").rstrip()
 
@@ -134,19 +116,10 @@ def write_pitfall(pitfall: Pitfall) -> str:
         solved += [helped] if helped else []
     counts = Counter(solved)
     best = max(reversed(solved), key=lambda one: counts[one], default="None is known yet")
-    sort = "" if is_bare(pitfall.type) else f" with {pitfall.type}"
-    fails = (
-        f"`{pitfall.command}` fails{sort}"
-        if pitfall.command
-        else pitfall.name
-        if is_bare(pitfall.type)
-        else pitfall.type
-    )
-    lead = f"`{pitfall.command}` fails with {pitfall.name}" if pitfall.command else f"Avoid: {pitfall.name}"
     parts = (
-        _sentence(lead),
+        _sentence(f"Avoid: {pitfall.name}"),
         "## What fails",
-        _sentence(fails),
+        _sentence(pitfall.name if is_bare(pitfall.type) else pitfall.type),
         "## Why",
         _sentence(pitfall.message),
         "## Prevention",

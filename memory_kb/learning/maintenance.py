@@ -134,7 +134,7 @@ class Maintenance:
             for word in dict.fromkeys(one.action for one in done.taken)
         ]
         extended = [f"{len(done.extended)} extended"] if done.extended else []
-        return Done("; ".join((*told, *extended, *done.notices)), (done.run,))
+        return Done("; ".join((*told, *extended)), (done.run,))
 
     def dedup_step(self, *, dry_run: bool) -> Done:
         report = self._compactor.compact(dry_run=dry_run)

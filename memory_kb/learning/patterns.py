@@ -27,15 +27,11 @@ LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
 #: Older episodes are in the archive, or are there because something refers to them.
 WINDOW_DAYS = 30
 _DIGITS = 6
-_FEWEST = 4
+_FEWEST, _EVENT_CHARS = 4, 300
 _LABEL = re.compile(
     r"^(?:(?:and|also|but|so|btw|please)[,:]? )?"
     r"(?:(?:key )?(?:lesson|learning|takeaway|decision|note|rule|tip|gotcha|remember)s?(?: learned)?\s*[:—–-]\s*|note that )",
     re.IGNORECASE,
-)
-#: Facts of the log that earlier versions listed among the accomplishments.
-_MACHINE_MADE = re.compile(
-    r"^(?:Committed `|Opened https?://|`[^`]+` (?:passes|went through)|(?:I|we)(?:'ve| have)?\b)", re.IGNORECASE
 )
 _FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
 
@@ -221,24 +217,12 @@ def _lexical(episodes: Sequence[Told], without: frozenset[int]) -> Iterator[Pair
 
 
 def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
-    """Return what recurs in at least two episodes of a cluster, at most three statements.
-
-    Key learnings and decisions come first; accomplishments and events told in a sentence count
-    only where none of those recurs. Where nothing does there is no pattern.
-    """
-    found = _recurring([(text, one) for one in cluster for text in (*one.diary.key_learnings, *one.diary.decisions)])
-    return (found or _recurring([(text, one) for one in cluster for text in _aside(one.diary)]))[:3]
-
-
-def _aside(diary: DiaryEntry) -> tuple[str, ...]:
-    done = tuple(text for text in diary.accomplishments if not _MACHINE_MADE.match(text))
-    is_event = not (diary.key_learnings or diary.decisions or diary.accomplishments)
-    return (*done, *((" ".join(diary.lead.split()),) if is_event and 0 < len(diary.lead) <= 300 else ()))
-
-
-def _recurring(said: Sequence[tuple[str, Told]]) -> tuple[Pattern, ...]:
+    """Return what recurs in at least two episodes of a cluster, at most three statements."""
     said = [
-        (text, one) for text, one in said if len(word_set(as_rule(text))) >= _FEWEST and not text.rstrip().endswith("?")
+        (text, one)
+        for one in cluster
+        for text in _statements(one.diary)
+        if len(word_set(as_rule(text))) >= _FEWEST and not text.rstrip().endswith("?")
     ]
     sets = [word_set(as_rule(text)) for text, _ in said]
     turns = [turning_words(as_rule(text)) for text, _ in said]
@@ -248,14 +232,20 @@ def _recurring(said: Sequence[tuple[str, Told]]) -> tuple[Pattern, ...]:
         if said[pair.one][1] is not said[pair.other][1] and turns[pair.one] == turns[pair.other]
     ]
     patterns = []
-    for cluster in seeded_clusters(pairs):
-        likeness = {place: sum(jaccard(sets[place], sets[other]) for other in cluster) for place in cluster}
-        ranked = sorted(cluster, key=lambda place: (-likeness[place], -len(said[place][0]), place))
+    for alike in seeded_clusters(pairs):
+        likeness = {place: sum(jaccard(sets[place], sets[other]) for other in alike) for place in alike}
+        ranked = sorted(alike, key=lambda place: (-likeness[place], -len(said[place][0]), place))
         texts = tuple(dict.fromkeys(said[place][0] for place in ranked))
-        episodes = {said[place][1].memory.id: said[place][1] for place in sorted(cluster)}
+        episodes = {said[place][1].memory.id: said[place][1] for place in sorted(alike)}
         told = tuple(sorted(episodes.values(), key=lambda one: (one.diary.timestamp, one.memory.id)))
         patterns.append(Pattern(as_rule(texts[0]), texts, told))
-    return tuple(sorted(patterns, key=lambda pattern: -len(pattern.episodes)))
+    return tuple(sorted(patterns, key=lambda pattern: -len(pattern.episodes)))[:3]
+
+
+def _statements(diary: DiaryEntry) -> tuple[str, ...]:
+    """Return what an episode states: its key learnings and decisions, else the event that it tells in a sentence."""
+    stated = (*diary.key_learnings, *diary.decisions)
+    return stated or ((" ".join(diary.lead.split()),) if 0 < len(diary.lead) <= _EVENT_CHARS else ())
 
 
 def as_rule(sentence: str) -> str:

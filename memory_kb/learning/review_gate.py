@@ -14,7 +14,6 @@ from memory_kb.store.plan import Memory
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Gate, Offer
-    from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
 
@@ -106,10 +105,9 @@ _RULES = EVERYTHING._replace(kinds=("rule", "pitfall"))
 class SessionEvidence:
     """The gate that a rule passes which a machine found."""
 
-    def __init__(self, vault: Vault, store: EntryStore, sessions: SessionFiles) -> None:
+    def __init__(self, vault: Vault, store: EntryStore) -> None:
         self._vault = vault
         self._store = store
-        self._sessions = sessions
 
     def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
@@ -157,32 +155,13 @@ class SessionEvidence:
         words = keywords(text)
         if not words:
             return SessionCounts()
-        query = " AND ".join(f'"{word}"' for word in words)
         index = SessionIndex(self._vault.machine, self._vault.seal)
         try:
             index.sync()
-            sessions = dict.fromkeys(
-                hit.session
-                for hit in index.search(query, EventFilter(), 10 * _MOST_SESSIONS)
-                if hit.session not in without
-            )
-            ends = [
-                index.search("", EventFilter(types=("end",), session=session), 1)
-                for session in list(sessions)[:_MOST_SESSIONS]
-            ]
+            query = " AND ".join(f'"{word}"' for word in words)
+            found = [hit.session for hit in index.search(query, EventFilter(), _MOST_SESSIONS)]
+            ended = {one.session: one.outcome for one in index.seen()}
         finally:
             index.close()
-        outcomes = [self._outcome_at(hit.session, hit.offset) for hits in ends for hit in hits]
+        outcomes = [ended.get(session) for session in found if session not in without]
         return SessionCounts(outcomes.count("success"), outcomes.count("failure"))
-
-    def _outcome_at(self, session: str, offset: int) -> str | None:
-        """Return the outcome that the end of a session names."""
-        from memory_kb.store.events import NoEvent
-        from memory_kb.store.session_log import read_lines
-
-        try:
-            event = next(read_lines(self._sessions.path(session), offset)).parse()
-        except (OSError, StopIteration, NoEvent):
-            return None
-        outcome = (event.args or {}).get("outcome") if event else None
-        return outcome if isinstance(outcome, str) else None

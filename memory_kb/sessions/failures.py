@@ -29,13 +29,12 @@ _SHAPES = tuple(
         ("no such file", r"^(?P<message>.*\b(?:No such file or directory|ENOENT|File does not exist)\b.*)$"),
         ("connection refused", r"^(?P<message>.*\b(?:[Cc]onnection refused|ECONNREFUSED)\b.*)$"),
         ("timeout", r"^(?P<message>.*\b(?:[Tt]imed? ?out|ETIMEDOUT|deadline exceeded)\b.*)$"),
-        ("merge conflict", r"^(?P<message>CONFLICT .+)$"),
-        ("lint", r"^(?P<message>\S+:\d+:\d+: [A-Z]+\d+ .+)$"),
-        ("type check", r"^(?P<message>\S+:\d+: error: .+)$"),
-        ("compile", r"^(?P<message>\S+:\d+:\d+: (?:error: )?.+)$"),
+        ("at a line", r"^(?P<message>\S+:\d+(?::\d+)?: (?:error: )?.+)$"),
         ("test failure", r"^\s*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$"),
-        ("rejected", r"^\s*!\s+\[(?:remote )?rejected\]\s+(?P<message>.+)$"),
-        ("error", r"^\s*(?:npm (?:ERR!|error)|[Ee]rror|ERROR|[Ff]atal|FATAL)\b[:!]?\s+(?P<message>\S.*)$"),
+        (
+            "error",
+            r"^\s*(?:npm (?:ERR!|error)|[Ee]rror|ERROR|[Ff]atal|FATAL|CONFLICT|!\s+\[.*?rejected\])[:!]?\s+(?P<message>\S.*)$",
+        ),
         ("error", r"^(?P<message>.*\b(?:[Ee]rror|ERROR|[Ff]ailed|fatal)\b: .+)$"),
     )
 )

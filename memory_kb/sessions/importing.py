@@ -19,9 +19,6 @@ from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
 from memory_kb.sessions.transcripts import (
-    _CODEX_TYPES,
-    _JSON_START,
-    _SNIFFED_LINES,
     FORMATS,
     MAX_RECORD,
     Found,
@@ -33,6 +30,10 @@ from memory_kb.store.project import find_siblings
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
 
 _SHOWN_PROBLEMS = 20
+_SNIFFED_LINES = 50
+#: A JSON object, perhaps after a line or two that a program printed.
+_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
+_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 #: What a conversation in Markdown may be called; of other files it would mean nothing that they hold no turns.
 _PROSE = (".md", ".markdown", ".txt")
 _FOLDERS_LEFT = frozenset({".git", ".memory-kb", "node_modules", "__pycache__", ".venv", "venv"})

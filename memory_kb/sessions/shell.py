@@ -131,8 +131,6 @@ class Command(NamedTuple):
         family, rest = list(self.words[:1]), list(self.words[1:])
         while family[:1] and family[0] in _WITH_OPTIONS and len(rest) > 1 and rest[0].startswith("-"):
             rest = rest[2:] if rest[0] in _WITH_VALUE else rest[1:]
-        if family == ["yarn"] and rest[:1] == ["workspace"]:
-            rest = rest[2:]
         while rest and not rest[0].startswith("-") and family[0] in _SUBCOMMANDED:
             family.append(rest.pop(0))
             if " ".join(family) not in _DEEPER:

@@ -7,7 +7,6 @@ and say so; nothing in a transcript makes them fail.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -18,10 +17,6 @@ from memory_kb.store.events import Event, NoEvent, load_object, text_of
 #: A line of a transcript may hold an image; longer ones are passed over.
 MAX_RECORD = 32_000_000
 FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
-_SNIFFED_LINES = 50
-#: A JSON object, perhaps after a line or two that a program printed.
-_JSON_START = re.compile(r"(?:[^{\n]*\n){0,3}\s*\{\s*(?:\"|\n)")
-_CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 
 
 class Found(NamedTuple):
