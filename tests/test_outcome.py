@@ -109,6 +109,14 @@ def test_each_entry_is_credited_once_for_a_task(shown: Path, open_kb: OpenKB) ->
     assert state(shown, "r1") == (0.35, 3, 1)
 
 
+def test_each_task_of_a_session_counts(vault: MakeVault, open_kb: OpenKB) -> None:
+    folder = vault(USED)
+    for task in ("t", "t2"):
+        show(folder, "r1", task=task, session="s1")
+        open_kb(folder).outcome("coder", task, "success", used=["r1"])
+    assert state(folder, "r1") == (0.35, 3, 1)
+
+
 def test_what_is_shown_later_is_credited_later(shown: Path, open_kb: OpenKB) -> None:
     kb = open_kb(shown)
     late = shown / "memory/rules/late.md"

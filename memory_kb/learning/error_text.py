@@ -26,9 +26,6 @@ _VOLATILE = tuple(
         (r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b", "<n>"),
     )
 )
-_PHRASE = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S*|\S+\.\w{1,5}(?=[\s:,;]|$)")
-#: Words of a comparison that failed, which say nothing of what failed.
-_COMPARING = frozenset("assert expected got received but was equal none true false null and not where".split())  # noqa: SIM905
 
 
 def generalise(text: str) -> str:
@@ -75,9 +72,5 @@ def is_telling(type_: str, message: str) -> bool:
     """
     if same_words(message).strip(" .:!") == same_words(type_):
         return False
-    words = [
-        word for word in re.findall(r"[^\W\d_]{3,}", _PHRASE.sub(" ", message)) if word.casefold() not in _COMPARING
-    ]
-    if is_bare(type_) or type_ in ("AssertionError", "test failure"):
-        return len(words) >= 3
-    return len(words) > 1 or (bool(words) and type_[:1].isupper())
+    words = re.findall(r"[^\W\d_]{3,}", message)
+    return len(words) >= (3 if is_bare(type_) or type_ == "test failure" else 2)

@@ -315,7 +315,7 @@ class Outcomes:
         named = self._named(showing, used)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= self._find_marks(showing)
-        told = self._find_told(showing)
+        told = self._find_told(showing, word)
         # A mark that was undone is not read again; an outcome may be told again.
         done = find_credits(told, self._undone() if told and word != _MARKED else (), memories)
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
@@ -363,14 +363,15 @@ class Outcomes:
 
         return SessionFiles(self._vault.machine)
 
-    def _find_told(self, showing: Showing) -> list[Outcome]:
-        """Return the outcomes that credited what was shown: of the task by name, and in its sessions."""
+    def _find_told(self, showing: Showing, word: str) -> list[Outcome]:
+        """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
         session = showing.hooked or next(iter(showing.sessions[-1:]), None)
         about = OutcomeLog(self._vault.machine / "log").read_about(showing.task, session)
         return [
             one
             for one in about
-            if (one.agent, one.task) == (showing.agent, showing.task) or (session and one.session == session)
+            if (one.agent, one.task) == (showing.agent, showing.task)
+            or ((showing.hooked or word == _MARKED) and session and one.session == session)
         ]
 
     def _named(self, showing: Showing, used: Sequence[str]) -> tuple[str, ...]:
