@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -188,9 +188,8 @@ def cluster_episodes(
 ) -> list[tuple[Told, ...]]:
     """Return the clusters of at least two alike episodes.
 
-    Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: goal,
-    learnings and decisions together, the goals alone, or learnings and decisions alone share at
-    least 0.4 of them.
+    Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: what they
+    state, or their goals where they state nothing, share at least 0.4 of them.
 
     Args:
         episodes: oldest first; the oldest of a cluster is its seed.
@@ -199,21 +198,13 @@ def cluster_episodes(
     """
     row_of = row_of or {}
     have = [place for place, one in enumerate(episodes) if one.memory.id in row_of] if rows is not None else []
-    pairs = set(_lexical(episodes, frozenset(have)))
+    said = ["\n".join(_statements(one.diary)) or one.diary.goal or one.diary.title for one in episodes]
+    pairs = set(near_pairs([word_set(text) for text in said], CLUSTER_LEXICAL))
+    pairs = {pair for pair in pairs if not {pair.one, pair.other} <= set(have)}
     if rows is not None and have:
         for pair in cosine_pairs(rows[[row_of[episodes[place].memory.id] for place in have]], CLUSTER_COSINE):
             pairs.add(Pair(have[pair.one], have[pair.other], pair.similarity))
     return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
-
-
-def _lexical(episodes: Sequence[Told], without: frozenset[int]) -> Iterator[Pair]:
-    best: dict[tuple[int, int], float] = {}
-    goals = [one.diary.goal or one.diary.title for one in episodes]
-    said = ["\n".join((*one.diary.key_learnings, *one.diary.decisions, one.diary.lead)) for one in episodes]
-    for texts in (goals, said, [f"{goal}\n{rest}" for goal, rest in zip(goals, said, strict=True)]):
-        for pair in near_pairs([word_set(text) for text in texts], CLUSTER_LEXICAL):
-            best[pair.one, pair.other] = max(pair.similarity, best.get((pair.one, pair.other), 0.0))
-    yield from (Pair(*places, similarity) for places, similarity in best.items() if not without.issuperset(places))
 
 
 def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
