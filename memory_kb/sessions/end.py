@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
@@ -42,8 +42,6 @@ STEPS = {
     "merge": ("contradictions", "compaction"),
     "maintain": ("consolidation", "promotion", "anti-patterns", "continuity", "maintenance"),
 }
-#: The steps of the maintenance that a session's end takes itself.
-_DONE_HERE = frozenset({"dedup", "semantic", "promote"})
 
 
 class SessionEnd:
@@ -107,6 +105,18 @@ class SessionEnd:
     def _parts(
         self, session: str, start: Event | None, end: Event | None, place: Location, *, dry_run: bool = False
     ) -> Iterator[Step]:
+        fresh: set[str] = set()
+
+        def noting(step: str, work: Callable[[], Done]) -> Callable[[], Done]:
+            """Do work that is a step of the maintenance, too."""
+
+            def do() -> Done:
+                done = work()
+                fresh.add(step)
+                return done
+
+            return do
+
         yield "index", lambda: self._sessions.index_step(session)
         yield "episodes", lambda: self._episodes_step(session, dry_run=dry_run)
         yield "stage", lambda: self._stage_step(place.job, dry_run=dry_run)
@@ -115,15 +125,18 @@ class SessionEnd:
         yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
         yield "reinforcement", lambda: self._reinforcement_step(session, dry_run=dry_run)
         yield "contradictions", lambda: self._contradictions_step(_day_of(start), dry_run=dry_run)
-        yield "compaction", lambda: self._maintenance.dedup_step(dry_run=dry_run)
-        yield "consolidation", lambda: self._maintenance.semantic_step(dry_run=dry_run)
+        yield "compaction", noting("dedup", lambda: self._maintenance.dedup_step(dry_run=dry_run))
+        yield "consolidation", noting("semantic", lambda: self._maintenance.semantic_step(dry_run=dry_run))
         yield (
             "promotion",
-            lambda: self._maintenance.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run),
+            noting(
+                "promote",
+                lambda: self._maintenance.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run),
+            ),
         )
         yield "anti-patterns", lambda: self._scan_step(dry_run=dry_run)
         yield "continuity", lambda: self._continuity_step(place, dry_run=dry_run)
-        yield "maintenance", lambda: self._maintenance_step(dry_run=dry_run)
+        yield "maintenance", lambda: self._maintenance_step(fresh, dry_run=dry_run)
 
     def _edges(self, session: str) -> tuple[Event | None, Event | None]:
         """Return the first event of a session, and the last that says how it ended."""
@@ -225,11 +238,11 @@ class SessionEnd:
         report = self._continuity.refresh(job=place.job, only_if_there=True, dry_run=dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
-    def _maintenance_step(self, *, dry_run: bool) -> Done:
+    def _maintenance_step(self, fresh: Collection[str], *, dry_run: bool) -> Done:
         if not self._maintenance.is_maintenance_due():
             return Done()
         # A preview of the contradictions would tell again what that stage told: nothing was resolved.
-        fresh = {*_DONE_HERE, "contradictions"} if dry_run else _DONE_HERE
+        fresh = {*fresh, "contradictions"} if dry_run else fresh
         steps = self._maintenance.run_due(fresh=fresh, dry_run=dry_run).steps
         told = [
             f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
