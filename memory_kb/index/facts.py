@@ -76,29 +76,36 @@ class Facts(NamedTuple):
 def examine(chunks: Iterable[Chunk], text: str) -> Facts:
     """Return what can be said of a file, from its chunks and all of its text."""
     problems: list[tuple[int, str]] = []
-    texts: dict[str, list[str]] = {}
-    starts: dict[str, int] = {}
-    behind = 0
-    for chunk in chunks:
-        lines = {one.line: one for one in reversed(list(locate_secrets(_titled(chunk))))}
+    links: dict[str, list[Link]] = {}
+    for entry_id, title, line, body in _entries(chunks):
         # One that spans title and text is said at the text.
-        problems += [
-            (chunk.line + max(0, number - 2), describe_secret(one))
-            for number, one in lines.items()
-            if number > 1 or 2 not in lines
-        ]
-        problems += _conflicts(chunk)
-        pieces = texts.setdefault(chunk.entry_id, [])
-        starts.setdefault(chunk.entry_id, chunk.line)
-        pieces += ["\n" * (chunk.line - behind) or " " if pieces else "", chunk.content]
-        behind = chunk.line + chunk.content.count("\n")
-    links = {entry_id: tuple(_links("".join(pieces), starts[entry_id])) for entry_id, pieces in texts.items()}
+        secrets = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{body}")))}
+        if 2 in secrets:
+            secrets.pop(1, None)
+        problems += [(line + max(0, number - 2), describe_secret(one)) for number, one in secrets.items()]
+        problems += _conflicts(body, line)
+        if found := list(_links(body, line)):
+            links.setdefault(entry_id, []).extend(found)
     return Facts(
         problems,
-        {entry_id: found for entry_id, found in links.items() if found},
+        links,
         tuple(normal_heading(heading.words) for heading in find_headings(text)),
         tuple(dict.fromkeys(_blocks(text))),
     )
+
+
+def _entries(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the id, the title, the first line and the text of each entry, its lines as far apart as in the file."""
+    held: list[Chunk] = []
+    for chunk in (*chunks, None):
+        if held and (chunk is None or chunk.part == 0):
+            pieces, behind = [""], held[0].line
+            for one in held:
+                pieces += ["\n" * (one.line - behind) or " ", one.content]
+                behind = one.line + one.content.count("\n")
+            yield held[0].entry_id, held[0].title, held[0].line, "".join(pieces[2:])
+            held = []
+        held += [chunk] if chunk else []
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -107,16 +114,12 @@ def _blocks(text: str) -> Iterator[str]:
     return (one[1].lower() for one in found if not any(code.start < one.end() <= code.end for code in hidden))
 
 
-def _titled(chunk: Chunk) -> str:
-    return f"{chunk.title if chunk.part == 0 else ''}\n{chunk.content}"
-
-
-def _conflicts(chunk: Chunk) -> Iterator[tuple[int, str]]:
-    """Yield a merge that somebody left in the middle; an example in a code block is none."""
-    found = _CONFLICT.search(chunk.content) if "<<<<<<<" in chunk.content else None
-    if found and chunk.content.count("```", 0, found.start()) % 2 == 0:
-        line = chunk.line + chunk.content.count("\n", 0, found.start())
-        yield line, "a conflict of a merge is not settled here; agents are shown both sides"
+def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
+    """Yield the merges that somebody left in the middle; an example in a code block is none."""
+    for found in _CONFLICT.finditer(text) if "<<<<<<<" in text else ():
+        if text.count("```", 0, found.start()) % 2 == 0:
+            told = "a conflict of a merge is not settled here; agents are shown both sides"
+            yield line + text.count("\n", 0, found.start()), told
 
 
 def _links(text: str, line: int) -> Iterator[Link]:

@@ -18,6 +18,10 @@ _FENCE = re.compile(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
 _COMMENT = re.compile("<!--")
 #: Code or a comment within a paragraph; a backslash takes a sign its meaning, and a backtick alone has none.
 _INLINE = re.compile(r"\\[\\`<]|(?P<found><!--(?:(?!<!--).)*?-->|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`))|`+", re.DOTALL)
+#: How a line may begin that does not just go on with a paragraph or begin one.
+_OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
+#: What begins a rule, what else stands apart from a paragraph, and what marks an item of a list.
+_RULES, _APART, _BULLETS = frozenset("-*_"), frozenset("#=`~<"), frozenset("-*+0123456789")
 _TAB = 4
 
 
@@ -34,6 +38,12 @@ def find_code(text: str) -> Iterator[Span]:
     items: list[int] = []  # the columns at which the open list items have their text
     while place < len(text):
         end = _end_of_line(text, place)
+        if text[place] not in _OPENERS:
+            if not has_text:
+                began, has_text, is_quoted = place, True, False
+                items.clear()
+            place = end
+            continue
         quotes = _QUOTES.match(text, place, end)
         left = at = quotes.end() if quotes else place
         block: Span | None = None
@@ -46,8 +56,12 @@ def find_code(text: str) -> Iterator[Span]:
             at = _past_blanks(text, at)
             column = _width(text[left:at])
             is_blank = at >= end or text[at] in "\r\n"
-            is_apart = any(sign.match(text, at, end) for sign in (_RULE, _FENCE, _HEADING, _COMMENT))
-            item = None if is_blank or _RULE.match(text, at, end) else _ITEM.match(text, at, end)
+            sign = "" if is_blank else text[at]
+            is_rule = sign in _RULES and _RULE.match(text, at, end) is not None
+            is_apart = is_rule or (
+                sign in _APART and any(one.match(text, at, end) for one in (_FENCE, _HEADING, _COMMENT))
+            )
+            item = _ITEM.match(text, at, end) if sign in _BULLETS and not is_rule else None
             if item or is_apart:
                 is_quoted = left > place
             if not is_blank and (item or is_apart or not has_text):
@@ -68,6 +82,8 @@ def find_code(text: str) -> Iterator[Span]:
             began, has_text = end, is_opened and has_text
         elif indent >= _TAB and not has_text:
             block = Span(at, end)
+        elif indent < _TAB and not is_apart:
+            began, has_text = (began if has_text else place), True
         elif indent < _TAB and (fence := _FENCE.match(text, at, end)):
             block = Span(at, _end_of_fence(text, end, fence[0], items[-1] if items else 0, is_quoted=left > place))
         elif indent < _TAB and _COMMENT.match(text, at, end) and (close := text.find("-->", at)) >= 0:
@@ -86,6 +102,8 @@ def find_code(text: str) -> Iterator[Span]:
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[Span]:
+    if text.find("`", start, end) < 0 and text.find("<!--", start, end) < 0:
+        return
     for found in _INLINE.finditer(text, start, end):
         if found["found"]:
             yield Span(*found.span())
@@ -208,9 +226,8 @@ def find_anchor(text: str, anchor: str) -> Span | None:
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
 _BLOCKS_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
-_BULLETS = "-*+0123456789"
 _CONTAINERS = "`~<"
-_SPECIAL = frozenset("#=|>_" + _BULLETS + _CONTAINERS)
+_SPECIAL = frozenset("#=|>_" + _CONTAINERS) | _BULLETS
 
 #: The level of a block that should be left whole: a fence, a table, a list item.
 WHOLE = -1
