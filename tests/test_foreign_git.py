@@ -10,7 +10,8 @@ from repositories import Clone
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs are shell scripts")
 NOTE = "---\nid: n1\ntitle: One\n---\nThe build needs Node 22.\n"
-FILES = {"memory/config.yaml": "", "memory/learnings/a.md": NOTE, "src/a.py": "x = 1\n"}
+GUARD = "---\nid: g1\nkind: rule\nforbid: zzz\n---\nNever zzz.\n"
+FILES = {"memory/config.yaml": "", "memory/learnings/a.md": NOTE, "memory/rules/g.md": GUARD, "src/a.py": "x = 1\n"}
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def evil(clone: Clone, marker: Path, tmp_path: Path) -> Clone:
         "core.sshCommand": program, "core.editor": program, "diff.external": program, "diff.evil.command": program,
         "diff.evil.textconv": program, "filter.evil.clean": program, "filter.evil.smudge": program,
         "filter.evil.required": "true", "gpg.program": program, "log.showSignature": "true", "credential.helper": program,
+        "diff.orderFile": tmp_path / "none",
         "pager.log": program, "pager.status": program, "pager.show": program, "interactive.diffFilter": program,
     }  # fmt: skip
     sign_last_commit(clone)
@@ -67,7 +69,14 @@ def sign_last_commit(clone: Clone) -> None:
     ],
 )
 def test_git_itself_would_run_them(evil: Clone, marker: Path, name: str, command: tuple[str, ...]) -> None:
-    for key in ("core.fsmonitor", "core.hooksPath", "diff.external", "diff.evil.command", "diff.evil.textconv"):
+    for key in (
+        "core.fsmonitor",
+        "core.hooksPath",
+        "diff.external",
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "diff.orderFile",
+    ):
         if key != name:
             evil.git("config", "--local", "--unset", key)
     if not name.startswith("filter"):
@@ -90,6 +99,7 @@ VERBS = (
     ("git", "install"),
     ("git", "install", "--uninstall"),
     ("ci", "HEAD..HEAD"),
+    ("rules", "backtest", "g1"),
     ("cite", "n1", "src/a.py"),
     ("verify",),
 )

@@ -114,3 +114,13 @@ def test_a_pattern_that_never_ends_holds_nobody_up(ask: Ask) -> None:
     begun = time.monotonic()
     assert ask("Write", {"file_path": "slow/x.py", "content": "a" * 60 + "!\n"}) == ""
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.slow
+def test_many_patterns_that_never_end_hold_nobody_up(ask: Ask, project: Path) -> None:
+    rules = project / "memory/rules"
+    for number in range(60):
+        (rules / f"slow{number}.md").write_text(SLOW.replace("id: slow", f"id: slow{number}"))
+    (rules / "z.md").write_text(FORBID.replace("no-print", "last").replace("src/", "slow/"))
+    content = "a" * 60 + "!\n"
+    assert ask("Write", {"file_path": "slow/x.py", "content": f"{content}print(x)\n"}) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,3 +130,43 @@ def test_import_reads_topic_files_and_leaves_pointers_out(project: Path, tmp_pat
     assert entries.pop("Tabs") == "rule"
     assert list(entries.values()) == ["fact"]
     assert snapshot(source) == before
+
+
+def search(project: Path, tmp_path: Path, query: str) -> list[str]:
+    with KnowledgeBase.open(project, tmp_path / ".memory", environ={"HOME": str(tmp_path)}) as kb:
+        return [hit.path for hit in kb.search(query).hits]
+
+
+def test_settings_of_a_clone_lead_to_no_folder_of_the_person(project: Path, tmp_path: Path) -> None:
+    remember(tmp_path / "diary", {"MEMORY.md": "The axolotl moved out.\n"})
+    remember(project / "notes/agent", {"MEMORY.md": "The ocelot moved in.\n"})
+    settings = project / ".claude/settings.local.json"
+    for named in (str(tmp_path / "diary"), "~/diary", "../diary"):
+        settings.write_text(json.dumps({"autoMemoryDirectory": named}))
+        assert search(project, tmp_path, "axolotl") == []
+    settings.write_text(json.dumps({"autoMemoryDirectory": "notes/agent"}))
+    assert search(project, tmp_path, "ocelot") == ["notes/agent/MEMORY.md"]
+    remember(tmp_path / ".claude", {"settings.json": json.dumps({"autoMemoryDirectory": "~/diary"})})
+    assert search(project, tmp_path, "axolotl") == ["~/diary/MEMORY.md"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
+def test_a_link_in_a_clone_leads_to_no_file_of_the_person(project: Path, tmp_path: Path) -> None:
+    remember(tmp_path / "diary", {"private.md": "The axolotl moved out.\n"})
+    (project / "AGENTS.md").symlink_to(tmp_path / "diary/private.md")
+    (project / ".claude/agent-memory/spy").symlink_to(tmp_path / "diary")
+    assert search(project, tmp_path, "axolotl") == []
+
+
+@pytest.mark.parametrize("how", ["a working tree", "the folder that all share"])
+def test_a_repository_that_came_with_an_archive_names_no_other_project(how: str, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    remember(other / ".git", {"HEAD": "ref: refs/heads/main\n"})
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in str(other))
+    remember(tmp_path / f".claude/projects/{name}/memory", {"MEMORY.md": "The axolotl moved out.\n"})
+    if how == "a working tree":
+        remember(project / ".git/worktrees/x", {"gitdir": f"{other}/.git\n"})
+    else:
+        remember(project / "git", {"commondir": f"{other}/.git\n", "gitdir": f"{project}/.git\n"})
+        remember(project, {".git": "gitdir: git\n"})
+    assert search(project, tmp_path, "axolotl") == []

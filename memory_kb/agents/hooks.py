@@ -304,7 +304,7 @@ class Hooks:
         ):
             return ""
         from memory_kb.agents.edits import read_edits
-        from memory_kb.learning.guards import GuardLog, breaks, read_guards
+        from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
 
         edits = read_edits(call.asked.args, self._vault.project, Path(call.folders[0]) if call.folders else None)
         memory = self._vault.memory
@@ -312,11 +312,9 @@ class Hooks:
         if not edits:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        for rule, guard in self._contexts().read(lambda index, _: read_guards(index)):
-            edit = next((one for one in edits if breaks(guard, one)), None)
-            if edit and log.refuse(
-                rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()
-            ):
+        guards = self._contexts().read(lambda index, _: read_guards(index))
+        for rule, edit in find_broken_rules(guards, edits):
+            if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
                 reasons.append(f"{edit.path} would break rule {rule.id}: {' '.join(rule.text.split())[:_MAX_RULE]}")
         if not reasons:
             return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ _LONGEST_LINE = 1_000
 LONGEST_FILE = 1_000_000
 #: How long the patterns of one rule may take for a file before a hook passes it over, in seconds.
 _PATIENCE = 0.25
+#: How long those of all rules may take together before it passes the rest over.
+_PATIENCE_WITH_ALL = 2.0
 
 
 class Guard(NamedTuple):
@@ -145,6 +148,22 @@ def breaks(guard: Guard, edit: Edit) -> bool:
     with suppress(TooSlow):
         return guard.find_broken(added, lambda: edit.after) is not None
     return False
+
+
+def find_broken_rules(guards: Iterable[tuple[Memory, Guard]], edits: Sequence[Edit]) -> Iterator[tuple[Memory, Edit]]:
+    """Yield the rules that some edits break, each with the first such edit.
+
+    Rules come with a clone: when their patterns have taken too long together, the rest is passed over.
+    """
+    until = time.monotonic() + _PATIENCE_WITH_ALL
+    for rule, guard in guards:
+        for edit in edits:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            if breaks(guard._replace(seconds=min(guard.seconds, left)), edit):
+                yield rule, edit
+                break
 
 
 @contextmanager

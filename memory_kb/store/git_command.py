@@ -20,6 +20,7 @@ _OFF = {
     "core.askPass": "",
     "credential.helper": "",
     "diff.external": "",
+    "diff.orderFile": os.devnull,
     "log.showSignature": "false",
     "maintenance.auto": "false",
     "gc.auto": "0",

@@ -45,10 +45,13 @@ class HostFile(NamedTuple):
 
 def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
     """Return the files that agents keep about a project and for its person, each once."""
-    _, home = claude_home(vault.environ)
+    claude, home = claude_home(vault.environ)
     found: dict[str, HostFile] = {}
     for one in _candidates(vault, home):
         place = os.path.realpath(one.file)
+        # A link in a clone, or the settings that came with it, may lead to any file of the person.
+        if one.file.is_relative_to(vault.folder) and not _is_inside(one.file, vault.folder, claude):
+            continue
         if place not in found and os.path.isfile(place) and not _is_note(vault, one.file):
             found[place] = one._replace(shown=_show(one.file, vault.folder, home))
         if len(found) == _MOST_FILES:
@@ -102,10 +105,18 @@ def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bo
         except (OSError, ValueError, AttributeError):
             continue
         if isinstance(named, str) and named:
-            yield home / named[2:] if named.startswith("~/") else project / named
+            folder = home / named[2:] if named.startswith("~/") else project / named
+            if settings.parent == claude or _is_inside(folder, project, claude):
+                yield folder
     top = next((place for place in (project, *project.parents) if (place / ".git").exists()), project)
     for tree in dict.fromkeys((project, top, *(find_siblings(top) if others else ()))):
         yield claude / "projects" / _NO_WORD.sub("-", str(tree)) / "memory"
+
+
+def _is_inside(place: Path, *folders: Path) -> bool:
+    """Return whether a place is in one of some folders once all links are followed."""
+    real = Path(os.path.realpath(place))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
 def measure(text: str) -> tuple[int, int]:

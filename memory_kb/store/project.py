@@ -235,17 +235,25 @@ def find_siblings(folder: Path) -> Iterator[Path]:
             told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
         ]
     inner = folder.relative_to(top)
-    yield from (tree / inner for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees) if tree != top)
+    for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees):
+        # What came with an archive may name any folder.
+        if tree != top and _common_folder(tree) == common:
+            yield tree / inner
 
 
 def _common_folder(top: Path) -> Path | None:
-    """Return the folder in which git keeps what all working trees share."""
+    """Return the folder in which git keeps what all working trees share; None where that does not know this one."""
     git = top / ".git"
     if git.is_dir():
         return Path(os.path.realpath(git))
     own = _told(git, top, "gitdir:")
     common = _told(own / "commondir", own) if own else None
-    return Path(os.path.realpath(common)) if common else None
+    named = _told(own / "gitdir", own) if own else None
+    if not (own and common and named):
+        return None
+    shared = Path(os.path.realpath(common))
+    is_known = Path(os.path.realpath(own)).parent == shared / "worktrees" and os.path.realpath(named) == str(git)
+    return shared if is_known else None
 
 
 def _told(file: Path, start: Path, lead: str = "") -> Path | None:
