@@ -225,10 +225,14 @@ def _stretches(rule: Rule, text: str, folded: str) -> Iterator[tuple[int, int]]:
         yield 0, len(text)
         return
     start = end = 0
+    mixed = -1
     for place in sorted({place for word in rule.keywords for place in _places_of(word, folded)}):
         behind = text.find("\n", place + _BESIDE, place + _BEHIND)
         behind = behind if behind >= 0 else min(len(text), place + _BEHIND)
-        if not _MIXED.search(text, place, behind):
+        if mixed < place:
+            found = _MIXED.search(text, place)
+            mixed = found.start() if found else len(text)
+        if mixed >= behind:
             continue
         before = max(0, place - _BEFORE)
         line = text.rfind("\n", before, place) + 1 or before
