@@ -10,7 +10,7 @@ from browsing import browsing, find_browser
 from conftest import write_files
 from pages import Server
 
-from memory_kb.index.listing import Edge, LinkMap, Node, take_busiest
+from memory_kb.index.link_map import Edge, LinkMap, Node, take_busiest
 
 
 def links(*pairs: tuple[int, int]) -> LinkMap:

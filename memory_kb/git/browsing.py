@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from memory_kb.git.service import Git
-    from memory_kb.index.listing import Browsed, LinkMap, Reading
+    from memory_kb.index.link_map import LinkMap
+    from memory_kb.index.listing import Browsed, Reading
     from memory_kb.index.recent import Recent
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
@@ -147,7 +148,7 @@ class Browsing:
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
-        from memory_kb.index.listing import map_links
+        from memory_kb.index.link_map import map_links
 
         return self._index.read(map_links)
 
@@ -158,7 +159,8 @@ class Browsing:
             source: the path of the file, "" for none.
             targets: what the links say, such as `notes/tea` of `[[notes/tea]]`.
         """
-        from memory_kb.index.listing import named, resolve, view
+        from memory_kb.index.link_names import named, resolve
+        from memory_kb.index.listing import view
 
         names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
         found = ((target, resolve(names, target, source)) for target in targets)

@@ -336,10 +336,11 @@ class Git:
         from memory_kb.git.history import MOST_COMMITS, Sought, trace
         from memory_kb.git.repository import Repository, prefix_of
         from memory_kb.index import listing as inventory
+        from memory_kb.index.link_names import read_metadata
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = inventory.find(self._vault, index, wanted)
-            has_own_id = "id" in inventory.read_metadata(entry)
+            has_own_id = "id" in read_metadata(entry)
             return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
 
         source, sought = self._index.read(find)

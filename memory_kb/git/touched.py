@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from memory_kb.git.repository import SETTINGS, Blob, Repository, choose, prefix_of
-from memory_kb.index.listing import file_names, link_keys, links_of, name_entries, read_unsaved
+from memory_kb.index.catalog import read_unsaved
+from memory_kb.index.link_names import file_names, link_keys, links_of, name_entries
 from memory_kb.index.rows import decode
 from memory_kb.learning.contradictions import may_be_weighed
 from memory_kb.markdown.scanner import find_headings, normal_heading

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import posixpath
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.index.facts import FACTS, Facts, FactStore, Link, examine
-from memory_kb.index.listing import (
-    Places,
+from memory_kb.index.link_names import (
     find_rivals,
     group_stems,
     links_of,
@@ -25,8 +26,9 @@ from memory_kb.index.listing import (
 from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
+from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import say_missing
-from memory_kb.model import EVERYTHING, FileStat, Problem, StoredEntry
+from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, StoredEntry
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
@@ -198,6 +200,41 @@ class _Check:
         if path.startswith(".."):
             return True
         return self.probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+
+
+class Places:
+    """Where in their files entries say what they say; without an answer it is where an entry's text begins."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        # What is asked comes file by file.
+        self._read = functools.lru_cache(maxsize=2)(self._read_file)
+
+    def of_field(self, entry: StoredEntry, value: str, field: str = "") -> int:
+        """Return the line of a value in an entry's frontmatter, behind a field if one is named."""
+        text, found = self._find(entry)
+        if found is None:
+            return entry.line
+        named = rf"^[ \t]*[\"']?{re.escape(field)}[\"']?[ \t]*:[^\n]*?" if field else ""
+        place = re.compile(rf"{named}(?<![\w-]){re.escape(value)}(?![\w-])", re.MULTILINE).search(
+            text, found.span.start, found.body.start
+        )
+        return text.count("\n", 0, place.end()) + 1 if place else entry.line
+
+    def _find(self, entry: StoredEntry) -> tuple[str, Entry | None]:
+        text, entries = self._read(entry.source)
+        found = None
+        for one in entries:
+            if one.id == entry.entry_id and one.line <= entry.line:
+                found = one
+        return text, found
+
+    def _read_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
+        try:
+            text, _ = decode(read_note_text(path, self._vault.resolve(path)).data)
+        except (MemoryKBError, OSError):
+            return "", ()
+        return text, parse_document(text, path).entries
 
 
 def is_file(vault: Vault, source: str, target: str) -> bool:

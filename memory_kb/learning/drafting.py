@@ -11,8 +11,8 @@ from memory_kb.errors import MemoryKBError, UnknownEntry, UsageError
 from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
+    from memory_kb.index.catalog import Catalog, FoundHeading
     from memory_kb.index.lint import Ground, Remark
-    from memory_kb.index.listing import Catalog, FoundHeading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
@@ -44,7 +44,7 @@ class Examination:
 
     def catalog(self, drafts: Drafts | None = None) -> Catalog:
         """Return all entries with their names and links, as they are now; drafts take the place of their files."""
-        from memory_kb.index.listing import lay_over, make_catalog, tell_unsaved
+        from memory_kb.index.catalog import lay_over, make_catalog, tell_unsaved
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
@@ -57,7 +57,7 @@ class Examination:
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
         """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
-        from memory_kb.index.listing import find_headings
+        from memory_kb.index.catalog import find_headings
 
         return self._index.read(lambda index: find_headings(index, words, limit))
 
@@ -73,8 +73,8 @@ class Examination:
         The rules are those of `lint`, and that nothing is said twice. What links lead to may not
         be saved either.
         """
+        from memory_kb.index.catalog import read_unsaved
         from memory_kb.index.lint import remark
-        from memory_kb.index.listing import read_unsaved
         from memory_kb.markdown.document import parse_document
         from memory_kb.store.plan import make_memory
         from memory_kb.vault import default_status
@@ -86,8 +86,8 @@ class Examination:
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
         from memory_kb.index.doctor import is_file
+        from memory_kb.index.link_names import find_rivals, say_rivals
         from memory_kb.index.lint import Ground, Known
-        from memory_kb.index.listing import find_rivals, say_rivals
         from memory_kb.learning.citations import assess, complain
         from memory_kb.learning.duplicates import find_twin
         from memory_kb.learning.new_entry import Draft
@@ -517,7 +517,7 @@ class Drafting:
         Raises:
             UnknownEntry: it is in neither.
         """
-        from memory_kb.index.listing import read_unsaved
+        from memory_kb.index.catalog import read_unsaved
         from memory_kb.model import EVERYTHING
         from memory_kb.store.plan import make_memory
 

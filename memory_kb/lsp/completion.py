@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from lsprotocol.types import CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, TextEdit
 
-from memory_kb.index.listing import UNFIT, Catalog, find_names
+from memory_kb.index.catalog import UNFIT, Catalog, find_names
 from memory_kb.lsp.places import Page, Spot, find_spot
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import find_block_ids

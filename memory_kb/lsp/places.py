@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from lsprotocol.types import DocumentSymbol, FoldingRange, Position, Range, SymbolKind
 
-from memory_kb.index.listing import Catalog
+from memory_kb.index.catalog import Catalog
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links, without_code
 from memory_kb.markdown.scanner import find_anchor, find_headings

@@ -16,16 +16,8 @@ from urllib.request import url2pathname
 from lsprotocol.types import DocumentLink, Location, Position, Range, SymbolInformation, SymbolKind
 
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.index.listing import (
-    EMPTY,
-    Catalog,
-    FoundHeading,
-    Told,
-    holds_all,
-    lay_over,
-    name_entries,
-    tell_unsaved,
-)
+from memory_kb.index.catalog import EMPTY, Catalog, FoundHeading, Told, holds_all, lay_over, tell_unsaved
+from memory_kb.index.link_names import name_entries
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.renaming import check_name
 from memory_kb.lsp.actions import Document, note_name

@@ -221,7 +221,7 @@ def _read_path(fields: Parameters) -> str:
 
 async def complete(desk: Site, request: Request) -> Response:
     """Names of entries and tags that go with a word, for the editor."""
-    from memory_kb.index.listing import find_names
+    from memory_kb.index.catalog import find_names
 
     word, is_tag = one(request.query_params, "word"), bool(one(request.query_params, "tag"))
 

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_kb.errors import UnknownEntry
 from memory_kb.git.browsing import Upkeep
-from memory_kb.index.listing import LinkMap, take_around, take_busiest
+from memory_kb.index.link_map import LinkMap, take_around, take_busiest
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Problem
 from memory_kb.reports import RunView, Stats, Status

@@ -1,0 +1,320 @@
+"""All entries and links of a vault at once, for editors: completion, backlinks, and texts that are not saved yet."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from memory_kb.index.link_names import (
+    aliases_of,
+    entries_with_texts,
+    file_names,
+    group_stems,
+    links_of,
+    name_entries,
+    read_metadata,
+    resolve,
+    stem_of,
+)
+from memory_kb.index.rows import RawNote, read_note
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.markdown import scanner
+from memory_kb.markdown.document import parse_document
+from memory_kb.model import FileStat, StoredEntry, StoredMemory
+from memory_kb.text import encode, hash_of
+from memory_kb.vault import default_status, locate
+
+#: What cannot stand in a link.
+UNFIT = frozenset("[]|#^\\\n")
+
+
+class Called(NamedTuple):
+    """An entry by one of its names: as it is shown, and all that finds it by that, in lower case."""
+
+    label: str
+    found_by: str
+    entry: StoredEntry
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The entries of a vault and the links between them.
+
+    Attributes:
+        generation: the state of the index that it tells of.
+        names: what a link may call an entry, in lower case.
+        links: the relations and targets of each entry that has any, by path and first line.
+    """
+
+    generation: int
+    entries: tuple[StoredEntry, ...]
+    names: Mapping[str, StoredEntry]
+    links: Mapping[tuple[str, int], tuple[tuple[str, str], ...]]
+
+    def resolve(self, target: str, source: str = "") -> StoredEntry | None:
+        """Return the entry that a link in a file leads to."""
+        return resolve(self.names, target, source)
+
+    def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
+        """Return what leads to an entry still when its `id`, `title`, `heading`, `file` or `alias` is changed, in lower case.
+
+        These are the names of its file, which every reader of notes knows, and its aliases.
+        """
+        if way == "file":
+            return frozenset()
+        entry = self.entry(path, entry_id)
+        aliases = [alias.casefold() for alias in aliases_of(entry)] if entry and way != "alias" else []
+        files = file_names(path)
+        return frozenset(
+            name
+            for name in (*files, *(f"{one}.md" for one in files), *aliases)
+            if self.names.get(name) in (None, entry)
+        )
+
+    def entry(self, path: str, entry_id: str) -> StoredEntry | None:
+        """Return the entry of a file with an id."""
+        return next((entry for entry in self.ids.get(entry_id, ()) if entry.source == path), None)
+
+    def way_of(self, entry: StoredEntry, target: str) -> str:
+        """Return by which of its names a link leads to an entry: `id`, `file`, `title` or `alias`."""
+        name = target.strip().casefold()
+        if name == entry.entry_id.casefold():
+            return "id"
+        if posixpath.basename(name).removesuffix(".md") == stem_of(entry.source):
+            return "file"
+        return "alias" if name in map(str.casefold, aliases_of(entry)) and name != entry.title.casefold() else "title"
+
+    def incoming(self, entry: StoredEntry) -> tuple[tuple[StoredEntry, str, str], ...]:
+        """Return the entries that link to one, each with the relation and the name it uses."""
+        found = self._incoming.get((entry.source, entry.line), ())
+        return tuple(one for one in found if one[0] != entry)
+
+    @cached_property
+    def _incoming(self) -> Mapping[tuple[str, int], list[tuple[StoredEntry, str, str]]]:
+        found: dict[tuple[str, int], list[tuple[StoredEntry, str, str]]] = defaultdict(list)
+        for other in self.entries:
+            for relation, target in self.links.get((other.source, other.line), ()):
+                entry = self.resolve(target, other.source)
+                if entry is not None:
+                    found[entry.source, entry.line].append((other, relation, target))
+        return found
+
+    def told(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
+        """Return the entries of a file with their links."""
+        return tuple((entry, self.links.get((path, entry.line), ())) for entry in self._by_path.get(path, ()))
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, list[StoredEntry]]:
+        found: dict[str, list[StoredEntry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.source, []).append(entry)
+        return found
+
+    @cached_property
+    def tags(self) -> Mapping[str, int]:
+        """How often each tag is used."""
+        held = (f"{entry.tags},{entry.text_tags}" for entry in self.entries if entry.tags or entry.text_tags)
+        return Counter(tag for tags in held for tag in dict.fromkeys(tags.split(",")) if tag)
+
+    @cached_property
+    def ids(self) -> Mapping[str, tuple[StoredEntry, ...]]:
+        """The entries of each id."""
+        found: dict[str, list[StoredEntry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.entry_id, []).append(entry)
+        return {entry_id: tuple(entries) for entry_id, entries in found.items()}
+
+    @cached_property
+    def searchable(self) -> tuple[Called, ...]:
+        """Every entry by every name that a person may look for, for completion."""
+        return tuple(called for entry in self.entries for called in _names_of(entry))
+
+    @cached_property
+    def stems(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the files of each name."""
+        return group_stems(self.entries)
+
+    def is_alone(self, path: str) -> bool:
+        """Return whether no other file is called like this one."""
+        return len(self.stems.get(stem_of(path), ())) <= 1
+
+    def link_name(self, entry: StoredEntry) -> str:
+        """Return the name by which most readers of notes follow a link to an entry.
+
+        That is its file's name where no other file is called so, else its path, and its id where
+        that is its own; what is below another entry of its file has only an id and a title.
+        """
+        stem, path = _stem(entry.source), entry.source.removesuffix(".md")
+        own = read_metadata(entry).get("id") is not None
+        names = [stem] if self.is_alone(entry.source) else []
+        names += [entry.entry_id] if own else []
+        names += [path] if not path.startswith("~") else []
+        names += [entry.title]
+        fitting = (name for name in names if name and not UNFIT & set(name) and self.resolve(name) == entry)
+        return next(fitting, entry.entry_id)
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".md")
+
+
+def _names_of(entry: StoredEntry) -> Iterator[Called]:
+    """Yield an entry by its title, its aliases and its file.
+
+    A name that was made from the title and the id, as `learn` names files, tells a person nothing
+    that the title does not.
+    """
+    stem = _stem(entry.source)
+    is_made = stem.endswith(entry.entry_id[:8])
+    more = f"\n{stem}" if is_made else ""
+    yield Called(entry.title, f"{entry.title}\n{entry.entry_id}{more}".casefold(), entry)
+    labels = [
+        *([] if is_made else [stem]),
+        *(aliases_of(entry) if entry.metadata and '"alias' in entry.metadata else ()),
+    ]
+    for label in dict.fromkeys(labels):
+        if label and label != entry.title:
+            yield Called(label, label.casefold(), entry)
+
+
+def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
+    """Return the entries by those of their names that go with a word, those that begin with it first."""
+    wanted = word.casefold().strip()
+    if not wanted:
+        return heapq.nlargest(most, catalog.searchable, key=lambda called: called.entry.dated or "")
+    parts = wanted.split()
+    found = (
+        (
+            0 if names.startswith(wanted) or f"\n{wanted}" in names else 1 if f" {wanted}" in names else 2,
+            len(names),
+            number,
+            called,
+        )
+        for number, called in enumerate(catalog.searchable)
+        for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
+        if all(part in names for part in parts)
+    )
+    return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+
+
+#: So many headings with the words are looked at.
+_MOST_HEADINGS = 2_000
+
+
+class FoundHeading(NamedTuple):
+    """A heading of a note, and where it is."""
+
+    words: str
+    path: str
+    line: int
+
+
+def find_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHeading, ...]:
+    """Return headings that hold all of some words, the shortest first; those that only repeat a title are left out."""
+    wanted = words.casefold().split()
+    if not wanted:
+        return ()
+    found = (
+        FoundHeading(heading.words, source, line + content.count("\n", 0, heading.span.start))
+        for source, title, line, content in index.sections_with(wanted)
+        for heading in scanner.find_headings(content)
+        if heading.words != title and holds_all(heading.words, wanted)
+    )
+    return tuple(heapq.nsmallest(limit, itertools.islice(found, _MOST_HEADINGS), key=lambda one: len(one.words)))
+
+
+def holds_all(text: str, words: Iterable[str]) -> bool:
+    """Return whether a text holds all of some words, which are in lower case."""
+    return all(word in text.casefold() for word in words)
+
+
+EMPTY = Catalog(-1, (), {}, {})
+
+
+def make_catalog(index: SqliteIndex) -> Catalog:
+    """Return what the index holds."""
+    entries, links = [], {}
+    for entry, text in entries_with_texts(index):
+        entries.append(entry)
+        if (text or (entry.metadata and '"links"' in entry.metadata)) and (found := tuple(links_of(entry, text))):
+            links[entry.source, entry.line] = found
+    return Catalog(index.generation, tuple(entries), name_entries(entries), links)
+
+
+def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]:
+    """Return the entries of a text with all they say, planned against the text as its bytes are.
+
+    Example:
+        >>> [(one.entry.entry_id, one.text) for one in read_unsaved("a.md", "---\\nid: x\\n---\\nOne.\\n", is_memory=False)]
+        [('x', 'One.')]
+    """
+    data, place = encode(text), locate(path, is_memory=is_memory)
+    status = default_status(path, is_memory=is_memory)
+    chunks = read_note(RawNote(FileStat(path, path, len(data), 0, 0), data, is_cut=False), place, status).chunks
+    firsts = [chunk for chunk in chunks if chunk.part == 0]
+    bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
+    return [
+        StoredMemory(
+            StoredEntry._make(getattr(chunk, name) for name in _COLUMNS),
+            hash_of(data),
+            chunk.job,
+            chunk.task,
+            chunk.learning_type,
+            body,
+        )
+        for chunk, body in zip(firsts, bodies, strict=False)
+    ]
+
+
+#: The entries of a text as a catalog has them, each with the relations and targets of its links.
+Told = tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]
+
+
+def tell_unsaved(path: str, text: str, *, is_memory: bool) -> Told:
+    """Return what a text adds to a catalog.
+
+    Example:
+        >>> [(entry.title, links) for entry, links in tell_unsaved("a.md", "# Tea\\n\\nAs [[b]].\\n", is_memory=False)]
+        [('Tea', (('mentions', 'b'),))]
+    """
+    return tuple(
+        (one.entry, tuple(links_of(one.entry, one.text))) for one in read_unsaved(path, text, is_memory=is_memory)
+    )
+
+
+def lay_over(catalog: Catalog, drafts: Mapping[str, Told]) -> Catalog:
+    """Return a catalog in which some files hold what they hold in an editor, whether they are saved or not."""
+    new = {path: told for path, told in drafts.items() if told != catalog.told(path)}
+    if not new:
+        return catalog
+    entries = [entry for entry in catalog.entries if entry.source not in new]
+    entries += [entry for told in new.values() for entry, _ in told]
+    entries.sort(key=lambda entry: entry.source)
+    links = {place: held for place, held in catalog.links.items() if place[0] not in new}
+    links |= {(entry.source, entry.line): held for told in new.values() for entry, held in told if held}
+    return replace(catalog, entries=tuple(entries), names=name_entries(entries), links=links)
+
+
+_COLUMNS = (
+    "entry_id",
+    "title",
+    "kind",
+    "type",
+    "scope",
+    "status",
+    "source",
+    "line",
+    "end_line",
+    "tags",
+    "dated",
+    "metadata",
+    "text_tags",
+    "fault",
+    "is_superseded",
+)

@@ -1,0 +1,172 @@
+"""What links may call an entry, and which entry a link leads to."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.markdown.fields import read_words
+from memory_kb.markdown.links import find_links
+from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
+
+_DAY = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
+
+
+def read_metadata(entry: StoredEntry) -> dict[str, Any]:
+    """Return an entry's frontmatter."""
+    return json.loads(entry.metadata) if entry.metadata else {}
+
+
+def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
+    """Yield all entries in path order, each with its text where that may hold a link."""
+    texts = index.linking_contents()
+    source, held = next(texts, ("", {}))
+    for entry in index.entries(EVERYTHING):
+        while held and source < entry.source:
+            source, held = next(texts, ("", {}))
+        yield entry, held.get(entry.entry_id, "") if source == entry.source else ""
+
+
+def named(index: SqliteIndex, wanted: Iterable[tuple[str, str]]) -> dict[str, StoredEntry]:
+    """Return what `name_entries` of all entries has for some links, given as the file and what is written there."""
+    keys = frozenset(key for source, target in wanted for key in link_keys(target, source))
+    stems = frozenset(posixpath.basename(key).removesuffix(".md") for key in keys)
+
+    def may_be_meant(entry: StoredEntry) -> bool:
+        title = entry.title.casefold()
+        return (
+            stem_of(entry.source) in stems
+            or entry.entry_id.casefold() in keys
+            or title in keys
+            or _DAY.sub("", title) in keys
+            or bool(
+                entry.metadata
+                and '"alias' in entry.metadata
+                and keys.intersection(map(str.casefold, aliases_of(entry)))
+            )
+        )
+
+    return name_entries(list(filter(may_be_meant, index.entries(EVERYTHING))))
+
+
+def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the `(relation, target)` pairs of an entry.
+
+    Its typed links come first, then the links of its text.
+    """
+    listed = read_metadata(entry).get("links")
+    for link in listed if isinstance(listed, list) else ():
+        if isinstance(link, dict) and link.get("to") is not None:
+            yield str(link.get("relation") or "related_to"), str(link["to"])
+    for target in dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment):
+        yield "mentions", target
+
+
+def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
+    """Return what a link may call each entry, in lower case.
+
+    That is its id, its file's path or the end of it, its title, or an alias; where two entries are called
+    the same, this is the order in which they win. Of two files with the same name the one with the shorter path wins.
+    A path behind a slash is the whole path and nothing else.
+    """
+    names: dict[str, StoredEntry] = {}
+    paths = [(entry, file_names(entry.source)) for entry in entries]
+    for entry, (whole, *_) in paths:
+        for name in (whole, f"/{whole}"):
+            names.setdefault(name, entry)
+            names.setdefault(f"{name}.md", entry)
+    for entry, (_, *ends) in sorted(paths, key=lambda one: _depth(one[0].source)):
+        for name in ends:
+            names.setdefault(name, entry)
+            names.setdefault(f"{name}.md", entry)
+    for entry in entries:
+        for name in (entry.title, _DAY.sub("", entry.title)):
+            names.setdefault(name.casefold(), entry)
+    for entry in entries:
+        if entry.metadata and '"alias' in entry.metadata:
+            for alias in aliases_of(entry):
+                names.setdefault(alias.casefold(), entry)
+    by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
+    return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+
+
+def _depth(path: str) -> tuple[int, int]:
+    return path.count("/"), len(path)
+
+
+_T = TypeVar("_T")
+
+
+def resolve(names: Mapping[str, _T], target: str, source: str = "") -> _T | None:
+    """Return what a link in a file leads to: a file in its own folder, else by the names of `name_entries`.
+
+    Example:
+        >>> names = {"/b/tea": 1, "tea": 2, "/a/milk.md": 3}
+        >>> [resolve(names, *link) for link in (("Tea", "b/x.md"), ("Tea", "a/x.md"), ("../a/milk.md", "b/x.md"), ("milk", "x.md"))]
+        [1, 2, 3, None]
+    """
+    path, name = link_keys(target, source)
+    found = names.get(path)
+    return names.get(name) if found is None else found
+
+
+def link_keys(target: str, source: str) -> tuple[str, str]:
+    """Return by which names what a link in a file leads to is looked up: its path, then what it says."""
+    name = target.strip().casefold()
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name)), name
+
+
+def find_rivals(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> tuple[str, ...]:
+    """Return the files that a link may mean as well as the one it leads to: called the same, and no deeper.
+
+    Args:
+        files: the paths of all files, by `stem_of`.
+        target: what the link says.
+        source: the file it is written in.
+        found: what it leads to.
+    """
+    stem, folder = stem_of(found.source), posixpath.dirname(found.source)
+    if target.casefold().removesuffix(".md") != stem or found.entry_id.casefold() == stem:
+        return ()
+    if folder.casefold() == posixpath.dirname(source).casefold():
+        return ()
+    return tuple(path for path in files[stem] if path != found.source and path.count("/") == found.source.count("/"))
+
+
+def say_rivals(target: str, found: StoredEntry, rivals: Sequence[str]) -> str:
+    """Return what is said of a link that may mean several files."""
+    return f"the link to {target!r} may mean {rivals[0]} as well as {found.source}, which it leads to; write the path"
+
+
+def file_names(path: str) -> tuple[str, ...]:
+    """Return what a link may call a file, in lower case: its path, and every end of it down to the name alone.
+
+    Example:
+        >>> file_names("Notes/sub/Tea.md")
+        ('notes/sub/tea', 'sub/tea', 'tea')
+    """
+    bare = path.casefold().removesuffix(".md")
+    return (bare, *(bare[place + 1 :] for place, sign in enumerate(bare) if sign == "/"))
+
+
+def stem_of(path: str) -> str:
+    """Return the name of a file alone, in lower case."""
+    return file_names(path)[-1]
+
+
+def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:
+    """Return the paths of files by the name they are called by."""
+    found: dict[str, list[str]] = {}
+    for path in dict.fromkeys(entry.source for entry in entries):
+        found.setdefault(stem_of(path), []).append(path)
+    return found
+
+
+def aliases_of(entry: StoredEntry) -> tuple[str, ...]:
+    """Return the further names of an entry, as Obsidian has them."""
+    metadata = read_metadata(entry)
+    return read_words(metadata.get("aliases", metadata.get("alias")))
