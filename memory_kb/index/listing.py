@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
