@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from forking import ForkServer, can_fork
+from forking import can_fork, fork_server
 from hypothesis import HealthCheck, settings
 
 from memory_kb import KnowledgeBase
@@ -97,16 +97,8 @@ def open_kb(home: Path) -> Iterator[Callable[..., KnowledgeBase]]:
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
-    """What `run` forks its processes from."""
-    server = ForkServer()
-    yield server
-    server.close()
-
-
 @pytest.fixture
-def run(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Run:
+def run(tmp_path: Path, home: Path) -> Run:
     """A function that runs `memory-kb` with arguments as a process of its own."""
 
     def run_command(
@@ -118,8 +110,7 @@ def run(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Run:
             clean_environment(home) | dict(env or {}),
         )
         if can_fork(env or {}):
-            server: ForkServer = request.getfixturevalue("fork_server")
-            return server.run(words, folder, environment, stdin, 120)
+            return fork_server().run(words, folder, environment, stdin, 120)
         return subprocess.run(
             [sys.executable, "-m", "memory_kb", *words],
             cwd=folder,

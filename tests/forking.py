@@ -5,7 +5,9 @@ Each is a process of its own, as fresh as one that was started, at a tenth of th
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -15,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,22 +25,40 @@ from pathlib import Path
 _OF_INTERPRETERS = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 
 #: Modules that load much, and that few commands use.
-_OF_SERVERS = ("memory_kb.__main__", "memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.serving")
+_SERVERS = ("lsp", "mcp", "serve")
+_OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.serving")
+
+
+def command(*arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:
+    """Return what to start for `memory-kb` with arguments and these variables: where it can be forked, its stand-in."""
+    if not can_fork(env or {}):
+        return [sys.executable, "-m", "memory_kb", *map(str, arguments)]
+    serves = any(word in _SERVERS for word in arguments)
+    stand_in = Path(__file__).with_name("forked.py")
+    return [sys.executable, "-S", "-E", str(stand_in), fork_server(serves).address, *map(str, arguments)]
+
+
+@functools.cache
+def fork_server(serves: bool = False) -> ForkServer:
+    """Return this process's fork server of all commands, or of those that serve, which load more."""
+    server = ForkServer(serves)
+    atexit.register(server.close)
+    return server
 
 
 class ForkServer:
     """A process that has loaded memory-kb, and forks for each command."""
 
-    def __init__(self) -> None:
-        """Start it; it ends when the socket closes."""
+    def __init__(self, serves: bool) -> None:
+        """Start it."""
         self._folder = tempfile.TemporaryDirectory(prefix="fork", ignore_cleanup_errors=True)
-        self._address = f"{self._folder.name}/s"
+        self.address = f"{self._folder.name}/s"
         with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(self._address)
+            listening.bind(self.address)
             listening.listen(64)
             paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(listening.fileno())],
+                [sys.executable, __file__, str(listening.fileno()), *(["serves"] if serves else [])],
                 pass_fds=[listening.fileno()],
                 env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
@@ -54,7 +75,7 @@ class ForkServer:
             streams[0].seek(0)
             connection = stack.enter_context(socket.socket(socket.AF_UNIX))
             connection.settimeout(timeout)
-            connection.connect(self._address)
+            connection.connect(self.address)
             socket.send_fds(connection, [request[:1]], [stream.fileno() for stream in streams])
             connection.sendall(request[1:])
             answers = stack.enter_context(connection.makefile("r"))
@@ -85,11 +106,12 @@ def _is_of_interpreters(name: str) -> bool:
     return name.startswith(_OF_INTERPRETERS)
 
 
-def _serve(listening: socket.socket) -> None:
+def _serve(listening: socket.socket, serves: bool) -> None:
     import memory_kb
 
+    left_out = ("memory_kb.__main__", *(() if serves else _OF_SERVERS))
     for module in pkgutil.walk_packages(memory_kb.__path__, "memory_kb."):
-        if not module.name.startswith(_OF_SERVERS):
+        if not module.name.startswith(left_out):
             importlib.import_module(module.name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
@@ -109,6 +131,7 @@ def _answer(connection: socket.socket) -> None:
         if pid == 0:
             connection.close()
             _become(arguments, folder, environment, streams)
+        threading.Thread(target=_end_with, args=(connection, pid), daemon=True).start()
         for line in _numbers(pid):
             with contextlib.suppress(OSError):
                 lines.write(f"{line}\n")
@@ -121,6 +144,12 @@ def _numbers(pid: int) -> Iterator[int]:
     yield os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def _end_with(connection: socket.socket, pid: int) -> None:
+    """Kill the command when who asked for it is killed."""
+    if not connection.recv(1):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]) -> None:
     try:
         os.chdir(folder)
@@ -130,7 +159,7 @@ def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str
             os.dup2(stream, number)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         sys.argv = ["memory-kb", *arguments]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         from memory_kb.cli import main
@@ -145,4 +174,4 @@ def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), "serves" in sys.argv)

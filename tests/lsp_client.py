@@ -6,13 +6,13 @@ import contextlib
 import json
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from conftest import clean_environment
+from forking import command
 
 Position = tuple[int, int]
 _PATIENCE = 20.0
@@ -23,7 +23,7 @@ class Editor:
 
     def __init__(self, home: Path, *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "memory_kb", *map(str, arguments), "lsp"],
+            command(*arguments, "lsp", env=env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

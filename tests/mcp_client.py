@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 from conftest import Files, clean_environment
+from forking import command
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from support import entry
@@ -66,9 +66,8 @@ async def stdio(
 ) -> AsyncIterator[Client]:
     """Speak to a server over its standard input and output."""
     environment = clean_environment(home) | dict(env or {})
-    started = StdioServerParameters(
-        command=sys.executable, args=["-m", "memory_kb", "--vault", str(folder), "mcp", *arguments], env=environment
-    )
+    program, *words = command("--vault", folder, "mcp", *arguments, env=env)
+    started = StdioServerParameters(command=program, args=words, env=environment)
     async with Client(stdio_client(started), mode=mode) as client:
         yield client
 
@@ -103,7 +102,7 @@ def process(
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a server as a process; kill it if it still runs at the end."""
     with subprocess.Popen(
-        [sys.executable, "-m", "memory_kb", "--vault", str(folder), "mcp", *arguments],
+        command("--vault", folder, "mcp", *arguments, env=env),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

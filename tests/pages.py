@@ -8,7 +8,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from conftest import clean_environment, write_files
+from forking import command
 from support import entry
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}"
@@ -67,7 +67,7 @@ class Server:
         self.vault = vault
         environment = clean_environment(home) | {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"} | dict(env or {})
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "memory_kb", "--vault", str(vault), "serve", "--port", "0", *arguments],
+            command("--vault", vault, "serve", "--port", "0", *arguments, env=env),
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

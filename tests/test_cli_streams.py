@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import calling
 import pytest
 from conftest import Files, Run, clean_environment, write_files
+from forking import command
 
 notes = calling.notes
 
@@ -80,7 +82,7 @@ def test_colour_only_on_a_terminal(run: Run, notes: Path, home: Path) -> None:
 def _on_terminal(arguments: list[str], environment: dict[str, str]) -> str:
     main, side = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "memory_kb", *arguments],
+        command(*arguments),
         stdout=side,
         stderr=side,
         env=environment,
@@ -139,9 +141,9 @@ def test_a_broken_configuration_is_named_with_its_line(run: Run, tmp_path: Path)
 
 def test_a_first_line_for_head_is_enough(notes: Path, home: Path) -> None:
     write_files(notes, {f"many/{number}.md": f"note {number}" for number in range(3_000)})
-    command = f"'{sys.executable}' -m memory_kb --vault '{notes}' list | head -1; echo \"${{PIPESTATUS[0]}}\""
+    line = f'{shlex.join(command("--vault", notes, "list"))} | head -1; echo "${{PIPESTATUS[0]}}"'
     done = subprocess.run(
-        ["bash", "-c", command],
+        ["bash", "-c", line],
         capture_output=True,
         encoding="utf-8",
         env=clean_environment(home),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, clean_environment
+from forking import command
 
 from memory_kb.markdown.fields import frontmatter_schema
 
@@ -32,11 +33,11 @@ def sample(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _execute(command: str, folder: Path, environment: Mapping[str, str] = _ENVIRONMENT) -> str:
-    words = shlex.split(command)
+def _execute(line: str, folder: Path, environment: Mapping[str, str] = _ENVIRONMENT) -> str:
+    words = shlex.split(line)
     assert words[0] == "memory-kb"
     done = subprocess.run(
-        [sys.executable, "-m", "memory_kb", *words[1:]],
+        command(*words[1:]),
         cwd=folder,
         env=clean_environment(folder / "home") | dict(environment),
         stdout=subprocess.PIPE,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from conftest import Run, clean_environment
 from ending import ONE, make, open_at
+from forking import command
 
 from memory_kb.reports import Conflict, RunReport, StageReport
 from memory_kb.store.session_log import SessionFiles
@@ -22,20 +22,9 @@ def place(tmp_path: Path) -> Path:
 
 def start(place: Path) -> subprocess.Popen[str]:
     """Begin to end a session in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "memory_kb",
-        "--vault",
-        str(place / "vault"),
-        "session",
-        "end",
-        ONE,
-        "--outcome",
-        "success",
-    ]
+    end = command("--vault", place / "vault", "session", "end", ONE, "--outcome", "success")
     environment = clean_environment(place / "home") | {"MEMORY_KB_NOW": "2026-11-21T12:00:00Z"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
+    return subprocess.Popen(end, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
 
 
 @pytest.mark.slow

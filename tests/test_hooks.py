@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import Files, Run, clean_environment
+from forking import command
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
@@ -314,12 +315,12 @@ def test_two_at_once(notes: Path, home: Path) -> None:
         json.dumps({"session_id": "s", "tool_name": f"T{one}", "tool_use_id": str(one), "tool_response": "x"})
         for one in range(6)
     ]
-    command, environment = [sys.executable, "-m", "memory_kb", "hook", "tool"], clean_environment(home)
+    hook, environment = command("hook", "tool"), clean_environment(home)
     with ThreadPoolExecutor(6) as pool:
         done = list(
             pool.map(
                 lambda text: subprocess.run(
-                    command, check=False, input=text, env=environment, cwd=notes, text=True, capture_output=True
+                    hook, check=False, input=text, env=environment, cwd=notes, text=True, capture_output=True
                 ),
                 payloads,
             )

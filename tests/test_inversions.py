@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import reviewing
 from conftest import NOW, REPOSITORY, Files, clean_environment, write_files
+from forking import command
 from planning import tree
 from reviewing import TEXT, proposal, rule, waiting
 from support import fields_of, notes_of
@@ -231,9 +231,9 @@ def test_two_scans_and_two_approvals_at_once(vault: MakeVault, home: Path, open_
     folder = vault({**CONFIG, "memory/rules/r.md": rule()})
 
     def twice(*arguments: str) -> None:
-        command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), *arguments]
+        started = command("--vault", folder, *arguments)
         processes = [
-            subprocess.Popen(command, env=clean_environment(home), cwd=REPOSITORY, stdout=subprocess.PIPE)
+            subprocess.Popen(started, env=clean_environment(home), cwd=REPOSITORY, stdout=subprocess.PIPE)
             for _ in range(2)
         ]
         assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0, 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import frontmatter
 import pytest
 import yaml
 from conftest import NOW, Files, Run, clean_environment, write_files
+from forking import command
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import notes_of
@@ -508,11 +508,11 @@ def test_what_a_person_types_on_a_terminal_is_theirs(
     folder: Path, home: Path, named: tuple[str, ...], environment: dict[str, str], source: str | None
 ) -> None:
     wish = "Always answer in British English."
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "learn", wish, "--kind", "preference", *named]
+    learn = command("--vault", folder, "learn", wish, "--kind", "preference", *named)
     ours, theirs = os.openpty()
     try:
         env = clean_environment(home) | environment
-        assert subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, check=False).returncode == 0
+        assert subprocess.run(learn, stdin=theirs, stdout=theirs, stderr=theirs, env=env, check=False).returncode == 0
     finally:
         os.close(theirs)
         os.close(ours)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import Run, clean_environment
+from forking import command
 
 LIMIT = 1_000_000
 
 
 def learn(folder: Path, home: Path, data: bytes) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "learn", "-", "--json"]
     return subprocess.run(
-        command, input=data, capture_output=True, timeout=60, check=False, env=clean_environment(home)
+        command("--vault", folder, "learn", "-", "--json"),
+        input=data,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=clean_environment(home),
     )
 
 

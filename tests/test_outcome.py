@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import NOW, REPOSITORY, Files, Run, clean_environment
+from forking import command
 from support import entry, notes_of
 
 from memory_kb import KnowledgeBase
@@ -301,10 +301,10 @@ def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: py
 
 
 def test_two_at_once_count_once(shown: Path, home: Path) -> None:
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(shown), "outcome", "coder", "t", "success"]
+    outcome = command("--vault", shown, "outcome", "coder", "t", "success")
     env = clean_environment(home) | {"MEMORY_KB_NOW": NOW.isoformat()}
     processes = [
-        subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(outcome, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(3)
     ]
     assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0, 0, 0]

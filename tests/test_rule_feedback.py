@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, REPOSITORY, Files, clean_environment
+from forking import command
 from ruling import rule, rules
 from support import days_ago, fields_of, notes_of
 
@@ -96,10 +96,10 @@ def test_feedback_is_for_rules_in_use(
 
 def test_two_at_once_count_both(vault: MakeVault, home: Path) -> None:
     folder = vault(rules(a=rule(confidence=0.5, last_applied="2026-11-21")))
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "rules", "feedback", "r", "success"]
+    feedback = command("--vault", folder, "rules", "feedback", "r", "success")
     env = clean_environment(home) | {"MEMORY_KB_NOW": NOW.isoformat()}
     processes = [
-        subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(feedback, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(4)
     ]
     assert [process.communicate(timeout=60) and process.returncode for process in processes] == [0] * 4

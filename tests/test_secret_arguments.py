@@ -8,13 +8,13 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 from conftest import Run, clean_environment, write_files
+from forking import command
 from mcp_client import ask, stdio
 from repositories import Clone
 
@@ -138,8 +138,7 @@ def test_a_person_at_a_terminal_may_override(folder: Path, home: Path, words: tu
 def on_terminal(home: Path, *words: str) -> str:
     """Return what a command prints on a terminal."""
     main, other = pty.openpty()
-    command = [sys.executable, "-m", "memory_kb", *words]
-    subprocess.run(command, stdin=other, stdout=other, stderr=other, env=clean_environment(home), check=False)
+    subprocess.run(command(*words), stdin=other, stdout=other, stderr=other, env=clean_environment(home), check=False)
     os.close(other)
     printed = b""
     # A terminal returns what is waiting, at times a line at a time, and an error at the end.

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Run, clean_environment
+from forking import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import PEAK
@@ -417,9 +418,9 @@ def test_append_finds_its_session_by_itself(run: Run, folder: Path) -> None:
 
 
 def test_append_is_written_while_stdin_is_open(folder: Path, home: Path) -> None:
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "session", "append", "live"]
+    append = command("--vault", folder, "session", "append", "live")
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(home)
+        append, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(home)
     ) as process:
         assert process.stdin
         process.stdin.write(b'{"content": "first"}\n')

@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import clean_environment
+from forking import command
 from hypothesis import HealthCheck, given, settings
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
@@ -271,9 +271,13 @@ def test_an_index_that_cannot_be_used_does_not_hide_what_was_taken_back(run: Run
 def test_an_output_that_cannot_be_written_does_not_hide_what_was_done(run: Run, place: Path, home: Path) -> None:
     def spoken(*words: str) -> subprocess.CompletedProcess[str]:
         with open("/dev/full", "wb") as full:
-            command = [sys.executable, "-m", "memory_kb", "--vault", str(place / "vault"), *words]
             return subprocess.run(
-                command, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", env=clean_environment(home), check=False
+                command("--vault", place / "vault", *words),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                env=clean_environment(home),
+                check=False,
             )
 
     run("--vault", place / "vault", "forget", "one")

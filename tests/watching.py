@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from conftest import clean_environment
+from forking import command
 
 from memory_kb import KnowledgeBase, WatchReport
 
@@ -86,7 +86,7 @@ class Watching:
 def watch_process(folder: Path, home: Path, *arguments: str, **how: object) -> Iterator[subprocess.Popen[str]]:
     """Run `memory-kb watch` as a process of its own, from its first line on; kill it if it still runs at the end."""
     with subprocess.Popen(
-        [sys.executable, "-m", "memory_kb", "--vault", str(folder), "watch", *arguments],
+        command("--vault", folder, "watch", *arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
