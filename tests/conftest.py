@@ -38,6 +38,16 @@ REPOSITORY = Path(__file__).parent.parent
 Files = Mapping[str, str | bytes]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same examples at each run, fewer in the quick tier; no test fails because the machine is busy."""
+    is_quick = config.getoption("markexpr") == "not slow"
+    checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+    settings.register_profile(
+        "tests", derandomize=True, deadline=None, max_examples=20 if is_quick else 100, suppress_health_check=checks
+    )
+    settings.load_profile("tests")
+
+
 def write_files(folder: Path, files: Files) -> Path:
     """Write files below a folder, bytes as they are and text as UTF-8 with its own line ends."""
     for name, content in files.items():

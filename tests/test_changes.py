@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import write_files
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput
@@ -136,7 +136,6 @@ def test_a_folder_that_may_not_be_written_is_an_error_with_a_name(tmp_path: Path
         st.sampled_from([b"\r\n", b"\n", b"\xef\xbb\xbf", b"\xff", b"\xed\xa0\x80", "é".encode(), b"---\n"]), max_size=9
     ).map(b"".join)
 )
-@settings(max_examples=200, deadline=None)
 def test_any_bytes_survive_being_text(data: bytes) -> None:
     assert encode(NoteText("a.md", data).text) == data
     assert encode("\ufeff" + decode(data)) == b"\xef\xbb\xbf" + data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -92,7 +92,6 @@ TEXT = st.builds(
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
 def test_pieces_are_ordered_and_leave_only_blank_text_out(text: str) -> None:
     pieces = split(text)
     places = [0, *(place for piece in pieces for place in (piece.start, piece.end)), len(text)]
@@ -102,13 +101,11 @@ def test_pieces_are_ordered_and_leave_only_blank_text_out(text: str) -> None:
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
 def test_pieces_stay_within_their_sizes(text: str) -> None:
     assert all(piece.end - piece.start <= LIMIT for piece in split(text))
 
 
 @given(TEXT)
-@settings(max_examples=100, deadline=None)
 def test_a_short_text_is_one_piece(text: str) -> None:
     text = text[:SHORT]
     pieces = split(text)
@@ -118,7 +115,6 @@ def test_a_short_text_is_one_piece(text: str) -> None:
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
 @example("\ufeff---\r\nid: x\r\n---\r\nOne.\r\n\r\n---\r\nid: y\r\n---\r\nTwo.\r\n")
 def test_chunks_stand_at_their_offsets_and_lines(text: str) -> None:
     data = text.encode("utf-8", "replace")
@@ -130,7 +126,6 @@ def test_chunks_stand_at_their_offsets_and_lines(text: str) -> None:
 
 
 @given(st.binary(max_size=400), TEXT)
-@settings(max_examples=100, deadline=None)
 def test_any_bytes_give_chunks_of_the_decoded_text(noise: bytes, text: str) -> None:
     half = len(text) // 2
     data = text[:half].encode() + noise + text[half:].encode()
@@ -142,7 +137,6 @@ def test_any_bytes_give_chunks_of_the_decoded_text(noise: bytes, text: str) -> N
 
 
 @given(TEXT, st.lists(st.text(max_size=300), max_size=4))
-@settings(max_examples=100, deadline=None)
 def test_every_word_of_every_entry_is_in_a_chunk(first: str, bodies: list[str]) -> None:
     text = first + "".join(f"\n\n---\nid: e{number}\nkind: fact\n---\n{body}" for number, body in enumerate(bodies))
     text = text.encode("utf-8", "replace").decode()
@@ -238,7 +232,6 @@ STRUCTURE = st.one_of(
 
 
 @given(st.integers(0, 40), STRUCTURE, st.integers(0, 40), st.sampled_from(["\n", "\r\n"]))
-@settings(max_examples=150, deadline=None)
 @example(0, "  - " + "An indented item. " * 80, 40, "\n")
 def test_a_structure_that_fits_is_never_cut(before: int, structure: str, after: int, newline: str) -> None:
     structure = structure.strip("\n").replace("\n", newline).rstrip()
@@ -251,7 +244,6 @@ def test_a_structure_that_fits_is_never_cut(before: int, structure: str, after: 
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 30)), min_size=2, max_size=12))
-@settings(max_examples=150, deadline=None)
 def test_a_heading_goes_with_what_follows_it(blocks: list[tuple[int, int]]) -> None:
     text = "\n\n".join(
         "#" * level + f" Part {number}" if level else WORDS * times for number, (level, times) in enumerate(blocks)
@@ -355,7 +347,6 @@ def scanned(text: str) -> list[tuple[int, int, str]]:
 
 
 @given(st.lists(BLOCK, min_size=1, max_size=8), st.sampled_from(["\n\n", "\n\n\n"]))
-@settings(max_examples=200, deadline=None)
 def test_the_scanner_sees_the_headings_that_commonmark_sees(blocks: list[str], gap: str) -> None:
     text = gap.join(blocks) + "\n"
     assert scanned(text) == oracle(text)
@@ -363,14 +354,12 @@ def test_the_scanner_sees_the_headings_that_commonmark_sees(blocks: list[str], g
 
 
 @given(st.lists(st.one_of(ATX, PARAGRAPH, FENCED, COMMENT, ONE_LINE_COMMENT, QUOTE), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
 def test_the_scanner_needs_no_blank_lines_between_blocks(blocks: list[str]) -> None:
     text = "\n".join(blocks) + "\n"
     assert scanned(text) == oracle(text)
 
 
 @given(st.lists(BLOCK, min_size=3, max_size=10), st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
 def test_the_heading_path_of_a_chunk_is_that_of_its_first_line(blocks: list[str], times: int) -> None:
     text = "\n\n".join(f"{block}\n\n{WORDS * times}" for block in blocks)
     headings = oracle(text)

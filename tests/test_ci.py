@@ -269,7 +269,7 @@ NOTES = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     before=st.dictionaries(st.sampled_from(PATHS), NOTES, max_size=6),
     after=st.dictionaries(st.sampled_from(PATHS), st.one_of(st.none(), NOTES), min_size=1, max_size=2),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from compacting import ARCHIVE, LONGER, NIGHTLY, compact, memory_of, statuses
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import open_at, tree
 from support import entry, found
@@ -228,7 +228,7 @@ WORDS = st.lists(
         max_size=8,
     )
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 def test_no_text_is_lost_and_a_second_run_does_nothing(
     tmp_path_factory: pytest.TempPathFactory, listed: list[tuple[str, str, str, str, float]]
 ) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.credentials import find_secret, locate_secret, redact
@@ -127,7 +127,6 @@ def test_prose_about_credentials_is_none(text: str) -> None:
 
 
 @given(st.text(max_size=100))
-@settings(max_examples=150, deadline=None)
 def test_what_is_named_is_one_of_the_known_shapes(text: str) -> None:
     found = find_secret(text)
     assert found is None or found.startswith(("a ", "an "))

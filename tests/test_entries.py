@@ -6,7 +6,7 @@ import time
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.markdown.document import display_title, find_blocks, first_heading, parse_document, provisional_id
@@ -364,7 +364,6 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_entries_tile_the_file(text: str, is_crlf: bool) -> None:
     """Each entry begins where the one before ends; before the first stands nothing but blank space."""
     if is_crlf:
@@ -382,7 +381,6 @@ def test_entries_tile_the_file(text: str, is_crlf: bool) -> None:
 
 
 @given(PIECES)
-@settings(max_examples=200, deadline=None)
 def test_yaml_stands_where_its_span_says(text: str) -> None:
     blocks = list(find_blocks(text, "notes.md", []))
     entries = [entry for entry in read(text).entries if entry.has_frontmatter]
@@ -398,7 +396,6 @@ def test_yaml_stands_where_its_span_says(text: str) -> None:
 
 
 @given(PIECES)
-@settings(max_examples=150, deadline=None)
 def test_an_entry_reads_the_same_in_a_file_of_its_own(text: str) -> None:
     for entry in read(text).entries:
         if entry.has_frontmatter:
@@ -408,7 +405,6 @@ def test_an_entry_reads_the_same_in_a_file_of_its_own(text: str) -> None:
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "surrogateescape")))
-@settings(max_examples=200, deadline=None)
 def test_any_text_is_read(text: str) -> None:
     document = read(text)
     assert len(document.entries) <= 1 or "---" in text

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.markdown.document import parse_document
@@ -330,7 +330,6 @@ NAMES = st.sampled_from(
 
 
 @given(st.dictionaries(NAMES, ANY_VALUE, max_size=8))
-@settings(max_examples=200, deadline=None)
 def test_whatever_is_written_every_field_is_good(meta: dict[str, Any]) -> None:
     fields, complaints = read_fields(meta)
     assert fields.kind in KINDS

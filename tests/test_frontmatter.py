@@ -10,7 +10,7 @@ from typing import Any
 import frontmatter
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.markdown.document import parse_document
@@ -188,7 +188,6 @@ STYLES = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(MAPPINGS, STYLES)
-@settings(max_examples=150, deadline=None)
 def test_what_yaml_writes_is_read_back(mapping: dict[str, Any], style: dict[str, Any]) -> None:
     block = yaml.safe_dump(mapping, **style)
     assert load_mapping(block) == yaml.safe_load(block)
@@ -215,7 +214,6 @@ WORDS = st.lists(
 
 
 @given(MAPPINGS, WORDS, st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_an_ordinary_note_reads_as_python_frontmatter_reads_it(
     mapping: dict[str, Any], lines: list[str], sort_keys: bool
 ) -> None:
@@ -234,7 +232,6 @@ def test_an_ordinary_note_reads_as_python_frontmatter_reads_it(
 
 
 @given(st.text(st.sampled_from("ab:-#[]{}'\"|>&*!%@,?~ \n\t\r0.\ufeff\x85\u2028\x00\ud800é"), max_size=60))
-@settings(max_examples=200, deadline=None)
 def test_any_block_is_a_mapping_or_refused(block: str) -> None:
     try:
         mapping = load_mapping(block)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import REPOSITORY
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.learning.confidence import MATURITIES
@@ -45,7 +45,6 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(frontmatter_schema())
 
 
-@settings(max_examples=300, deadline=None)
 @given(meta=st.dictionaries(st.sampled_from(sorted(FIELDS)), VALUES, max_size=6))
 def test_what_lint_complains_of_the_schema_rejects(meta: dict[str, Any]) -> None:
     assert complained(meta) <= rejected(meta)

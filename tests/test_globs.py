@@ -6,7 +6,7 @@ import time
 from fnmatch import fnmatchcase
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.globs import fits, fits_any, name_matcher
@@ -66,7 +66,6 @@ PATHS = st.lists(st.text(st.sampled_from("ab.-é[!"), min_size=1, max_size=4), m
 
 
 @given(st.lists(NAMES, min_size=1, max_size=3).map("/".join), PATHS)
-@settings(max_examples=200, deadline=None)
 def test_no_pattern_is_an_error(pattern: str, path: str) -> None:
     assert fits(path, pattern) in (True, False)
 
@@ -74,14 +73,12 @@ def test_no_pattern_is_an_error(pattern: str, path: str) -> None:
 @given(
     st.text(st.sampled_from("ab.?*"), min_size=1, max_size=6), st.text(st.sampled_from("ab."), min_size=1, max_size=6)
 )
-@settings(max_examples=200, deadline=None)
 def test_within_one_name_it_is_the_ordinary_glob(pattern: str, name: str) -> None:
     if "**" not in pattern:
         assert bool(name_matcher(pattern)(name)) == fnmatchcase(name, pattern)
 
 
 @given(PATHS)
-@settings(max_examples=100, deadline=None)
 def test_a_path_without_signs_fits_itself_and_what_is_in_it(path: str) -> None:
     if not set(path) & set("[*?") and not path.startswith("./"):
         assert fits(path, path)

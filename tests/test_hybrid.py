@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from conftest import NOW, write_files
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import entry, found, ids
 
@@ -197,7 +197,6 @@ COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).f
 
 
 @given(COSINES, st.sampled_from([(0.6, 0.35), (0.75, 0.15), (0.9, 0.05)]))
-@settings(max_examples=100, deadline=None)
 def test_models_whose_cosines_lie_high_and_narrow_give_the_same_order(
     values: list[float], lie: tuple[float, float]
 ) -> None:
@@ -217,7 +216,6 @@ def test_in_a_large_vault_the_range_of_the_model_does_not_matter() -> None:
 
 
 @given(COSINES)
-@settings(max_examples=100, deadline=None)
 def test_scores_lie_between_0_and_1_and_keep_the_order(values: list[float]) -> None:
     scores = score(np.array(values))
     assert float(scores.min()) >= 0.0
@@ -253,7 +251,6 @@ def test_a_literal_match_is_one_in_meaning() -> None:
 
 
 @given(st.lists(st.floats(0, 1, width=32), max_size=400), st.integers(1, 50))
-@settings(max_examples=100, deadline=None)
 def test_portions_come_best_first_and_whole(values: list[float], size: int) -> None:
     scores = np.array(values, np.float32)
     places = [int(place) for portion in best_first(scores, size) for place in portion]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import importing
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from importing import CHATGPT, CLAUDE, MEM0, counts
 from support import notes_of
@@ -179,7 +179,6 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(value=_JSON)
 def test_no_export_breaks_a_reader(value: Any) -> None:
     mem0.read_mem0(value, "m.json", 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import importing
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from importing import AGENTS, BASIC_MEMORY, DAILY, OBSIDIAN, counts
 
@@ -264,7 +264,6 @@ _LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(lines=st.lists(_LINES, max_size=12))
 def test_no_note_breaks_a_reader(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transcribing import CLAUDE, CODEX, claude, replay, short, write
 
@@ -173,7 +173,6 @@ ODD = st.recursive(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.sampled_from(FORMATS),
     st.lists(
@@ -186,7 +185,6 @@ def test_no_transcript_makes_a_reader_fail(kind: str, lines: list[bytes | None])
         assert found.event is None or found.event.origin
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([CLAUDE, CODEX]), st.data())
 def test_odd_fields_cost_no_other_record(records: list[Record], data: st.DataObject) -> None:
     """One record changed beyond recognition leaves the messages of the others."""

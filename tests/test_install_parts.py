@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
@@ -61,7 +61,6 @@ def texts(draw: st.DrawFn) -> tuple[str, Any]:
     return f"{bom}{note()}{write(value, 0)}{draw(st.sampled_from(['', newline]))}", value
 
 
-@settings(max_examples=300, deadline=None)
 @given(texts())
 def test_splices_keep_every_other_byte(document: tuple[str, Any]) -> None:
     """What is put in is there, nothing else changed, and taking it out again gives the same bytes."""
@@ -95,7 +94,6 @@ def is_subsequence(small: str, large: str) -> bool:
     return all(character in rest for character in small)
 
 
-@settings(max_examples=200, deadline=None)
 @given(texts(), st.data())
 def test_anything_can_be_taken_out(document: tuple[str, Any], data: st.DataObject) -> None:
     text, value = document
@@ -107,7 +105,6 @@ def test_anything_can_be_taken_out(document: tuple[str, Any], data: st.DataObjec
         assert jsonc.parse("x", text) == value
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -127,7 +124,6 @@ def test_toml_tables_come_and_go(pieces: list[str]) -> None:
     assert tomllib.loads(tomltables.remove("c.toml", after + "\n[last]\n", table)) == before | {"last": {}}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text("a\n\r#-<!>", max_size=30))
 def test_blocks_come_and_go(text: str) -> None:
     after, spans = blocks.put("A.md", text, "install", "One.\nTwo.")

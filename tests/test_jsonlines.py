@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.store import logs as jsonlines
@@ -27,7 +27,6 @@ def read_plainly(data: bytes, marks: list[bytes]) -> list[tuple[bytes, object]]:
     return [(line, found) for line, found in held if found is not None]
 
 
-@settings(deadline=None)
 @given(
     st.lists(LINES),
     st.booleans(),

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from conftest import NOW, Files, Run, clean_environment, write_files
 from forking import command
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import notes_of
 
@@ -250,7 +250,6 @@ MARKDOWN = (
     st.sampled_from([*KINDS, *KIND_ALIASES]),
 )
 @example("0", "0\xa0", [], [], "policy")
-@settings(max_examples=200, deadline=None)
 def test_what_is_rendered_reads_back_as_one_entry(
     text: str, title: str | None, tags: list[str], globs: list[str], kind: str
 ) -> None:

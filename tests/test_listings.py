@@ -69,7 +69,7 @@ def do(root: Path, deed: str, place: Path, other: Path) -> None:
 
 @pytest.mark.slow
 @given(deeds=st.lists(st.tuples(DEEDS, FOLDERS, NAMES, FOLDERS, NAMES), min_size=4, max_size=14))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_look_that_remembers_finds_what_a_fresh_one_finds(deeds: list[tuple[str, str, str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         root, listings = Path(name).resolve() / "vault", Listings(later)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from merging import both_ways, lines_of, merge, said_by, turned
 from repositories import Clone, found
@@ -111,7 +111,6 @@ def random_base(rng: random.Random) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1 << 30))
 def test_random_histories_merge_the_same_both_ways_and_lose_nothing(seed: int) -> None:
     rng = random.Random(seed)
@@ -160,7 +159,6 @@ def check_fields(old: Any, mine: Any, yours: Any, new: Any) -> None:
             assert set(new["tags"]) == ({*one, *other} - (set(was) - set(one)) - (set(was) - set(other)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab-:#\n \t[]{}'\"\r|>&*!%é\ud800", max_size=60), st.integers(0, 1 << 30))
 def test_no_text_at_all_breaks_the_merge(noise: str, seed: int) -> None:
     rng = random.Random(seed)

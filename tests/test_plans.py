@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from planning import ODD, ONE, Scene, scenes
 
 from memory_kb.markdown.document import parse_document
@@ -147,7 +147,6 @@ def test_the_files_of_a_move_are_one_unit() -> None:
 
 
 @given(scenes())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_entries_that_no_change_names_keep_every_byte(scene: Scene) -> None:
     made = compose(scene.plan, {path: scene.files.get(path) for path in (*scene.files, *paths_of(scene.plan))})
     assert len(made.conflicts) + len(made.steps) <= len(scene.plan)

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_kb.search.query import MAX_PAIRS, MAX_TERMS, TextQuery, parse_query, parse_words
@@ -56,7 +56,6 @@ def is_accepted(query: TextQuery) -> bool:
 
 
 @given(ANY_TEXT)
-@settings(max_examples=200, deadline=None)
 @example("edge-case foo.bar")
 @example('"unbalanced')
 @example('- -- --- -""')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.search.diversity import mmr_order
@@ -19,7 +19,6 @@ def order_of(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float) -> lis
 
 
 @given(POOL, LAMBDA, st.integers(0, 30))
-@settings(max_examples=100, deadline=None)
 def test_a_limit_only_cuts_the_order(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float, limit: int) -> None:
     assert (
         mmr_order([score for score, _ in pool], [words for _, words in pool], mmr_lambda, limit)
@@ -28,7 +27,6 @@ def test_a_limit_only_cuts_the_order(pool: list[tuple[float, frozenset[str]]], m
 
 
 @given(POOL, LAMBDA)
-@settings(max_examples=200, deadline=None)
 def test_nothing_is_lost_and_the_best_is_first(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float) -> None:
     order = order_of(pool, mmr_lambda)
     assert sorted(order) == list(range(len(pool)))
@@ -37,13 +35,11 @@ def test_nothing_is_lost_and_the_best_is_first(pool: list[tuple[float, frozenset
 
 
 @given(POOL)
-@settings(max_examples=100, deadline=None)
 def test_lambda_1_is_the_order_of_scores(pool: list[tuple[float, frozenset[str]]]) -> None:
     assert [pool[place][0] for place in order_of(pool, 1.0)] == sorted((score for score, _ in pool), reverse=True)
 
 
 @given(st.lists(st.floats(0, 100), max_size=20), LAMBDA.filter(lambda weight: weight > 0.01))
-@settings(max_examples=100, deadline=None)
 def test_texts_without_words_are_no_twins(scores: list[float], mmr_lambda: float) -> None:
     order = mmr_order(scores, [frozenset()] * len(scores), mmr_lambda, len(scores))
     best = max(scores, default=0)
@@ -52,7 +48,6 @@ def test_texts_without_words_are_no_twins(scores: list[float], mmr_lambda: float
 
 
 @given(POOL, LAMBDA)
-@settings(max_examples=200, deadline=None)
 def test_each_place_goes_to_the_most_relevant_and_new(
     pool: list[tuple[float, frozenset[str]]], mmr_lambda: float
 ) -> None:

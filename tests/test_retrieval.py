@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import NOW, Files, write_files
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import days_ago, entry, found
 
@@ -189,7 +189,6 @@ def test_where_words_find_little_the_answer_says_how_to_search_by_meaning(
         max_size=12,
     )
 )
-@settings(max_examples=50, deadline=None)
 def test_a_better_bm25_gives_a_higher_score_at_equal_metadata(bodies: list[list[str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = write_files(
@@ -251,7 +250,6 @@ def herd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
     st.integers(0, 60),
     st.sampled_from(["zebra", "zebra river station3", '"other animals" zebra', "gate3 walks"]),
 )
-@settings(max_examples=60, deadline=None)
 @example(49, 2, "zebra")
 @example(199, 2, "zebra")
 @example(200, 140, "zebra")
@@ -311,7 +309,6 @@ def test_an_exact_repetition_is_shown_once_with_both_places(vault: Vault, open_k
         st.text(st.sampled_from("\"'-+*:^(){}.,!#/ zebraCgate0検索\x00\ud800"), max_size=40),
     )
 )
-@settings(max_examples=200, deadline=None)
 @example("edge-case foo.bar")
 @example('zebra "')
 @example("title:zebra NEAR(a b) ^zebra* {content}: -")

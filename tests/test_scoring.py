@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.index.port import Candidate
@@ -129,7 +129,6 @@ def test_age(seen: str | None, days: float) -> None:
 
 
 @given(st.floats(0, 10_000), st.floats(0, 10_000), st.floats(1, 1_000), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
 def test_decay_never_rises_with_age_nor_leaves_its_bounds(
     days: float, more: float, half_life: float, floor: float
 ) -> None:
@@ -144,7 +143,6 @@ def test_decay_never_rises_with_age_nor_leaves_its_bounds(
     st.integers(0, 1_000),
     st.integers(0, 1_000),
 )
-@settings(max_examples=200, deadline=None)
 def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
     importance: float, extra: float, days: float, more: float, count: int, further: int
 ) -> None:
@@ -157,7 +155,6 @@ def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
 
 
 @given(st.dictionaries(st.integers(1, 500), SCORES, min_size=1, max_size=30))
-@settings(max_examples=200, deadline=None)
 def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, float]) -> None:
     bm25 = normalise(texts)
     assert max(bm25.values()) == (1.0 if any(texts.values()) else 0.0)
@@ -173,7 +170,6 @@ def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, f
     st.integers(0, 9),
     st.sampled_from(["task", "global"]),
 )
-@settings(max_examples=200, deadline=None)
 def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
     bm25: list[float], importance: float, days: int, count: int, scope: str
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, clean_environment
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
@@ -108,7 +108,6 @@ def test_the_query_language(query: str, expected: list[tuple[str, int]], kb: Kno
     assert sorted(seqs(kb, query)) == expected
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
 @given(st.text(max_size=30) | st.text(alphabet='"*:^()-+{}ANDORT ab.,検', max_size=20))
 def test_no_query_fails(kb: KnowledgeBase, query: str) -> None:
     result = kb.sessions.search(query.encode("utf-8", "replace").decode())
@@ -219,7 +218,7 @@ def test_a_replaced_truncated_or_deleted_file_is_read_anew(kb: KnowledgeBase) ->
         connection.execute("INSERT INTO events_fts (events_fts, rank) VALUES ('integrity-check', 1)")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(["append", "tear", "cut", "replace", "delete", "look"]), max_size=8))
 def test_any_history_gives_the_index_of_the_files(open_kb: Open, folder: Path, steps: list[str]) -> None:
     kb = open_kb(folder)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from conftest import NOW, Run, clean_environment
 from forking import command
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import PEAK
 
@@ -171,7 +171,6 @@ def test_no_line_makes_reading_fail_otherwise_than_told(line: bytes) -> None:
         assert parse_event(format_event(event)) == event
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4), st.integers(0, 300), st.data())
 def test_a_torn_line_costs_itself_alone(
     open_kb: Open, folder: Path, texts: list[str], cut: int, data: st.DataObject

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import similarity
@@ -42,7 +42,6 @@ def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(sets_of_words, thresholds, st.booleans())
-@settings(max_examples=400, deadline=None)
 def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float, is_strict: bool) -> None:
     expected = brute_force(sets, threshold, is_strict=is_strict)
     for few in (0, 1_000):
@@ -52,7 +51,6 @@ def test_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], thr
 
 
 @given(sets_of_words, thresholds)
-@settings(max_examples=200, deadline=None)
 def test_overlapping_pairs_are_those_of_comparing_everything(sets: list[frozenset[str]], threshold: float) -> None:
     found = (
         Pair(one, other, overlap(sets[one], sets[other])) for one, other in itertools.combinations(range(len(sets)), 2)
@@ -118,7 +116,6 @@ def test_what_is_like_a_member_but_not_like_the_seed_stays_out() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=30), st.randoms())
-@settings(deadline=None)
 def test_clusters_do_not_depend_on_the_order_of_pairs(edges: list[tuple[int, int]], rng: random.Random) -> None:
     pairs = [Pair(min(edge), max(edge), 0.9) for edge in edges if edge[0] != edge[1]]
     shuffled = rng.sample(pairs, len(pairs))

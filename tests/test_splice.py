@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory_kb.errors import CannotSplice
@@ -164,7 +164,6 @@ def is_loadable(block: str) -> bool:
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from(["", "# top\n", "\n", "# top: Größe\n\n"]),
 )
-@settings(max_examples=200, deadline=None)
 def test_only_the_bytes_of_the_value_change(
     written: list[Line], data: st.DataObject, value: Value, newline: str, top: str
 ) -> None:
@@ -198,7 +197,6 @@ def test_only_the_bytes_of_the_value_change(
 @given(
     BLOCKS, VALUES, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "# top\n", "\n"]), st.sampled_from(["", "  "])
 )
-@settings(max_examples=150, deadline=None)
 def test_a_new_key_is_one_new_last_line(written: list[Line], value: Value, newline: str, top: str, indent: str) -> None:
     block = top + "".join(line.text for line in written)
     if indent:

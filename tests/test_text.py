@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.text import (
@@ -64,7 +64,6 @@ def test_tokens(text: str, words: set[str]) -> None:
 
 
 @given(MIXED)
-@settings(max_examples=200, deadline=None)
 def test_the_pieces_of_a_word_are_the_word(word: str) -> None:
     pieces = list(cut_cjk(word))
     assert "".join(piece for piece, _ in pieces) == word
@@ -130,7 +129,6 @@ def test_slugs(text: str, slug: str) -> None:
 
 
 @given(ANY | MIXED, st.integers(8, 80))
-@settings(max_examples=200, deadline=None)
 def test_a_slug_is_a_safe_name(text: str, limit: int) -> None:
     slug = slugify(text, limit)
     assert 0 < len(slug.encode()) <= limit
@@ -139,7 +137,6 @@ def test_a_slug_is_a_safe_name(text: str, limit: int) -> None:
 
 
 @given(ANY, st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
 def test_a_shortened_line_fits(text: str, limit: int) -> None:
     line = " ".join(text.split())
     short = shorten(text, limit)

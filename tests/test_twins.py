@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Files, write_files
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
@@ -59,7 +59,6 @@ WORDS = st.lists(
 
 
 @given(WORDS)
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_asking_for_shared_words_loses_no_twin(folder: Path, home: Path, words: list[str]) -> None:
     text = " ".join(words)
     with pytest.MonkeyPatch.context() as patch, KnowledgeBase.open(folder, home, environ={}) as kb:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import clean_environment
 from forking import command
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
 from memory_kb.errors import UnknownRun
@@ -37,7 +37,6 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @given(scenes())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_undo_restores_every_byte_and_undoing_that_too(scene: Scene) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Files, write_files
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.model import Problem
@@ -54,7 +54,6 @@ NAMES = st.text(st.sampled_from("aB.-_ é日\U0001f389ﬀ\n~!"), min_size=1, max
 
 
 @given(st.sets(st.lists(NAMES, min_size=1, max_size=4).map("/".join), max_size=12), st.sampled_from(["", "memory/"]))
-@settings(max_examples=100, deadline=None)
 def test_every_note_comes_once_in_order(names: set[str], prefix: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = write_files(Path(os.path.realpath(place)), {"memory/config.yaml": ""} if prefix else {})

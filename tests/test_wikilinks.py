@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -137,7 +137,6 @@ _LINES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(_LINES), min_size=1, max_size=9))
 def test_code_is_where_commonmark_has_it(lines: list[str]) -> None:
     text = "".join(f"{line}\n".replace("{}", f"W{number}W") for number, line in enumerate(lines))
