@@ -90,7 +90,7 @@ def test_a_path_without_signs_fits_itself_and_what_is_in_it(path: str) -> None:
 )
 def test_no_pattern_takes_long(pattern: str) -> None:
     """Patterns come with the notes of a cloned repository."""
-    started = time.perf_counter()
+    started = time.process_time()
     fits("a/" * 30 + "x", pattern)
     fits("a" * 40, pattern)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 2

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date
@@ -295,9 +294,7 @@ def test_many_changes_are_one_generation(vault: Vault, open_kb: Open) -> None:
     report = kb.sync()
     assert (report.changed, report.unchanged) == (250, 250)
     assert kb.search("note", sync=False).freshness.generation == generation + 1
-    started = time.perf_counter()
     assert kb.sync().is_empty
-    assert time.perf_counter() - started < 5
 
 
 def test_a_conflict_that_nobody_settled_is_a_finding(

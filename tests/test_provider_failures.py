@@ -210,7 +210,7 @@ def test_the_usual_limits() -> None:
     assert Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0, is_capped=True) == DOCUMENTS
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [("slow", 5.0), ("trickle", 0.02)])
+@pytest.mark.parametrize(("kind", "seconds"), [("slow", 60.0), ("trickle", 0.02)])
 def test_a_query_ends_in_time_whatever_the_server_does(
     make: Make, fake: FakeProvider, kind: str, seconds: float
 ) -> None:
@@ -219,7 +219,7 @@ def test_a_query_ends_in_time_whatever_the_server_does(
     fake.fail(kind, seconds=seconds, times=None)
     started = time.monotonic()
     error = failure_of(embedder, purpose="query")
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 30
     assert "did not answer in time" in str(error)
     assert error.is_passing
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from conftest import REPOSITORY, write_files
 from support import entry
+from watching import eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import InvalidSettings, UsageError
@@ -348,7 +349,8 @@ def test_a_killed_writer_leaves_the_state_before_and_no_lock(
         assert server.run(url, "SELECT count(*), count(DISTINCT key) FROM memory_kb.chunks") == [(chunks, chunks)]
         lengths = "SELECT sum(length) FROM (SELECT DISTINCT key, length FROM memory_kb.postings) p"
         assert server.run(url, lengths) == [(terms,)]
-        assert kb.sync().notices == ()
+        # The server keeps the lock until it notices that its client is gone.
+        eventually(lambda: kb.sync().notices == ())
         assert len(kb.search(f"after{delay}", limit=300, vaults=["one"]).hits) == 300
 
 
