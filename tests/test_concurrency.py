@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import NOW, Files, clean_environment
+from forking import command
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import VaultBusy
@@ -39,12 +40,12 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(home: Path) -> Iterator[Start]:
-    """A function that starts a Python process with arguments; what still runs at the end is killed."""
+    """A function that starts a process; what still runs at the end is killed."""
     with contextlib.ExitStack() as stack:
 
-        def begin(*command: str) -> subprocess.Popen[str]:
+        def begin(*words: str) -> subprocess.Popen[str]:
             process = subprocess.Popen(
-                [sys.executable, *command],
+                list(words),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -93,7 +94,7 @@ def test_readers_get_complete_answers_during_a_rebuild(vault: Vault, open_kb: Op
     assert len(before) == 38
     answers, slowest = 0, 0.0
     for _ in range(3):
-        process = start("-m", "memory_kb", "--vault", str(folder), "index", "--rebuild")
+        process = start(sys.executable, "-m", "memory_kb", "--vault", str(folder), "index", "--rebuild")
         while process.poll() is None:
             started = time.monotonic()
             assert kb.search("zebra", limit=100, sync=sync).hits == before
@@ -109,7 +110,7 @@ def test_a_reader_that_opens_during_a_rebuild_sees_the_old_state(
 ) -> None:
     folder = vault(notes(1_500))
     before = open_kb(folder).search("zebra", limit=100).hits
-    process = start("-m", "memory_kb", "--vault", str(folder), "index", "--rebuild")
+    process = start(sys.executable, "-m", "memory_kb", "--vault", str(folder), "index", "--rebuild")
     answers = 0
     while process.poll() is None:
         with KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW) as kb:
@@ -141,7 +142,7 @@ def test_changes_between_the_statements_of_a_search_do_not_disturb_it(
     folder = vault(notes(120, every=10))
     kb = open_kb(folder)
     kb.sync()
-    process = start("-c", PAINTER, str(folder), str(time.time() + 3))
+    process = start(sys.executable, "-c", PAINTER, str(folder), str(time.time() + 3))
     generations = set()
     while process.poll() is None:
         result = kb.search("zebra", limit=100, sync=False)
@@ -182,7 +183,10 @@ def test_everybody_at_once_loses_nothing(vault: Vault, open_kb: Open, home: Path
     open_kb(folder).sync()
     until = str(time.time() + 4.5)
     roles = ["search", "search", "learn", "learn", "learn", "index", "look"]
-    processes = [start("-c", WORKER, role, str(folder), until, f"{role}{number}") for number, role in enumerate(roles)]
+    processes = [
+        start(sys.executable, "-c", WORKER, role, str(folder), until, f"{role}{number}")
+        for number, role in enumerate(roles)
+    ]
     (folder / "memory/learnings/edited.md").write_text("# Edited\n\nA person writes meanwhile.\n")
     outputs = finish(processes)
     learned = [entry_id for out in outputs for entry_id in out.split()]
@@ -202,17 +206,14 @@ def test_everybody_at_once_loses_nothing(vault: Vault, open_kb: Open, home: Path
 @pytest.mark.parametrize("turn", range(3))
 def test_first_searches_at_once_on_a_new_vault_all_answer(vault: Vault, start: Start, turn: int) -> None:
     folder = vault(notes(200))
-    processes = [
-        start("-m", "memory_kb", "--vault", str(folder), "search", "zebra", "--json", "-k", "50") for _ in range(5)
-    ]
+    processes = [start(*command("--vault", folder, "search", "zebra", "--json", "-k", "50")) for _ in range(5)]
     assert [out.count('"rank"') for out in finish(processes)] == [5] * 5
 
 
 def test_the_same_lesson_from_several_processes_is_kept_once(vault: Vault, open_kb: Open, start: Start) -> None:
     folder = vault({"memory/MEMORY.md": "# Memory\n"})
     processes = [
-        start("-m", "memory_kb", "--vault", str(folder), "learn", "Zebras need Redis in every test run.", "--json")
-        for _ in range(5)
+        start(*command("--vault", folder, "learn", "Zebras need Redis in every test run.", "--json")) for _ in range(5)
     ]
     outputs = finish(processes)
     assert sorted("created" in out for out in outputs) == [False] * 4 + [True]

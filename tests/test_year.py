@@ -10,6 +10,8 @@ import os
 import pytest
 from year import Year, entries_of
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = int(os.environ.get("MEMORY_KB_YEAR", "20"))
 
 
@@ -33,13 +35,11 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Year:
     return year
 
 
-@pytest.mark.slow
 def test_no_entry_is_lost(year: Year) -> None:
     there = {entry_id for _, entry_id in entries_of(year.folder)}
     assert year.learned <= there
 
 
-@pytest.mark.slow
 def test_what_is_live_does_not_grow_without_bound(year: Year) -> None:
     with year.open(SESSIONS) as kb:
         counts = kb.stats().statuses
