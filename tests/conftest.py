@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from postgres_server import OpenTeam, Server
     from repositories import Clone
 
-# Machines under load make examples slowly; that is no fault of a test.
-settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loaded")
-
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
