@@ -69,7 +69,10 @@ def is_about(topic: Topic, memory: Memory, hit: Hit) -> bool:
 
 def shared_words(topic: Topic, memory: Memory) -> dict[str, float]:
     """Return the words of a task that an entry says, too, with their worth."""
-    there = {stem(word) for word in _WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold())}
+    words = set(_WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()))
+    # A word begins with its stem; few of a long text begin with one of the task's.
+    beginnings = tuple(word for word, _ in topic.words)
+    there = {stem(word) for word in words if word.startswith(beginnings)}
     return {word: worth for word, worth in topic.words if word in there}
 
 

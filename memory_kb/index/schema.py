@@ -75,11 +75,15 @@ CREATE TABLE chunks (
     supersedes          TEXT              -- JSON of the ids that the entry supersedes, with part 0, or NULL
 );
 CREATE INDEX chunks_source ON chunks (source);
-CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task) WHERE part = 0;
+CREATE INDEX chunks_entry ON chunks (entry_id, scope, job, task, kind) WHERE part = 0;
 -- What every context asks for by itself, and what most vaults hold little of.
-CREATE INDEX chunks_few_kinds ON chunks (kind) WHERE kind IN ('architecture', 'policy', 'preference', 'skill');
+CREATE INDEX chunks_few_kinds ON chunks (kind) WHERE kind <> 'fact';
 CREATE INDEX chunks_few_types ON chunks (learning_type) WHERE learning_type <> 'task';
 CREATE INDEX chunks_few_statuses ON chunks (status) WHERE status IN ('proposed', 'rejected', 'retired');
+-- What hooks ask for: entries that name files, that cite some, and that people stated.
+CREATE INDEX chunks_naming ON chunks (source) WHERE applies_to <> '';
+CREATE INDEX chunks_citing ON chunks (source) WHERE part = 0 AND instr(metadata, '"cites"');
+CREATE INDEX chunks_stated ON chunks (source) WHERE instr(metadata, '"user_explicit"');
 CREATE INDEX chunks_faults ON chunks (source) WHERE fault IS NOT NULL;
 CREATE INDEX chunks_supersedes ON chunks (status) WHERE supersedes IS NOT NULL;
 """
@@ -154,8 +158,8 @@ def create_statements(tokenizer: str) -> str:
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
-#: 6, sections instead of passages; 7, supersedes.
-SCHEMA_VERSION = 9
+#: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for.
+SCHEMA_VERSION = 10
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.

@@ -92,8 +92,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
 
     Example:
         >>> condition, values = where(Filters(kinds=("rule",)), "c")
-        >>> condition.split(" AND ")[0], values
-        ('c.kind IN (SELECT value FROM json_each(:kinds))', {'kinds': '["rule"]'})
+        >>> condition.split(" AND ")[:2], values
+        (["c.kind <> 'fact'", 'c.kind IN (SELECT value FROM json_each(:kinds))'], {'kinds': '["rule"]'})
     """
     conditions: list[str] = []
     values: dict[str, object] = {}
@@ -103,8 +103,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
         values[name] = json.dumps(list(allowed))
 
     # Said again in the words of a partial index, so that SQLite knows that it may be used.
-    if _has_few_kinds(filters):
-        conditions.append(f"{table}.kind IN ({_quoted(_FEW_KINDS)})")
+    if filters.kinds and "fact" not in filters.kinds:
+        conditions.append(f"{table}.kind <> 'fact'")
     if _has_few_statuses(filters):
         conditions.append(f"{table}.status IN ({_quoted(_FEW_STATUSES)})")
     if _has_few_types(filters):
@@ -471,7 +471,9 @@ class SqliteIndex:
     ) -> Iterator[StoredMemory]:
         condition, values = where(filters, "chunks")
         if origin is not None:
-            condition = f"{condition} AND json_extract(metadata, '$.source') = :origin"
+            # Said twice for the index of what people stated.
+            is_stated = "instr(metadata, '\"user_explicit\"') AND " if origin == "user_explicit" else ""
+            condition = f"{is_stated}{condition} AND json_extract(metadata, '$.source') = :origin"
             values["origin"] = origin
         if source is not None:
             condition, values = f"source = :source AND {condition}", values | {"source": source}
