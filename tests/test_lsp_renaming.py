@@ -102,3 +102,24 @@ def test_a_note_called_by_its_file_is_renamed_with_its_file(run: Run, vault: Vau
     assert (notes / "a.md").read_text(
         encoding="utf-8"
     ) == "[[Green tea]] ![[sub/Green tea#^x]] [[Green tea.md|t]] [[Teapot]]\n"
+
+
+def test_links_in_frontmatter_follow_a_note_to_another_folder(run: Run, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "a").mkdir(parents=True)
+    (notes / "a/Tea.md").write_text("---\nlinks: [{to: ../b.md, relation: mentions}]\n---\nGreen.\n", encoding="utf-8")
+    text = "---\nlinks:\n  # why\n  - to: 'a/Tea.md' # first\n    relation: mentions\n  - {to: a/tea}\n---\n[[Tea]]\n"
+    (notes / "b.md").write_text(text, encoding="utf-8")
+    assert run("--vault", notes, "rename", "Tea", "c/d", "--folder").returncode == 0
+    moved = text.replace("a/Tea.md", "c/d/Tea.md").replace("a/tea", "c/d/Tea")
+    assert (notes / "b.md").read_text(encoding="utf-8") == moved
+    assert "to: ../../b.md," in (notes / "c/d/Tea.md").read_text(encoding="utf-8")
+
+
+def test_a_name_that_another_file_has_becomes_a_path_when_its_note_moves(run: Run, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "sub/deep").mkdir(parents=True)
+    for path, text in (("Tea", "Green."), ("sub/deep/Tea", "Black."), ("b", "[[Tea]]")):
+        (notes / f"{path}.md").write_text(text, encoding="utf-8")
+    assert run("--vault", notes, "rename", "Tea.md", "sub/x/y/z", "--folder").returncode == 0
+    assert (notes / "b.md").read_text(encoding="utf-8") == "[[sub/x/y/z/Tea]]"

@@ -62,12 +62,10 @@ class Catalog:
         return resolve(self.names, target, source)
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
-        """Return what leads to an entry still when its `id`, `title`, `heading`, `file` or `alias` is changed, in lower case.
+        """Return what leads to an entry still when its `id`, `title`, `heading` or `alias` is changed, in lower case.
 
         These are the names of its file, which every reader of notes knows, and its aliases.
         """
-        if way == "file":
-            return frozenset()
         entry = self.entry(path, entry_id)
         aliases = [alias.casefold() for alias in aliases_of(entry)] if entry and way != "alias" else []
         files = file_names(path)

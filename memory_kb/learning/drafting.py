@@ -325,7 +325,6 @@ class Drafting:
         )
 
     def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:
-        from memory_kb.learning.moving import plan_moving
         from memory_kb.store.walk import would_take
         from memory_kb.vault import GLOBAL_PREFIX
 
@@ -340,16 +339,29 @@ class Drafting:
             return ()
         if self._writer.writable(to).exists():
             raise UsageError(f"{to} is there already", "rename one of them first: --file")
-        catalog = self._examination.catalog({})
-        mine = [one for one in catalog.entries if one.source == path]
+        return self._plan_moves({path: to}, {})
+
+    def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.index.link_names import stem_of
+        from memory_kb.learning.moving import Moving, plan_moving
+
+        catalog = self._examination.catalog(drafts)
+        mine = [one for one in catalog.entries if one.source in moves]
         linking = {one.source for entry in mine for one, *_ in catalog.incoming(entry)}
+        staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
 
         def resolve(target: str, source: str) -> str | None:
             found = catalog.resolve(target, source)
             return found.source if found else None
 
-        notes = [self._examination.draft_note(one, {}) for one in dict.fromkeys([path, *sorted(linking)])]
-        return plan_moving(path, to, notes, resolve, lambda file: vault.resolve(file).is_file())
+        moving = Moving(
+            moves,
+            resolve,
+            lambda path: stem_of(path) not in staying if path in moves.values() else catalog.is_alone(path),
+            lambda file: self._vault.resolve(file).is_file(),
+        )
+        notes = [self._examination.draft_note(one, drafts) for one in dict.fromkeys([*moves, *sorted(linking)])]
+        return plan_moving(moving, notes)
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
@@ -391,12 +403,14 @@ class Drafting:
             return ()
         if taken and (taken.source, taken.entry_id) != (path, entry_id):
             raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
+        if way == "file":
+            return self._plan_moves({path: f"{path[: path.rfind('/') + 1]}{name}.md"}, drafts)
         renaming = Renaming(path, entry_id, way, old, name)
 
         def leads_to(target: str, source: str) -> bool:
             found = catalog.resolve(target, source)
             return (found is None and "/" not in target) or (
-                found is not None and found.source == path and (way == "file" or found.entry_id == entry_id)
+                found is not None and (found.source, found.entry_id) == (path, entry_id)
             )
 
         linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target, one.source)}
@@ -412,10 +426,7 @@ class Drafting:
     def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
         """Return the entries that link to one, those by lists of ids among them."""
         entry = catalog.entry(renaming.path, renaming.entry_id)
-        named = [entry] if entry else []
-        if renaming.way == "file":
-            named = [one for one in catalog.entries if one.source == renaming.path]
-        linking = [found for one in named for found in catalog.incoming(one)]
+        linking = list(catalog.incoming(entry)) if entry else []
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
             linking += [

@@ -1,13 +1,16 @@
-"""Move a note to another folder, and rewrite the links that go by paths."""
+"""Move notes or rename their files, and rewrite the links that go by paths and file names."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from memory_kb.learning.renaming import rename_links
 from memory_kb.markdown.links import rewrite_targets, without_code
+from memory_kb.markdown.splice import read_entries
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, move, write_file
 
@@ -15,57 +18,89 @@ from memory_kb.store.plan import Change, move, write_file
 _BESIDE = re.compile(r"(?<=\]\()(?![a-zA-Z][\w+.-]*:|[/#<])[^\s()#?]+")
 
 
-def plan_moving(
-    path: str,
-    to: str,
-    notes: Iterable[NoteText],
-    resolve: Callable[[str, str], str | None],
-    exists: Callable[[str], bool] = lambda _: False,
-) -> tuple[Change, ...]:
-    """Plan to move a file and to rewrite the links to it and in it that would lead elsewhere.
+class Moving(NamedTuple):
+    """Files that move, and the vault around them.
 
-    Links by a name alone stay: a name is found from every folder.
+    Attributes:
+        moves: the old and the new path of each file.
+        resolve: returns the file that a target leads to from a file.
+        is_alone: tells whether no file that stays is called like a path.
+        exists: tells whether there is a file of another kind at a path.
+    """
+
+    moves: Mapping[str, str]
+    resolve: Callable[[str, str], str | None]
+    is_alone: Callable[[str], bool] = lambda _: True
+    exists: Callable[[str], bool] = lambda _: False
+
+
+def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]:
+    """Plan to move files and to rewrite the links to them and in them that would lead elsewhere.
+
+    A link by a file's name stays one where the name is that of one file alone. Links by titles and ids stay.
 
     Args:
-        path: the file.
-        to: where it is to be.
-        notes: the file, and all files with links to it.
-        resolve: returns the file that a target leads to from a file.
-        exists: tells whether there is a file of another kind at a path.
+        moving: what moves.
+        notes: the files, and all files with links to them.
 
     Example:
         >>> notes = [NoteText("a/x.md", b"[y](y.md) [[z]]"), NoteText("b.md", b"[x](a/x.md#p) [[a/x]] [[x]]")]
         >>> files = {"y.md": "a/y.md", "z": "z.md", "a/x.md": "a/x.md", "a/x": "a/x.md", "x": "a/x.md"}
-        >>> [change.action.data for change in plan_moving("a/x.md", "c/x.md", notes, lambda target, _: files.get(target))[:2]]
-        [b'[y](../a/y.md) [[z]]', b'[x](c/x.md#p) [[c/x]] [[x]]']
+        >>> moving = Moving({"a/x.md": "c/v.md"}, lambda target, _: files.get(target))
+        >>> [change.action.data for change in plan_moving(moving, notes)[:2]]
+        [b'[y](../a/y.md) [[z]]', b'[x](c/v.md#p) [[c/v]] [[v]]']
     """
-    reason = f"Moved from {path} to {to}."
     changes: list[Change] = []
     moves: list[Change] = []
+    reason = f"Moved {', '.join(f'from {old} to {new}' for old, new in list(moving.moves.items())[:3])}."
     for note in notes:
-        is_own = note.path == path
-        folder = posixpath.dirname(to if is_own else note.path)
-
-        def rename(target: str, note: NoteText = note, folder: str = folder, is_own: bool = is_own) -> str | None:  # noqa: FBT001
-            found = resolve(target, note.path)
-            if found is None or not (is_own or found == path):
-                return None
-            now = to if found == path else found
-            if target.lower().endswith(".md"):
-                return _unless(target, posixpath.relpath(now, folder or "."))
-            return _unless(target, now.removesuffix(".md")) if "/" in target else None
-
-        text = rewrite_targets(note.text, rename)
-        if is_own:
-            text = _keep_attachments(text, posixpath.dirname(path), folder, exists)
-            moves.append(move(note, to, reason))
+        text = _rewrite(note, moving)
         if text != note.text:
             changes.append(write_file(note, text, reason))
-    return tuple(change.joined(f"move {path}") for change in (*changes, *moves))
+        if note.path in moving.moves:
+            moves.append(move(note, moving.moves[note.path], reason))
+    return tuple(change.joined(f"move {min(moving.moves)}") for change in (*changes, *moves))
 
 
-def _unless(old: str, new: str) -> str | None:
-    return None if posixpath.normpath(old) == new else new
+def _rewrite(note: NoteText, moving: Moving) -> str:
+    def rename(target: str) -> str | None:
+        return _new_target(target, note.path, moving)
+
+    text = note.text
+    for entry in reversed(list(read_entries(text, note.path))):
+        if entry.has_frontmatter and entry.fault is None:
+            text = rename_links(text, entry, rename)
+    text = rewrite_targets(text, rename)
+    old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
+    return text if old == new else _keep_attachments(text, old, new, moving.exists)
+
+
+def _new_target(target: str, source: str, moving: Moving) -> str | None:
+    """Return what a link in a file is to say instead; None where it stays."""
+    found = moving.resolve(target, source)
+    if found is None or not {source, found} & moving.moves.keys():
+        return None
+    now, folder = moving.moves.get(found, found), posixpath.dirname(moving.moves.get(source, source))
+    suffix = target[-3:] if target.lower().endswith(".md") else ""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(source), target)).casefold()
+    is_relative = beside in (found.casefold(), found.removesuffix(".md").casefold())
+    path = now.removesuffix(".md")
+    if "/" not in target and not (suffix and is_relative):
+        if target.removesuffix(suffix).casefold() != _stem(found).casefold():
+            return None
+        path = target.removesuffix(suffix) if _stem(now) == _stem(found) else _stem(now)
+        path = path if moving.is_alone(now) else now.removesuffix(".md")
+    elif is_relative and (suffix or target.startswith(".")):
+        path = posixpath.relpath(path, folder or ".")
+    elif now == found:
+        return path if is_relative and path != target else None
+    elif target.startswith("/"):
+        path = f"/{path}"
+    return None if posixpath.normpath(target) == path + suffix else path + suffix
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".md")
 
 
 def _keep_attachments(text: str, old: str, new: str, exists: Callable[[str], bool]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from memory_kb.markdown.links import rewrite_targets
 from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_value, yaml_span
 from memory_kb.model import Entry, Span
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, move, write_file
+from memory_kb.store.plan import Change, write_file
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _LONGEST = 200
@@ -27,7 +28,7 @@ class Renaming(NamedTuple):
     """What is renamed: the entry, where it stands, and its old and new name.
 
     `way` says what the name is: `id`, `title`, `heading` for the title that its first heading
-    gives, `file` for that of its file, or `alias` for a further name.
+    gives, or `alias` for a further name.
     """
 
     path: str
@@ -78,7 +79,7 @@ def plan_renaming(
 
     Only links that use the old name are rewritten: those by another of its names lead to it still. So
     do those that name its file, which may be called like its title: for other readers of notes a file
-    has no other name.
+    has no other name. A file is renamed by `plan_moving`.
 
     Args:
         renaming: what is renamed.
@@ -97,16 +98,9 @@ def plan_renaming(
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
     reason = f"Renamed from {renaming.old} to {renaming.new}."
-    changes: list[Change] = []
-    moves: list[Change] = []
-    for note in notes:
-        text = _NoteRenaming(note.path, renaming, leads_to, stays).apply(note.text)
-        if text != note.text:
-            changes.append(write_file(note, text, reason))
-        if note.path == renaming.path and renaming.way == "file":
-            folder, slash, _ = note.path.rpartition("/")
-            moves.append(move(note, f"{folder}{slash}{renaming.new}.md", reason))
-    return tuple(change.joined(f"rename {renaming.entry_id}") for change in (*changes, *moves))
+    renamed = [(note, _NoteRenaming(note.path, renaming, leads_to, stays).apply(note.text)) for note in notes]
+    changes = [write_file(note, text, reason) for note, text in renamed if text != note.text]
+    return tuple(change.joined(f"rename {renaming.entry_id}") for change in changes)
 
 
 class _NoteRenaming(NamedTuple):
@@ -128,15 +122,8 @@ class _NoteRenaming(NamedTuple):
 
     def _new_target(self, target: str) -> str | None:
         """Return what a link is to say instead; None where it stays."""
-        way, suffix = self.renaming.way, ""
-        folder, slash, last = "", "", target
-        if way == "file":
-            folder, slash, last = target.rpartition("/")
-            suffix = ".md" if last.lower().endswith(".md") else ""
-        bare = last[: len(last) - len(suffix)]
-        if bare.casefold() != self.renaming.old.casefold() or not self.leads_to(target, self.path):
-            return None
-        return f"{folder}{slash}{self.renaming.new}{suffix}"
+        is_meant = target.casefold() == self.renaming.old.casefold() and self.leads_to(target, self.path)
+        return self.renaming.new if is_meant else None
 
     def _new_link(self, target: str) -> str | None:
         return None if self.stays(target) else self._new_target(target)
@@ -147,7 +134,7 @@ class _NoteRenaming(NamedTuple):
         old = text[begin:over]
         is_own = self.path == self.renaming.path and entry.id == self.renaming.entry_id
         if entry.fault is not None:
-            if (is_own and self.renaming.way != "file") or rewrite_targets(old, self._new_link) != old:
+            if is_own or rewrite_targets(old, self._new_link) != old:
                 refuse_broken(entry, self.path)
             return text[start:end]
         body = self._rename_heading(old) if is_own and self.renaming.way == "heading" else old
@@ -166,13 +153,15 @@ class _NoteRenaming(NamedTuple):
         return body[:at] + self.renaming.new + body[at + len(self.renaming.old) :]
 
     def _rename_fields(self, text: str, entry: Entry, *, is_own: bool) -> str:
+        old = self.renaming.old
         for key, value in self._new_values(entry, is_own=is_own).items():
             # The block ends where its body began, and setting a value moves that.
             block, length = yaml_span(text, entry), len(text)
-            text = _with_target(text, block, key, value, self.renaming) or set_value(text, block, key, value)
+            text = _replace_names(text, block, key, value, {old.casefold(): self.renaming.new})
             shift = len(text) - length
             entry = entry._replace(body=Span(entry.body.start + shift, entry.body.end + shift))
-        return text
+        # Fields go by ids, so that a new id also replaces one by which another name leads to the entry.
+        return rename_links(text, entry, self._new_target if self.renaming.way == "id" else self._new_link)
 
     def _new_values(self, entry: Entry, *, is_own: bool) -> Mapping[str, Value]:
         way, old, new = self.renaming.way, self.renaming.old, self.renaming.new
@@ -186,46 +175,63 @@ class _NoteRenaming(NamedTuple):
             held = entry.metadata.get(key)
             called = [new if word.casefold() == old.casefold() else word for word in read_words(held)]
             values[key] = called if isinstance(held, list) else ", ".join(called)
-        listed = entry.metadata.get("links")
-        links = listed if isinstance(listed, list) else []
-        renamed = list(map(self._renamed_link, links))
-        if renamed != links:
-            values["links"] = renamed
         for key in _ID_LISTS if way == "id" else ():
             words = read_words(entry.metadata.get(key))
             if old in words:
                 values[key] = [new if word == old else word for word in words]
         return values
 
-    def _renamed_link(self, link: Any) -> Any:
-        """Return an item of `links`; for a new id also where another name leads to the entry, for fields go by ids."""
-        find = self._new_target if self.renaming.way == "id" else self._new_link
-        target = link.get("to") if isinstance(link, dict) else link
-        name = find(str(target))
-        return link if name is None else {**link, "to": name} if isinstance(link, dict) else name
+
+def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None]) -> str:
+    """Return a text in which the `links` of an entry's frontmatter have other targets; None leaves one as it is.
+
+    Example:
+        >>> note = "---\\nlinks:\\n  - {to: 'a/x.md', relation: mentions} # why\\n---\\n"
+        >>> rename_links(note, read_entries(note, "b.md")[0], {"a/x.md": "c/x.md"}.get)
+        "---\\nlinks:\\n  - {to: 'c/x.md', relation: mentions} # why\\n---\\n"
+    """
+    names: dict[str, str] = {}
+
+    def rename(link: Any) -> Any:
+        target = str(link.get("to") if isinstance(link, dict) else link)
+        name = new_name(target)
+        if name is None:
+            return link
+        names[target.casefold()] = name
+        return {**link, "to": name} if isinstance(link, dict) else name
+
+    listed = entry.metadata.get("links")
+    links = list(map(rename, listed)) if isinstance(listed, list) else []
+    return _replace_names(text, yaml_span(text, entry), "links", links, names) if names else text
 
 
-def _with_target(text: str, block: Span, key: str, value: Value, renaming: Renaming) -> str | None:
-    """Return a text in which only the names change that are in a list; None where that is not told so simply."""
-    if key not in ("links", *_ALIASES, *_ID_LISTS):
-        return None
-    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(
-        text[block.start : block.end]
-    )
-    if held is None:
-        return None
-    lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
-    name = re.compile(rf"{lead}(?P<quote>[\"']?){re.escape(renaming.old)}(?P=quote){end}", re.IGNORECASE)
-    piece = name.sub(
-        lambda found: f"{found['lead']}{emit(renaming.new, found['quote'] or None, is_flow=True)}", held[0]
-    )
+def _replace_names(text: str, block: Span, key: str, value: Value, names: Mapping[str, str]) -> str:
+    """Return a text in which a field has a new value; of a list only the names change where that is told so simply.
+
+    Args:
+        text: the text.
+        block: its frontmatter.
+        key: the field.
+        value: its new value.
+        names: the new names by the old ones in lower case.
+    """
     old = text[block.start : block.end]
-    new = f"{old[: held.start()]}{piece}{old[held.end() :]}"
-    try:
-        before, after = load_mapping(old), load_mapping(new)
-    except InvalidBlock:
-        return None
-    return text[: block.start] + new + text[block.end :] if after == {**before, key: value} else None
+    held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(old)
+    if held is not None and key in ("links", *_ALIASES, *_ID_LISTS):
+        lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
+        called = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+        name = re.compile(rf"{lead}(?P<quote>[\"']?)(?P<name>{called})(?P=quote){end}", re.IGNORECASE)
+        piece = name.sub(
+            lambda found: (
+                f"{found['lead']}{emit(names[found['name'].casefold()], found['quote'] or None, is_flow=True)}"
+            ),
+            held[0],
+        )
+        new = f"{old[: held.start()]}{piece}{old[held.end() :]}"
+        with contextlib.suppress(InvalidBlock):
+            if load_mapping(new) == {**load_mapping(old), key: value}:
+                return text[: block.start] + new + text[block.end :]
+    return set_value(text, block, key, value)
 
 
 def shown_title(title: str) -> str:
