@@ -1,4 +1,4 @@
-"""The language server itself: what an editor asks, handed to the desk, and what it is told."""
+"""The language server itself: what an editor asks, and what is sent back."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class _Asked(Protocol):
 
 
 class NoteServer(LanguageServer):
-    """A language server with a desk."""
+    """A language server with the open notes of an editor."""
 
     def __init__(self, vault: str | None, home: str | None) -> None:
         super().__init__("memory-kb", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.desk = Workspace(vault, home, _say)
+        self.notes = Workspace(vault, home, _say)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._published: set[str] = set()
@@ -74,27 +74,27 @@ class NoteServer(LanguageServer):
 
     async def begin(self) -> None:
         """Find the vault, take in what was opened meanwhile, and look after it from now on."""
-        if not await self.desk.open():
-            self.desk.ready.set()
+        if not await self.notes.open():
+            self.notes.ready.set()
             return
         for document in list(self.workspace.text_documents.values()):
-            self.desk.put(document.uri, document.source, document.version)
+            self.notes.put(document.uri, document.source, document.version)
         self.start(self._tell_when_slow())
         while True:
             try:
-                if await self.desk.renew():
-                    for uri in list(self.desk.pages):
+                if await self.notes.renew():
+                    for uri in list(self.notes.pages):
                         self.examine_soon(uri)
             except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it fixed
                 _say(f"the vault cannot be looked at: {exc}")
             # Whatever became of the first look: nobody is kept waiting for the second.
-            self.desk.ready.set()
+            self.notes.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _tell_when_slow(self) -> None:
         """Tell a person that the first look at the vault takes its time."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.desk.ready.wait(), _SLOW_SECONDS)
+            await asyncio.wait_for(self.notes.ready.wait(), _SLOW_SECONDS)
             return
         window, title = self.client_capabilities.window, "memory-kb reads the notes for the first time"
         if not (window and window.work_done_progress):
@@ -105,7 +105,7 @@ class NoteServer(LanguageServer):
         name = "memory-kb first look"
         await self.work_done_progress.create_async(name)
         self.work_done_progress.begin(name, lsp.WorkDoneProgressBegin(title, cancellable=False))
-        await self.desk.ready.wait()
+        await self.notes.ready.wait()
         self.work_done_progress.end(name, lsp.WorkDoneProgressEnd())
 
     def examine_soon(self, uri: str) -> None:
@@ -117,29 +117,29 @@ class NoteServer(LanguageServer):
 
     async def _examine(self, uri: str) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
-        page = self.desk.pages.get(uri)
+        page = self.notes.pages.get(uri)
         if page is None:
             return
-        drafts = self.desk.drafts()
+        drafts = self.notes.drafts()
         try:
-            remarks = await self.desk.ask(lambda kb: kb.examine(page.path, page.text, drafts))
+            remarks = await self.notes.ask(lambda kb: kb.examine(page.path, page.text, drafts))
         except MemoryKBError as exc:
             _say(str(exc))
             return
-        if self.desk.pages.get(uri) is page:
+        if self.notes.pages.get(uri) is page:
             self._published.add(uri)
             told = [to_diagnostic(page, one) for one in remarks]
             self.text_document_publish_diagnostics(
                 lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version)
             )
-            names = self.desk.names_in(page)
+            names = self.notes.names_in(page)
             if names != self._names.get(uri):
                 self._names[uri] = names
                 self._examine_others(uri)
 
     def _examine_others(self, uri: str) -> None:
         """Examine the notes beside one whose entries are called otherwise now."""
-        for other in list(self.desk.pages):
+        for other in list(self.notes.pages):
             if other != uri:
                 self.examine_soon(other)
 
@@ -148,7 +148,7 @@ class NoteServer(LanguageServer):
         earlier = self._waiting.pop(uri, None)
         if earlier:
             earlier.cancel()
-        self.desk.drop(uri)
+        self.notes.drop(uri)
         if self._names.pop(uri, None) is not None:
             self._examine_others(uri)
         if uri in self._published:
@@ -157,13 +157,13 @@ class NoteServer(LanguageServer):
 
     def place(self, asked: _Asked) -> tuple[Page, int] | None:
         """Return the note and the character that are asked about."""
-        page = self.desk.pages.get(asked.text_document.uri)
+        page = self.notes.pages.get(asked.text_document.uri)
         return (page, page.ruler.offset(asked.position)) if page else None
 
     def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
         """Return the note and the entry that are asked about."""
         found = self.place(asked)
-        subject = find_subject(*found, self.desk.catalog) if found else None
+        subject = find_subject(*found, self.notes.catalog) if found else None
         return (found[0], subject) if found and subject else None
 
     @property
@@ -185,7 +185,7 @@ class NoteServer(LanguageServer):
         if made.conflicts:
             self.tell(made.conflicts[0].message)
             return None
-        edit = make_workspace_edit(made, self.desk.place_of, self.desk.encoding, has_operations=self.can_operate)
+        edit = make_workspace_edit(made, self.notes.place_of, self.notes.encoding, has_operations=self.can_operate)
         if edit is None:
             self.tell("this editor cannot make or delete files as part of an edit; use the command line")
         return edit
@@ -201,9 +201,9 @@ class NoteServer(LanguageServer):
             name: data[name] if isinstance(data, dict) else getattr(data, name, "")
             for name in ("action", "path", "id", "other")
         }
-        drafts = self.desk.drafts()
+        drafts = self.notes.drafts()
         try:
-            made = await self.desk.ask(
+            made = await self.notes.ask(
                 lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"])
             )
         except MemoryKBError as exc:
@@ -221,25 +221,25 @@ def _say(message: str) -> None:
 def make_server(vault: str | None, home: str | None) -> NoteServer:
     """Return a server with everything that it answers."""
     server = NoteServer(vault, home)
-    desk = server.desk
+    notes = server.notes
     _keep_notes(server)
 
     @server.feature(
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "/", "#", ":", " ", ","])
     )
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         found = server.place(params)
         if found is None:
             return None
         typed = params.context.trigger_character if params.context else None
         if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
             return None
-        return complete(*found, desk.catalog, desk.read, desk.today())
+        return complete(*found, notes.catalog, notes.read, notes.today())
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         found = server.place(params)
         if found is None:
             return None
@@ -251,18 +251,18 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         named = server.subject(params)
         if named is None or (named[1].is_own and not named[1].way and not _is_in_block(page, offset)):
             return None
-        subject, drafts = named[1], desk.drafts()
+        subject, drafts = named[1], notes.drafts()
         link = page.link_at(offset)
-        section = read_section(desk.read(subject.path), link.anchor) if link and link.anchor else ""
+        section = read_section(notes.read(subject.path), link.anchor) if link and link.anchor else ""
         if link and section:
             return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, section), page.ruler.range(link.whole))
         try:
-            standing = await desk.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
+            standing = await notes.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
         except MemoryKBError:
             return None
-        entry = desk.entry_of(subject)
+        entry = notes.entry_of(subject)
         links = (
-            (len(desk.catalog.links.get((entry.source, entry.line), ())), len(desk.catalog.incoming(entry)))
+            (len(notes.catalog.links.get((entry.source, entry.line), ())), len(notes.catalog.incoming(entry)))
             if entry
             else (0, 0)
         )
@@ -273,49 +273,49 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         named = server.subject(params)
         if named is None:
             return None
         link = named[0].link_at(named[0].ruler.offset(params.position))
-        return desk.locate(named[1].path, named[1].entry_id, link.anchor if link else "")
+        return notes.locate(named[1].path, named[1].entry_id, link.anchor if link else "")
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         named = server.subject(params)
         return (
-            await asyncio.to_thread(desk.list_mentions, named[1], with_own=params.context.include_declaration)
+            await asyncio.to_thread(notes.list_mentions, named[1], with_own=params.context.include_declaration)
             if named
             else None
         )
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        await desk.ready.wait()
-        page = desk.pages.get(params.text_document.uri)
+        await notes.ready.wait()
+        page = notes.pages.get(params.text_document.uri)
         return list_symbols(page) if page else None
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     async def foldings(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
-        await desk.ready.wait()
-        page = desk.pages.get(params.text_document.uri)
+        await notes.ready.wait()
+        page = notes.pages.get(params.text_document.uri)
         return list_foldings(page) if page else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
     async def document_links(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
-        await desk.ready.wait()
-        page = desk.pages.get(params.text_document.uri)
-        return desk.list_links(page) if page and desk.vault else None
+        await notes.ready.wait()
+        page = notes.pages.get(params.text_document.uri)
+        return notes.list_links(page) if page and notes.vault else None
 
     @server.feature(lsp.WORKSPACE_SYMBOL)
     async def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
-        await desk.ready.wait()
-        return await desk.find_symbols(params.query) if desk.vault else []
+        await notes.ready.wait()
+        return await notes.find_symbols(params.query) if notes.vault else []
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         named = server.subject(params)
         if named is None or not named[1].way:
             return None
@@ -326,14 +326,14 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        await desk.ready.wait()
+        await notes.ready.wait()
         named = server.subject(params)
         if named is None or not named[1].way:
             return None
         page, subject = named
-        drafts, old = desk.drafts(), page.text[subject.span.start : subject.span.end]
+        drafts, old = notes.drafts(), page.text[subject.span.start : subject.span.end]
         try:
-            made = await desk.ask(
+            made = await notes.ask(
                 lambda kb: kb.propose_renaming(
                     RenamedEntry(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts
                 )
@@ -350,16 +350,16 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         ),
     )
     async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        await desk.ready.wait()
-        page = desk.pages.get(params.text_document.uri)
-        if page is None or desk.vault is None:
+        await notes.ready.wait()
+        page = notes.pages.get(params.text_document.uri)
+        if page is None or notes.vault is None:
             return None
-        place = locate(page.path, is_memory=desk.vault.memory is not None)
+        place = locate(page.path, is_memory=notes.vault.memory is not None)
         offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
         for said in params.context.diagnostics if server.can_operate else ():
-            missing = desk.path_of_missing(page, page.ruler.offset(said.range.start)) if said.code == "link" else None
+            missing = notes.path_of_missing(page, page.ruler.offset(said.range.start)) if said.code == "link" else None
             if missing and said.source == SOURCE:
-                offered.append(offer_new_note(missing, desk.place_of(missing), said))
+                offered.append(offer_new_note(missing, notes.place_of(missing), said))
         wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
         offered = [
             one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))
@@ -375,33 +375,33 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
 def _keep_notes(server: NoteServer) -> None:
     """Register what an editor tells of its notes."""
-    desk = server.desk
+    notes = server.notes
 
     @server.feature(lsp.INITIALIZED)
     async def initialized(_: lsp.InitializedParams) -> None:
-        desk.encoding = str(
+        notes.encoding = str(
             getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding) or "utf-16"
         )
-        _enter(to_fs_path(server.workspace.root_uri or ""), desk)
+        _enter(to_fs_path(server.workspace.root_uri or ""), notes)
         server.start(server.begin())
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: lsp.DidOpenTextDocumentParams) -> None:
         document = params.text_document
-        if desk.put(document.uri, document.text, document.version):
+        if notes.put(document.uri, document.text, document.version):
             server.examine_soon(document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
-        if uri in desk.pages and desk.put(
+        if uri in notes.pages and notes.put(
             uri, server.workspace.get_text_document(uri).source, params.text_document.version
         ):
             server.examine_soon(uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def did_save(params: lsp.DidSaveTextDocumentParams) -> None:
-        if params.text_document.uri in desk.pages:
+        if params.text_document.uri in notes.pages:
             server.examine_soon(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
@@ -409,9 +409,9 @@ def _keep_notes(server: NoteServer) -> None:
         server.forget(params.text_document.uri)
 
 
-def _enter(root: str | None, desk: Workspace) -> None:
+def _enter(root: str | None, notes: Workspace) -> None:
     """Stand in the folder that an editor has open, as a person stands somewhere who calls a command."""
-    if root and desk.address.vault is None and os.path.isdir(root):
+    if root and notes.address.vault is None and os.path.isdir(root):
         os.chdir(root)
 
 
@@ -435,5 +435,5 @@ def serve(vault: str | None, home: str | None) -> int:
     try:
         server.start_io(stdout=stdout)
     finally:
-        server.desk.close()
+        server.notes.close()
     return 0

@@ -1,4 +1,4 @@
-"""Declare, dispatch, prompts, resources."""
+"""The MCP server: its tools, prompts and resources, dispatched to worker threads."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ def make_server(
         on_awake: called at the first request after a handshake, and at every later one.
         vaults: those of the team's index that queries go to, in place of the one here.
     """
-    desk = _Desk(workers, PROFILES[profile], session, vaults)
+    handlers = _Handlers(workers, PROFILES[profile], session, vaults)
     server: Server[Any] = Server(
         "memory-kb",
         version=__version__,
         instructions=INSTRUCTIONS,
-        on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,
-        on_list_resources=desk.list_resources,
-        on_list_resource_templates=desk.list_templates,
-        on_read_resource=desk.read_resource,
-        on_list_prompts=desk.list_prompts,
-        on_get_prompt=desk.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
 
     async def wake(ctx: _Context, call_next: Callable[[_Context], Awaitable[_Result]]) -> _Result:
@@ -160,8 +160,8 @@ def declare(tool: Tool) -> types.Tool:
     )
 
 
-class _Desk:
-    """The handlers of the SDK: each turns a request into work for a worker, and what comes of it into an answer."""
+class _Handlers:
+    """The handlers of the SDK: each runs a request in a worker thread and formats the result."""
 
     def __init__(self, workers: Workers, tools: tuple[Tool, ...], session: str, vaults: tuple[str, ...]) -> None:
         self._workers, self._session, self._vaults = workers, session, vaults

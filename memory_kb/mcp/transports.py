@@ -261,7 +261,7 @@ def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
     listening = listen(place)
     import uvicorn
 
-    from memory_kb.serving.host_check import Gate
+    from memory_kb.serving.host_check import HostCheck
 
     service = ToolService(offer)
     bound = Listen(place.host, listening.getsockname()[1])
@@ -270,7 +270,7 @@ def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
     )
     server = uvicorn.Server(
         uvicorn.Config(
-            Gate(app, bound.host, token),
+            HostCheck(app, bound.host, token),
             log_config=None,
             access_log=False,
             server_header=False,

@@ -1,4 +1,4 @@
-"""Allowed hosts; bind address."""
+"""Refuse requests for other hosts or from other origins, and parse the address to listen at."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
-class Gate:
-    """What is before the application and lets through only requests that are meant for it.
+class HostCheck:
+    """ASGI middleware that refuses requests for another host, from another origin or without the token.
 
-    A browser may be led to call us under another name (DNS rebinding) or from a page of somebody
-    else: the Host must be ours, and an Origin, which only browsers send, must be this server itself.
-    A page at another port of this machine is somebody else's.
+    This protects against DNS rebinding and pages of other sites: the Host must name this server, and an
+    Origin, which only browsers send, must be this server. Other ports of this machine are other origins.
     """
 
     def __init__(self, app: _App, host: str, token: str | None) -> None:
         self._app, self._host, self._token = app, host.lower(), token
 
     async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         refusal = (
-            self.judge({name: value.decode("latin-1") for name, value in scope["headers"]})
+            self.check({name: value.decode("latin-1") for name, value in scope["headers"]})
             if scope["type"] == "http"
             else None
         )
@@ -46,16 +45,16 @@ class Gate:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": f"{reason}\n".encode()})
 
-    def judge(self, headers: dict[bytes, str]) -> tuple[int, str] | None:
+    def check(self, headers: dict[bytes, str]) -> tuple[int, str] | None:
         """Return why a request with these headers is refused, or None.
 
         Example:
-            >>> gate = Gate(None, "127.0.0.1", None)
-            >>> gate.judge({b"host": "127.0.0.1:80"}), gate.judge({b"host": "evil.example"})[0]
+            >>> check = HostCheck(None, "127.0.0.1", None)
+            >>> check.check({b"host": "127.0.0.1:80"}), check.check({b"host": "evil.example"})[0]
             (None, 421)
-            >>> gate.judge({b"host": "localhost:80", b"origin": "https://evil.example"})[0]
+            >>> check.check({b"host": "localhost:80", b"origin": "https://evil.example"})[0]
             403
-            >>> gate.judge({b"host": "localhost:80", b"origin": "http://localhost:3000"})[0]
+            >>> check.check({b"host": "localhost:80", b"origin": "http://localhost:3000"})[0]
             403
         """
         if not self._is_ours(f"//{headers.get(b'host', '')}"):
@@ -70,7 +69,7 @@ class Gate:
         return None
 
     def _is_ours(self, address: str) -> bool:
-        """Return whether an address names this machine; bound to all of them, the token alone can tell."""
+        """Return whether an address names this machine; bound to all of them, the token alone decides."""
         try:
             name = (urlsplit(address).hostname or "").lower()
         except ValueError:
@@ -79,7 +78,7 @@ class Gate:
 
 
 class Listen(NamedTuple):
-    """Where to listen; port 0 is any that is free."""
+    """An address to listen at; port 0 is any free one."""
 
     host: str
     port: int
@@ -91,7 +90,7 @@ class Listen(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """As it is in an address."""
+        """The address as a URL has it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -114,10 +113,10 @@ def read_place(text: str) -> Listen:
 
 
 def listen(place: Listen) -> socket.socket:
-    """Begin to listen at a place.
+    """Return a socket that listens at an address.
 
     Raises:
-        UsageError: it is taken, or not ours.
+        UsageError: it is in use, or not an address of this machine.
     """
     try:
         return _bind(place)

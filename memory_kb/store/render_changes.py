@@ -82,18 +82,20 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     stale = tuple(dict.fromkeys(changes[number].path for number in refused))
     while True:
         _refuse_companions(changes, refused)
-        desk = _Desk(files)
+        working = _PlannedFiles(files)
         steps: list[Step] = []
         failed: dict[int, _Refusal] = {}
         for number, change in enumerate(changes):
             if number not in refused:
                 try:
                     steps.append(
-                        Step(change, tuple(splice for splice in desk.perform(change) if splice.before != splice.after))
+                        Step(
+                            change, tuple(splice for splice in working.perform(change) if splice.before != splice.after)
+                        )
                     )
                 except CannotSplice as exc:
                     failed[number] = _Refusal(exc.what, exc.code)
-        wrong = {} if failed else desk.check()
+        wrong = {} if failed else working.check()
         failed |= {
             number: wrong[change.path]
             for number, change in enumerate(changes)
@@ -107,7 +109,7 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         for number, change in enumerate(changes)
         if number in refused
     )
-    outcomes = desk.outcomes()
+    outcomes = working.outcomes()
     written = {outcome.path for outcome in outcomes}
     made = tuple(
         step
@@ -190,7 +192,7 @@ def bind(bonds: Iterable[set[str]], everything: Iterable[str]) -> tuple[frozense
     return tuple(dict.fromkeys(frozenset(unit) for unit in unit_of.values()))
 
 
-class _Desk:
+class _PlannedFiles:
     """The files of a plan while its changes are made one after another."""
 
     def __init__(self, files: Files) -> None:

@@ -1,4 +1,4 @@
-"""Routes; run the server."""
+"""The routes of the page, and its server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _FRAME_HEADERS = {
 }
 
 
-def make_app(desk: Site) -> Starlette:
+def make_app(site: Site) -> Starlette:
     """Return the application, without what is before it."""
 
     async def send_asset(request: Request) -> Response:
@@ -87,27 +87,27 @@ def make_app(desk: Site) -> Starlette:
         )
 
     async def send_frame(request: Request) -> Response:
-        return desk.page(request, "diagram.html", headers=_FRAME_HEADERS)
+        return site.page(request, "diagram.html", headers=_FRAME_HEADERS)
 
     async def send_icon(_: Request) -> Response:
         return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
 
     async def stream(_: Request) -> Response:
-        if desk.live.is_full:
+        if site.live.is_full:
             return PlainTextResponse("too many pages are open\n", 503)
-        return StreamingResponse(desk.live.stream(), media_type="text/event-stream")
+        return StreamingResponse(site.live.stream(), media_type="text/event-stream")
 
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page." if status == 404 else "That is not how this address is used."
-        return desk.page(
+        return site.page(
             request, "error.html", status=status, title="Nothing there", sentence=sentence, hint=None, choices=()
         )
 
     handlers: dict[Any, Any] = {HTTPException: explain}
     routes = [
-        *(Route(path, desk.handle(handler), methods=["GET"]) for path, handler in _PAGES.items()),
-        *(Route(path, desk.handle(handler), methods=["POST"]) for path, handler in _FORMS.items()),
+        *(Route(path, site.handle(handler), methods=["GET"]) for path, handler in _PAGES.items()),
+        *(Route(path, site.handle(handler), methods=["POST"]) for path, handler in _FORMS.items()),
         Route("/static/{name}", send_asset),
         Route("/diagram", send_frame),
         Route("/favicon.ico", send_icon),
@@ -128,7 +128,7 @@ STYLE_HASHES = (
 
 
 class ServedPages(NamedTuple):
-    """What is served, and how."""
+    """Options of `memory-kb serve`."""
 
     vault: str | None
     home: str | None
@@ -139,48 +139,50 @@ class ServedPages(NamedTuple):
     vaults: tuple[str, ...] = ()
 
 
-def serve(offer: ServedPages) -> int:
-    """Serve the page until told to end; return the exit code.
+def serve(options: ServedPages) -> int:
+    """Serve the page until a signal ends it; return the exit code.
 
     Raises:
         UsageError: other machines could reach it and there is no token, or the place is taken.
         VaultNotFound: there is no such folder.
         InvalidSettings: a configuration file cannot be used.
     """
-    if not offer.place.is_loopback and not offer.token:
+    if not options.place.is_loopback and not options.token:
         raise UsageError(
-            f"{offer.place.shown} can be reached by other machines, and there is no token",
+            f"{options.place.shown} can be reached by other machines, and there is no token",
             "set MEMORY_KB_SERVE_TOKEN, or pass --token",
         )
-    if offer.token is not None and len(offer.token) < _LEAST_TOKEN:
+    if options.token is not None and len(options.token) < _LEAST_TOKEN:
         raise UsageError(
             f"the token is shorter than {_LEAST_TOKEN} characters",
             "take a longer one, such as from `openssl rand -hex 16`",
         )
-    vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home))
+    vault, home = (
+        os.path.abspath(os.path.expanduser(name)) if name else None for name in (options.vault, options.home)
+    )
     address = Address(vault, home, dict(os.environ))
-    with address.open() as kb:  # so that a vault that cannot be opened is told here
+    with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
-    listening = listen(offer.place)
+    listening = listen(options.place)
     import uvicorn
 
-    from memory_kb.web.auth import Door
-    from memory_kb.web.site import House, Site
+    from memory_kb.web.auth import Auth
+    from memory_kb.web.site import Site, SiteInfo
 
-    bound = Listen(offer.place.host, listening.getsockname()[1])
-    desk = Site(address, House(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, offer.vaults))
-    watcher = VaultWatcher(address, _say, lambda _: desk.live.look())
+    bound = Listen(options.place.host, listening.getsockname()[1])
+    site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, options.vaults))
+    watcher = VaultWatcher(address, _say, lambda _: site.live.look())
 
     class Server(uvicorn.Server):
-        """Ends the streams when it is told to end, so that nothing keeps it."""
+        """A server that ends open event streams when it stops."""
 
         def handle_exit(self, sig: int, frame: object) -> None:
-            desk.live.end()
+            site.live.end()
             super().handle_exit(sig, frame)  # type: ignore[arg-type]
 
-    door = Door(make_app(desk), bound.host, bound.port, offer.token, STYLE_HASHES)
+    auth = Auth(make_app(site), bound.host, bound.port, options.token, STYLE_HASHES)
     config = uvicorn.Config(
-        door,
+        auth,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -189,14 +191,14 @@ def serve(offer: ServedPages) -> int:
         timeout_graceful_shutdown=1,
     )
     _say(f"the page is at http://{bound.shown}/")
-    desk.warm()
-    if offer.is_watching:
+    site.warm()
+    if options.is_watching:
         watcher.begin()
-    if offer.is_opening:
+    if options.is_opening:
         import webbrowser
 
         webbrowser.open(f"http://{bound.shown}/")
-    # Uvicorn raises the signal that ended it once more, for whoever was there before it.
+    # Uvicorn raises the signal that ended it once more, for the handler before its own.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         Server(config).run(sockets=[listening])
@@ -204,7 +206,7 @@ def serve(offer: ServedPages) -> int:
         return 130
     finally:
         watcher.end(0.0)
-        desk.close(_GRACE_SECONDS)
+        site.close(_GRACE_SECONDS)
         watcher.end(_GRACE_SECONDS)
     return 0
 

@@ -1,4 +1,4 @@
-"""Pictures, recordings and documents of a vault, sent to the page that shows a note."""
+"""Send the pictures, recordings and documents that notes show."""
 
 from __future__ import annotations
 

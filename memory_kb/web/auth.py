@@ -1,4 +1,4 @@
-"""What is before the page: whom it lets in, how much it reads, and what the browser may do with it."""
+"""Check every request for the page: its host, its origin, its token and its size; set security headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from memory_kb.serving.host_check import Gate
+from memory_kb.serving.host_check import HostCheck
 
 #: A form with the longest text that may be edited, every character of it escaped.
 MAX_BODY = 4 * 1024 * 1024
@@ -36,49 +36,49 @@ _FORM = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name
 """
 
 
-class Door:
-    """Lets requests through that are meant for this page and come from it, and sets the terms for the browser.
+class Auth:
+    """ASGI middleware that refuses requests of other sites or without the token, and sets security headers.
 
-    The Host must be ours, so that no other name leads here (DNS rebinding). What other sites make a
-    browser ask for is refused, but for a link that a person follows. Where there is a token, it has
-    to be shown once; a cookie that only this page gets stands for it afterwards.
+    The Host header must name this server (against DNS rebinding). Requests that other sites cause are
+    refused, except a link that a person follows. A token, if there is one, is sent once; afterwards a
+    cookie of this page replaces it.
 
     Args:
-        app: what is behind the door.
-        host: the name or address that is listened at.
-        port: the number that is listened at.
-        token: what others have to show, or None.
-        style_hashes: of the styles that scripts of the page may write into it.
+        app: the application to protect.
+        host: the name or address of the server.
+        port: its port.
+        token: the token that requests need, or None.
+        style_hashes: hashes of the styles that scripts of the page may insert.
     """
 
     def __init__(self, app: Any, host: str, port: int, token: str | None, style_hashes: Iterable[str] = ()) -> None:
         self._app, self._token = app, token
-        self._gate = Gate(app, host, None)
+        self._host_check = HostCheck(app, host, None)
         self._secret = secrets.token_bytes(32)
         self._cookie = f"memory-kb-{port}"
         self._csp = _CSP.format("".join(f" 'sha256-{one}'" for one in style_hashes))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request through, or answer it here."""
+        """Pass a request on, or answer it with a refusal."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        send = self._setting_terms(send)
+        send = self._with_headers(send)
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = {name: value for name, value in headers.items() if name == b"host"}
-        refusal = self._gate.judge(host) or self._judge_origin(scope["method"], headers)
+        refusal = self._host_check.check(host) or self._check_origin(scope["method"], headers)
         if refusal:
             await _answer(send, refusal[0], f"{refusal[1]}\n")
         elif _length(headers) > MAX_BODY:
             await _answer(send, 413, "that is more than this page reads\n")
         elif self._token is not None and not self._is_known(headers) and scope["path"] != "/static/page.css":
-            await self._ask(scope, receive, send)
+            await self._request_token(scope, receive, send)
         else:
             await self._app(scope, _bounded(receive), send)
 
-    def _judge_origin(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
-        """Return why a request of a browser is refused that another site brought about."""
+    def _check_origin(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
+        """Return why a request that another site caused is refused, or None."""
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", "none")
         if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
             return 403, "pages of other origins may not use this page"
@@ -92,34 +92,34 @@ class Door:
         return None
 
     def _is_known(self, headers: dict[bytes, str]) -> bool:
-        """Return whether a request shows the token, or the cookie that stands for it."""
+        """Return whether a request has the token, or the cookie that replaces it."""
         scheme, _, given = headers.get(b"authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._fits(given.strip()):
+        if scheme.lower() == "bearer" and self._is_token(given.strip()):
             return True
         try:
             kept = SimpleCookie(headers.get(b"cookie", "")).get(self._cookie)
         except CookieError:
             return False
-        return kept is not None and hmac.compare_digest(kept.value.encode(), self._badge.encode())
+        return kept is not None and hmac.compare_digest(kept.value.encode(), self._cookie_value.encode())
 
-    def _fits(self, given: str) -> bool:
+    def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), (self._token or "").encode())
 
     @property
-    def _badge(self) -> str:
+    def _cookie_value(self) -> str:
         return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
 
-    async def _ask(self, scope: Any, receive: Any, send: Any) -> None:
-        """Take the token from a form or an address, or ask for it."""
+    async def _request_token(self, scope: Any, receive: Any, send: Any) -> None:
+        """Read the token from a form or an address, or answer with a form for it."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=None)
         if scope["path"] == "/enter" and scope["method"] == "POST":
             form = parse_qs((await _read_all(receive, 4096)).decode("latin-1"))
-            if self._fits(form.get("token", [""])[-1]):
+            if self._is_token(form.get("token", [""])[-1]):
                 await self._admit(send, "/")
                 return
             await _answer(send, 401, _FORM.format("That is not the token."), "text/html")
             return
-        if scope["method"] == "GET" and self._fits(query.pop("token", [""])[-1]):
+        if scope["method"] == "GET" and self._is_token(query.pop("token", [""])[-1]):
             rest = urlencode(query, doseq=True)
             # Never to another host, however many slashes the path begins with.
             path = "/" + scope["path"].lstrip("/\\")
@@ -129,21 +129,21 @@ class Door:
         await _answer(send, 401, _FORM.format(html.escape(words)), "text/html")
 
     async def _admit(self, send: Any, to: str) -> None:
-        cookie = f"{self._cookie}={self._badge}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{self._cookie}={self._cookie_value}; Path=/; HttpOnly; SameSite=Strict"
         await _answer(
             send, 303, "", more=[(b"location", to.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]
         )
 
-    def _setting_terms(self, send: Any) -> Any:
-        async def sending(message: Any) -> None:
+    def _with_headers(self, send: Any) -> Any:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 given = {name.lower() for name, _ in message.get("headers", ())}
-                terms = {**_HEADERS, "content-security-policy": self._csp, "cache-control": "no-store"}
-                more = [(name.encode(), value.encode()) for name, value in terms.items() if name.encode() not in given]
+                fixed = {**_HEADERS, "content-security-policy": self._csp, "cache-control": "no-store"}
+                more = [(name.encode(), value.encode()) for name, value in fixed.items() if name.encode() not in given]
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        return sending
+        return send_with_headers
 
 
 def _length(headers: dict[bytes, str]) -> int:
@@ -152,7 +152,7 @@ def _length(headers: dict[bytes, str]) -> int:
 
 
 def _bounded(receive: Any) -> Any:
-    """Return what gives a request piece by piece, and its end after as much as is read."""
+    """Return a `receive` that disconnects after the largest body that is read."""
     read = 0
 
     async def receiving() -> Any:

@@ -1,4 +1,4 @@
-"""Curves, bars, diffs, dates."""
+"""Charts, diffs and dates as filters of the templates."""
 
 from __future__ import annotations
 

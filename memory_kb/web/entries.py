@@ -1,4 +1,4 @@
-"""The pages of one entry: as it reads, its links, who saw it, its changes, and editing it."""
+"""The pages of one entry: its text, links, exposure and changes, and the form that edits it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_wanted(parameters: Parameters) -> EntryAddress:
     return EntryAddress(one(parameters, "id", 1_000), one(parameters, "at", 1_000))
 
 
-async def show_entry(desk: Site, request: Request) -> Response:
+async def show_entry(site: Site, request: Request) -> Response:
     """An entry as it reads."""
     wanted = read_wanted(request.query_params)
 
@@ -79,23 +79,23 @@ async def show_entry(desk: Site, request: Request) -> Response:
         # Without a date the curve would be a level line.
         return source, draw_curve(aged, kb.today(), ranking) if aged.seen else None, ranking
 
-    source, curve, ranking = await desk.read(look)
+    source, curve, ranking = await site.read(look)
     text = _without_title(source)
-    place = await _place_of(desk, source.view.path, text)
+    place = await _place_of(site, source.view.path, text)
     first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
     place = place._replace(passage=_read_passage(one(request.query_params, "lines"), first))
     is_plain = len(source.body) > MAX_CHARACTERS
     body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
     contents = find_contents(text)
-    return desk.page(
-        request, "entry.html", choices=await desk.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
+    return site.page(
+        request, "entry.html", choices=await site.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
         said=one(request.query_params, "said"), run=one(request.query_params, "run"),
     )  # fmt: skip
 
 
-async def _place_of(desk: Site, path: str, text: str) -> LinkBase:
+async def _place_of(site: Site, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
     if "[[" not in text:
         return LinkBase(path)
@@ -111,7 +111,7 @@ async def _place_of(desk: Site, path: str, text: str) -> LinkBase:
         asked = frozenset(link.target for one in texts for link in find_links(one) if link.is_wikilink)
         return asked, frozenset(kb.follow(path, sorted(asked))), found
 
-    asked, known, embedded = await desk.read(read)
+    asked, known, embedded = await site.read(read)
     return LinkBase(path, lambda name: name in known or name not in asked, embedded)
 
 
@@ -123,94 +123,94 @@ def _read_passage(lines: str, first: int) -> range:
     return range(max(0, int(start[:9]) - first), max(0, int((end or start)[:9]) - first + 1))
 
 
-async def show_links(desk: Site, request: Request) -> Response:
+async def show_links(site: Site, request: Request) -> Response:
     """What it links to, and what links to it."""
     wanted = read_wanted(request.query_params)
-    report = await desk.study(lambda kb: kb.links(wanted.name(kb)))
-    return desk.page(request, "links.html", report=report, wanted=wanted)
+    report = await site.study(lambda kb: kb.links(wanted.name(kb)))
+    return site.page(request, "links.html", report=report, wanted=wanted)
 
 
-async def show_exposure(desk: Site, request: Request) -> Response:
+async def show_exposure(site: Site, request: Request) -> Response:
     """Who was shown it, and what became of them."""
     wanted = read_wanted(request.query_params)
-    seen = await desk.study(lambda kb: kb.exposure(wanted.name(kb)))
-    return desk.page(request, "exposure.html", seen=seen, wanted=wanted)
+    seen = await site.study(lambda kb: kb.exposure(wanted.name(kb)))
+    return site.page(request, "exposure.html", seen=seen, wanted=wanted)
 
 
-async def show_changes(desk: Site, request: Request) -> Response:
+async def show_changes(site: Site, request: Request) -> Response:
     """What runs changed in it, and what git knows of that."""
     wanted = read_wanted(request.query_params)
-    past = await desk.study(lambda kb: kb.past_of(wanted.name(kb)))
-    return desk.page(request, "changes.html", past=past, wanted=wanted)
+    past = await site.study(lambda kb: kb.past_of(wanted.name(kb)))
+    return site.page(request, "changes.html", past=past, wanted=wanted)
 
 
-async def show_hash(desk: Site, request: Request) -> Response:
+async def show_hash(site: Site, request: Request) -> Response:
     """The hash of an entry as it is, for a page that edits it."""
     wanted = read_wanted(request.query_params)
-    return JSONResponse({"hash": (await desk.read(wanted.find)).hash})
+    return JSONResponse({"hash": (await site.read(wanted.find)).hash})
 
 
-async def show_form(desk: Site, request: Request) -> Response:
+async def show_form(site: Site, request: Request) -> Response:
     """A form with the text of an entry."""
     wanted = read_wanted(request.query_params)
-    source = await desk.read(wanted.find)
+    source = await site.read(wanted.find)
     if source.uneditable:
         raise UsageError(f"{source.view.path} cannot be edited here: {source.uneditable}", "use an editor")
-    return _draw_form(desk, request, wanted, source, source.text)
+    return _draw_form(site, request, wanted, source, source.text)
 
 
-async def show_new(desk: Site, request: Request) -> Response:
+async def show_new(site: Site, request: Request) -> Response:
     """A form for a note that is not there yet."""
-    return await _draw_new(desk, request, one(request.query_params, "title"), "", "")
+    return await _draw_new(site, request, one(request.query_params, "title"), "", "")
 
 
-async def create(desk: Site, request: Request) -> Response:
+async def create(site: Site, request: Request) -> Response:
     """Make a note of what the form says."""
     try:
-        fields = await desk.form(request)
+        fields = await site.form(request)
     except BadForm as exc:
         fields, problem = exc.fields, "The server was started anew since you opened this form. Save once more."
-        return await _draw_new(desk, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), problem)
+        return await _draw_new(site, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), problem)
     title, folder, text = one(fields, "title"), one(fields, "folder"), one(fields, "text", _LONGEST_FORM)
     try:
-        path, run = await desk.write(lambda kb: kb.create(title, folder, text))
+        path, run = await site.write(lambda kb: kb.create(title, folder, text))
     except MemoryKBError as exc:
-        return await _draw_new(desk, request, title, text, f"{exc}{f'; {exc.hint}' if exc.hint else ''}", folder)
+        return await _draw_new(site, request, title, text, f"{exc}{f'; {exc.hint}' if exc.hint else ''}", folder)
     return see_other(_say(EntryAddress(path, ""), "saved", run))
 
 
 async def _draw_new(
-    desk: Site, request: Request, title: str, text: str, problem: str, folder: str | None = None
+    site: Site, request: Request, title: str, text: str, problem: str, folder: str | None = None
 ) -> Response:
     def look(kb: KnowledgeBase) -> tuple[list[str], str]:
         folders = {node.path.rpartition("/")[0] for node in kb.link_map().nodes if not node.path.startswith("~")}
         return sorted(folders - {""})[:_MOST_FOLDERS], "memory/learnings" if kb.vault.memory else ""
 
-    folders, usual = await desk.keep("folders", look)
+    folders, usual = await site.keep("folders", look)
     status = 422 if problem else 200
-    return desk.page(
+    return site.page(
         request, "new.html", status=status, title=title, folder=usual if folder is None else folder, folders=folders,
         text=text.replace("\r\n", "\n"), problem=problem,
     )  # fmt: skip
 
 
-async def preview(desk: Site, request: Request) -> Response:
+async def preview(site: Site, request: Request) -> Response:
     """What is being written, as it will read."""
-    fields = await desk.form(request)
+    fields = await site.form(request)
     _, body = split_text(one(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"))
-    place = await _place_of(desk, _read_path(fields), body)
-    return desk.page(request, "preview.html", body=Markup(render(body, place)))  # noqa: S704 - the renderer escapes
+    place = await _place_of(site, _read_path(fields), body)
+    return site.page(request, "preview.html", body=Markup(render(body, place)))  # noqa: S704 - the renderer escapes
 
 
-async def show_remarks(desk: Site, request: Request) -> Response:
+async def show_remarks(site: Site, request: Request) -> Response:
     """What is to be fixed in what is being written, by the rules of `lint`."""
-    fields = await desk.form(request)
+    fields = await site.form(request)
     text, path = read_text(fields), _read_path(fields)
-    remarks = await desk.study(lambda kb: kb.examine(path, text))
+    remarks = await site.study(lambda kb: kb.examine(path, text))
     shown = [
         (text.count("\n", 0, one.span.start) + 1, one.weight, one.message) for one in remarks if one.weight != "hint"
     ]
-    return desk.page(request, "remarks.html", remarks=shown[:_MOST_REMARKS])
+    return site.page(request, "remarks.html", remarks=shown[:_MOST_REMARKS])
 
 
 def _read_path(fields: Parameters) -> str:
@@ -219,7 +219,7 @@ def _read_path(fields: Parameters) -> str:
     return path or (f"{folder}/new.md" if folder else "new.md")
 
 
-async def complete(desk: Site, request: Request) -> Response:
+async def complete(site: Site, request: Request) -> Response:
     """Names of entries and tags that go with a word, for the editor."""
     from memory_kb.index.catalog import find_names
 
@@ -235,54 +235,54 @@ async def complete(desk: Site, request: Request) -> Response:
         found = find_names(catalog, word, _MOST_NAMES)
         return [{"label": called.label, "text": catalog.link_name(called.entry)} for called in found]
 
-    return JSONResponse(await desk.study(look))
+    return JSONResponse(await site.study(look))
 
 
-async def rename(desk: Site, request: Request) -> Response:
+async def rename(site: Site, request: Request) -> Response:
     """Give an entry another title, its file another name or folder, and rewrite the links to it."""
-    fields = await desk.form(request)
+    fields = await site.form(request)
     wanted, new, way = read_wanted(fields), one(fields, "new"), one(fields, "way")
     way = way if way in ("file", "folder") else "title"
-    run = await desk.write(lambda kb: kb.rename(wanted.name(kb), new, **{way: True}))
+    run = await site.write(lambda kb: kb.rename(wanted.name(kb), new, **{way: True}))
     moved = next((change.to for change in run.changes if change.to), None)
     if run.conflicts:
         raise ChangedOnDisk(run.conflicts[0].path)
     return see_other(_say(EntryAddress(moved, "") if moved else wanted, "renamed" if run.changes else "same", run))
 
 
-async def save(desk: Site, request: Request) -> Response:
+async def save(site: Site, request: Request) -> Response:
     """Write what the form says, if the entry is still what the form was made from."""
     try:
-        fields = await desk.form(request)
+        fields = await site.form(request)
     except BadForm as exc:
         # Nothing is written, but what somebody typed is given back to be sent once more.
         return await _give_back(
-            desk, request, exc.fields, "The server was started anew since you opened this form. Save once more."
+            site, request, exc.fields, "The server was started anew since you opened this form. Save once more."
         )
     wanted, was = read_wanted(fields), one(fields, "was")
     try:
         text = read_text(fields)
-        run = await desk.write(lambda kb: kb.edit(wanted.name(kb), text, was))
+        run = await site.write(lambda kb: kb.edit(wanted.name(kb), text, was))
     except ChangedOnDisk:
-        return await _give_back(desk, request, fields, "")
+        return await _give_back(site, request, fields, "")
     except MemoryKBError as exc:
-        return await _give_back(desk, request, fields, f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
+        return await _give_back(site, request, fields, f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
     if run.conflicts:
-        return await _give_back(desk, request, fields, " ".join(conflict.message for conflict in run.conflicts))
+        return await _give_back(site, request, fields, " ".join(conflict.message for conflict in run.conflicts))
     return see_other(_say(wanted, "saved" if run.changes else "same", run))
 
 
-async def _give_back(desk: Site, request: Request, fields: Parameters, problem: str) -> Response:
+async def _give_back(site: Site, request: Request, fields: Parameters, problem: str) -> Response:
     """Draw the form with what was typed, beside what is in the file if that is another now."""
     wanted, text = read_wanted(fields), one(fields, "head", _LONGEST_FORM) + one(fields, "text", _LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
         text = read_text(fields)
-    source = await desk.read(wanted.find)
+    source = await site.read(wanted.find)
     text = text.replace("\r\n", "\n")
     theirs = source.text if source.hash != one(fields, "was") else None
     base = one(fields, "base", _LONGEST_FORM).replace("\r\n", "\n")
     merged = _merge(base, text, theirs.replace("\r\n", "\n")) if theirs is not None and base else None
-    return _draw_form(desk, request, wanted, source, text, problem=problem, theirs=theirs, merged=merged)
+    return _draw_form(site, request, wanted, source, text, problem=problem, theirs=theirs, merged=merged)
 
 
 def _merge(base: str, mine: str, theirs: str) -> str | None:
@@ -297,7 +297,7 @@ def _merge(base: str, mine: str, theirs: str) -> str | None:
 
 
 def _draw_form(
-    desk: Site,
+    site: Site,
     request: Request,
     wanted: EntryAddress,
     source: Source,
@@ -317,7 +317,7 @@ def _draw_form(
     status = 409 if theirs is not None else 422 if problem else 200
     head, body = split_text(text if merged is None else merged)
     entries = parse_document(head, source.view.path).entries
-    return desk.page(
+    return site.page(
         request,
         "edit.html",
         mine=split_text(text),
@@ -335,23 +335,23 @@ def _draw_form(
     )
 
 
-async def forget(desk: Site, request: Request) -> Response:
+async def forget(site: Site, request: Request) -> Response:
     """Retire an entry."""
-    fields = await desk.form(request)
+    fields = await site.form(request)
     wanted = read_wanted(fields)
-    retired = await desk.write(lambda kb: kb.forget(wanted.name(kb)))
+    retired = await site.write(lambda kb: kb.forget(wanted.name(kb)))
     return see_other(_say(wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
 
 
-async def undo(desk: Site, request: Request) -> Response:
+async def undo(site: Site, request: Request) -> Response:
     """Take a run back."""
-    fields = await desk.form(request)
+    fields = await site.form(request)
     run, back = one(fields, "run"), one(fields, "back", 2_000)
     if not run:
         raise UsageError("no run is named")
-    done = await desk.write(lambda kb: kb.undo(run))
+    done = await site.write(lambda kb: kb.undo(run))
     if done.conflicts:
-        return desk.page(
+        return site.page(
             request,
             "error.html",
             status=409,
@@ -365,16 +365,16 @@ async def undo(desk: Site, request: Request) -> Response:
     return see_other(to)
 
 
-async def open_editor(desk: Site, request: Request) -> Response:
+async def open_editor(site: Site, request: Request) -> Response:
     """Open the file of an entry with the command that whoever started the server set."""
-    fields = await desk.form(request)
-    if not desk.house.editor or not desk.house.is_local:
+    fields = await site.form(request)
+    if not site.info.editor or not site.info.is_local:
         raise UsageError(
             "no editor is set", "start the server with MEMORY_KB_EDITOR set, such as to `code -g {file}:{line}`"
         )
     wanted = read_wanted(fields)
-    source = await desk.read(wanted.find)
-    start_editor(desk.house.editor, source.file, source.view.line)
+    source = await site.read(wanted.find)
+    start_editor(site.info.editor, source.file, source.view.line)
     return see_other(_say(wanted, "opened", None))
 
 

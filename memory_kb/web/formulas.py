@@ -1,4 +1,4 @@
-"""Formulas of notes as MathML, which browsers draw without scripts, styles or fonts of ours."""
+"""Render the formulas of notes as MathML, which needs no scripts or fonts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a text a query asked for, and the stretch of it that shows most of them."""
+"""Find the words of a query in a text, and the excerpt that has most of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling open pages that the vault has changed."""
+"""Notify open pages that the vault has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health, link graph."""
+"""The pages with the health of a vault, its findings and its link graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Problem
 from memory_kb.reports import RunView, Stats, Status
 from memory_kb.web.charts import entry_address
-from memory_kb.web.site import PageQuery, Parameters, Site, one, read_asked
+from memory_kb.web.site import PageQuery, Parameters, Site, one, read_query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -33,23 +33,23 @@ class Health(NamedTuple):
     warnings: tuple[str, ...]
 
 
-async def show_health(desk: Site, request: Request) -> Response:
+async def show_health(site: Site, request: Request) -> Response:
     """How fresh the index is, what it holds, what was done and what it cost."""
 
     def look(kb: KnowledgeBase) -> Health:
         return Health(kb.status(), kb.stats(), kb.upkeep(), kb.runs()[:_RUNS], tuple(kb.vault.warnings))
 
-    return desk.page(request, "health.html", health=await desk.study(look), said=one(request.query_params, "said"))
+    return site.page(request, "health.html", health=await site.study(look), said=one(request.query_params, "said"))
 
 
-async def show_findings(desk: Site, request: Request) -> Response:
+async def show_findings(site: Site, request: Request) -> Response:
     """What is to be fixed; with `deep`, the index is held against the notes too, which takes longer."""
 
     def look(kb: KnowledgeBase) -> tuple[Problem, ...]:
         return kb.doctor().problems if one(request.query_params, "deep") else kb.lint()
 
-    found = await desk.study(look)
-    return desk.page(
+    found = await site.study(look)
+    return site.page(
         request,
         "findings.html",
         findings=found[:_PROBLEMS],
@@ -64,26 +64,26 @@ _MOST, _MOST_AROUND = 120, 300
 _STEPS = (1, 2, 3, 4)
 
 
-async def show_graph(desk: Site, request: Request) -> Response:
+async def show_graph(site: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
-    asked, center = read_asked(request.query_params), one(request.query_params, "id", 1_000)
-    links = await _choose(desk, asked, request.query_params)
-    return desk.page(
+    asked, center = read_query(request.query_params), one(request.query_params, "id", 1_000)
+    links = await _choose(site, asked, request.query_params)
+    return site.page(
         request,
         "graph.html",
         asked=asked,
         links=links,
         center=center,
-        choices=await desk.choices(),
+        choices=await site.choices(),
         depths=_STEPS,
         steps=_read_steps(request.query_params),
         at=one(request.query_params, "at", 1_000),
     )
 
 
-async def send_graph(desk: Site, request: Request) -> Response:
+async def send_graph(site: Site, request: Request) -> Response:
     """The same as data, for whoever draws it."""
-    links = await _choose(desk, read_asked(request.query_params), request.query_params)
+    links = await _choose(site, read_query(request.query_params), request.query_params)
     nodes = [
         {"id": node.key, "name": node.title, "kind": node.kind, "scope": node.scope, "status": node.status,
          "href": entry_address(node.id, node.path, node.line)}
@@ -104,14 +104,14 @@ def _read_steps(parameters: Parameters) -> int:
     return int(word) if word in map(str, _STEPS) else 2
 
 
-async def _choose(desk: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
-    links = await desk.keep("map", lambda kb: kb.link_map())
+async def _choose(site: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
+    links = await site.keep("map", lambda kb: kb.link_map())
     wanted, at = one(parameters, "id", 1_000), one(parameters, "at", 1_000)
     if wanted:
         path = at.rpartition(":")[0]
         fitting = [node.key for node in links.nodes if node.id == wanted and path in ("", node.path)]
         if not fitting:
-            named = (await desk.read(lambda kb: kb.follow("", [wanted]))).get(wanted)
+            named = (await site.read(lambda kb: kb.follow("", [wanted]))).get(wanted)
             fitting = [node.key for node in links.nodes if named and (node.path, node.line) == (named.path, named.line)]
         if not fitting:
             raise UnknownEntry(wanted)

@@ -1,4 +1,4 @@
-"""The frontmatter of a note as fields of a form, and what the form says spliced into it."""
+"""The frontmatter of a note as a form, and the form spliced back into it."""
 
 from __future__ import annotations
 

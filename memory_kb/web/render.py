@@ -1,4 +1,4 @@
-"""Notes as HTML that holds nothing but text, structure and checked links."""
+"""Render notes as HTML that holds only text, structure and checked links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages search and browse."""
+"""The pages that search and list entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Hit, SearchResult
 from memory_kb.web.charts import Bar, entry_address, vary
 from memory_kb.web.highlight import Stretch, excerpt, mark
-from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_asked, see_other
+from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -64,79 +64,79 @@ class SearchPage(NamedTuple):
         }
 
 
-async def show_search(desk: Site, request: Request) -> Response:
+async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
-    asked = read_asked(request.query_params)
+    asked = read_query(request.query_params)
     answer = (
-        await desk.read(lambda kb: _search(kb, asked, _read_limit(request), desk.house.vaults))
+        await site.read(lambda kb: _search(kb, asked, _read_limit(request), site.info.vaults))
         if asked.query.strip()
         else None
     )
-    home = {} if answer else await _find_home(desk, asked)
-    return desk.page(request, "search.html", asked=asked, answer=answer, choices=await desk.choices(), **home)
+    home = {} if answer else await _find_home(site, asked)
+    return site.page(request, "search.html", asked=asked, answer=answer, choices=await site.choices(), **home)
 
 
-async def show_results(desk: Site, request: Request) -> Response:
+async def show_results(site: Site, request: Request) -> Response:
     """The part of that page that changes while somebody types: words alone, no model is asked."""
-    asked = read_asked(request.query_params)
+    asked = read_query(request.query_params)
     if "hx-request" not in request.headers:
         return see_other(asked.address("/"))
     if not asked.query.strip():
-        home = await _find_home(desk, asked)
-        return desk.page(
+        home = await _find_home(site, asked)
+        return site.page(
             request,
             "results.html",
             asked=asked,
             answer=None,
-            choices=await desk.choices(),
+            choices=await site.choices(),
             **home,
             headers={"hx-replace-url": asked.address("/")},
         )
-    answer = await desk.read(lambda kb: _search(kb, asked, _TYPING, desk.house.vaults, is_typing=True))
-    return desk.page(
+    answer = await site.read(lambda kb: _search(kb, asked, _TYPING, site.info.vaults, is_typing=True))
+    return site.page(
         request,
         "results.html",
         asked=asked,
         answer=answer,
-        choices=await desk.choices(),
+        choices=await site.choices(),
         headers={"hx-replace-url": asked.address("/")},
     )
 
 
-async def show_browse(desk: Site, request: Request) -> Response:
+async def show_browse(site: Site, request: Request) -> Response:
     """Entries a page at a time."""
-    asked = read_asked(request.query_params)
+    asked = read_query(request.query_params)
     offset = (asked.page - 1) * PAGE_SIZE
-    browsed = await desk.read(
+    browsed = await site.read(
         lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, folder=asked.folder, **asked.filters)
     )
-    return desk.page(
+    return site.page(
         request,
         "browse.html",
         asked=asked,
         browsed=browsed,
         pages=-(-browsed.total // PAGE_SIZE),
         first=offset + 1,
-        choices=await desk.choices(),
+        choices=await site.choices(),
     )
 
 
-async def go(desk: Site, request: Request) -> Response:
+async def go(site: Site, request: Request) -> Response:
     """Follow a link by the name that it gives its target."""
     name = one(request.query_params, "to")
     source = one(request.query_params, "from", 1_000)
-    found = (await desk.read(lambda kb: kb.follow(source, [name]))).get(name)
+    found = (await site.read(lambda kb: kb.follow(source, [name]))).get(name)
     if found is None:
         return see_other(PageQuery(query=name).address("/"))
     return see_other(entry_address(found.id, found.path, found.line))
 
 
-async def _find_home(desk: Site, asked: PageQuery) -> dict[str, Any]:
+async def _find_home(site: Site, asked: PageQuery) -> dict[str, Any]:
     """Return what is shown while nothing is searched: with filters the newest entries, else what changed last."""
     if asked.is_filtered:
-        newest = await desk.read(lambda kb: kb.browse(limit=_NEWEST, **asked.filters))
+        newest = await site.read(lambda kb: kb.browse(limit=_NEWEST, **asked.filters))
         return {"newest": newest, "recent": None}
-    return {"newest": None, "recent": await desk.keep("recent", lambda kb: kb.recent(), is_quick=True)}
+    return {"newest": None, "recent": await site.keep("recent", lambda kb: kb.recent(), is_quick=True)}
 
 
 def _search(

@@ -1,4 +1,4 @@
-"""The pages of sessions: which there were, what was said in them, and one from its beginning."""
+"""The pages of sessions: the list, a search in them, and the events of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.kb import KnowledgeBase
 from memory_kb.store.events import Event
 from memory_kb.web.highlight import Stretch
-from memory_kb.web.site import PAGE_SIZE, Site, one, read_asked
+from memory_kb.web.site import PAGE_SIZE, Site, one, read_query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,28 +26,28 @@ class Replay(NamedTuple):
     has_more: bool
 
 
-async def show_sessions(desk: Site, request: Request) -> Response:
+async def show_sessions(site: Site, request: Request) -> Response:
     """The sessions, or the events of any that fit a query."""
-    asked = read_asked(request.query_params)
+    asked = read_query(request.query_params)
     hits = (
-        await desk.study(lambda kb: kb.sessions.search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
+        await site.study(lambda kb: kb.sessions.search(asked.query, limit=PAGE_SIZE)) if asked.query.strip() else None
     )
-    seen = (await desk.study(lambda kb: kb.sessions.list())).sessions
+    seen = (await site.study(lambda kb: kb.sessions.list())).sessions
     first = (asked.page - 1) * PAGE_SIZE
     snippets = [(hit, read_snippet(hit.content_snippet)) for hit in hits.hits] if hits else []
-    return desk.page(
+    return site.page(
         request, "sessions.html", asked=asked, hits=hits, snippets=snippets, sessions=seen[first : first + PAGE_SIZE], total=len(seen),
         pages=-(-len(seen) // PAGE_SIZE),
     )  # fmt: skip
 
 
-async def show_session(desk: Site, request: Request) -> Response:
+async def show_session(site: Site, request: Request) -> Response:
     """One session, event by event."""
-    asked, session = read_asked(request.query_params), one(request.query_params, "session")
-    replay = await desk.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
-    every = (await desk.study(lambda kb: kb.sessions.list())).sessions
+    asked, session = read_query(request.query_params), one(request.query_params, "session")
+    replay = await site.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
+    every = (await site.study(lambda kb: kb.sessions.list())).sessions
     seen = next((one for one in every if one.session == session), None)
-    return desk.page(request, "session.html", seen=seen, asked=asked, session=session, replay=replay, long=_LONG)
+    return site.page(request, "session.html", seen=seen, asked=asked, session=session, replay=replay, long=_LONG)
 
 
 def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:

@@ -1,4 +1,4 @@
-"""Work, answers, parameters."""
+"""What all page handlers share: worker threads, templates, forms and the parameters of an address."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ class PageQuery(NamedTuple):
         return f"{path}?{urlencode(kept)}" if kept else path
 
 
-def read_asked(parameters: Parameters) -> PageQuery:
-    """Return what the parameters of an address ask for.
+def read_query(parameters: Parameters) -> PageQuery:
+    """Return the query that the parameters of an address describe.
 
     Example:
         >>> from starlette.datastructures import QueryParams
-        >>> read_asked(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
+        >>> read_query(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
         ('rule',)
     """
     page = one(parameters, "page")
@@ -150,7 +150,7 @@ def _several(words: Iterable[str]) -> tuple[str, ...]:
 
 
 class Choices(NamedTuple):
-    """The words by which entries of a vault differ; a filter with less than two could not change anything."""
+    """The filter values that a vault has; a filter with less than two would change nothing."""
 
     kinds: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Choices(NamedTuple):
 
 
 def find_choices(kb: KnowledgeBase) -> Choices:
-    """Return what the entries of a vault may be filtered by."""
+    """Return the filter values that a vault has."""
     stats, newest = kb.stats(), kb.browse(limit=1).entries
     return Choices(
         kinds=tuple(word for word in KINDS if stats.kinds.get(word)),
@@ -195,14 +195,14 @@ _STATUS: dict[type[MemoryKBError], int] = {
 }
 
 
-class House(NamedTuple):
-    """What the pages know of where they are.
+class SiteInfo(NamedTuple):
+    """What the pages know about the server and its vault.
 
     Attributes:
-        name: of the vault.
-        is_local: whether only this machine can reach the page, so that it may speak of its files.
-        editor: the command that opens a file, from the environment of whoever started it.
-        vaults: those of the team's index that are searched in place of the one here.
+        name: the name of the vault.
+        is_local: whether only this machine can reach the page, so that it may show paths of files.
+        editor: the command that opens a file, from the environment of the server.
+        vaults: vaults of a team's index to search in place of this one.
     """
 
     name: str
@@ -222,41 +222,41 @@ class BadForm(Exception):
 class Site:
     """What all handlers share."""
 
-    def __init__(self, address: Address, house: House) -> None:
-        self.house = house
+    def __init__(self, address: Address, info: SiteInfo) -> None:
+        self.info = info
         self._workers = Workers(address)
-        #: For what takes longer than a person types.
-        self._slow = Worker(address, "memory-kb looks around")
+        #: For reads that would delay an answer to typing.
+        self._slow = Worker(address, "memory-kb slow reads")
         self.live = Live(lambda: self.read(lambda kb: kb.generation))
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
-        self._drawing = Environment(
+        self._templates = Environment(
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=StrictUndefined,
         )
-        self._drawing.filters.update(FILTERS)
-        self._drawing.globals.update(house=house, version=__version__, asset=_asset)
+        self._templates.filters.update(FILTERS)
+        self._templates.globals.update(info=info, version=__version__, asset=_asset)
 
     async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Read something that is quickly read."""
+        """Run a quick read in the reading thread."""
         return await _do(self._workers.reading, _trusting(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Read something that takes its time, beside what is quickly read."""
+        """Run a slow read in a thread of its own."""
         return await _do(self._slow, _trusting(work))
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Write something, after what is being written."""
+        """Run a write, after those before it."""
         try:
             return await _do(self._workers.writing, work)
         finally:
             self.live.look()
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
-        """Return what some reading gives, the same as before while the index stays as it is."""
+        """Return the result of a read, cached until the index changes."""
         worker = self._workers.reading if is_quick else self._slow
         return await _do(worker, _trusting(self._keeping(name, work)))
 
@@ -272,16 +272,16 @@ class Site:
         return look
 
     async def choices(self) -> Choices:
-        """Return what entries may be filtered by, as long as the index stays as it is."""
+        """Return the filters that a vault offers, cached until the index changes."""
         return await self.keep("choices", find_choices, is_quick=True)
 
     def warm(self) -> None:
-        """Open the vault, and look at what takes its time, before anybody asks."""
+        """Open the vault and fill the caches before the first request."""
         self._workers.reading.submit(_trusting(lambda kb: kb.generation))
         self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
 
     def close(self, patience: float) -> None:
-        """Begin nothing more, and wait for what is being written."""
+        """Accept no more work, and wait for writes that have begun."""
         self._slow.close(0.0)
         self._workers.close(patience)
 
@@ -294,10 +294,10 @@ class Site:
         headers: dict[str, str] | None = None,
         **values: Any,
     ) -> Response:
-        """Draw a page, or only its part where the page itself asks for that."""
+        """Render a template, or only its part where htmx asks for that."""
         values.setdefault("asked", PageQuery())
         is_part = "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
-        text = self._drawing.get_template(template).render(
+        text = self._templates.get_template(template).render(
             request=request, mark=self._mark, is_part=is_part, here=_here(request), **values
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
