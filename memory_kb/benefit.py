@@ -1,7 +1,7 @@
-"""Whether a memory would have helped: replay a person's own transcripts and count by facts of the logs.
+"""Measure whether a memory would have helped: replay a person's own transcripts and count facts of the logs.
 
-Sessions are taken in order of time. Before each of them a vault in a temporary folder has learned from those that had
-ended before it began, and from no others; nothing leaves the machine and no model is asked.
+Sessions are replayed in order of time. A vault in a temporary folder has learned from the sessions that had ended
+before each one began, and from no others. Nothing leaves the machine, and no model is used.
 """
 
 from __future__ import annotations

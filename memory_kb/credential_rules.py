@@ -1,4 +1,4 @@
-"""List what credentials look like, as data: `memory_kb.credentials` reads it.
+"""List the shapes of credentials as data for `memory_kb.credentials`.
 
 Marks and lengths of the services' tokens follow the rules of gitleaks 8 (https://github.com/gitleaks/gitleaks), MIT License,
 Copyright (c) 2019 Zachary Rice; written down anew, with other boundaries and fewer exact lengths. How people introduce a

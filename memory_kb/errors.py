@@ -1,7 +1,7 @@
-"""What can go wrong, as sentences for the person it happens to.
+"""The errors of memory-kb: one sentence each, with a hint and an exit code.
 
 MemoryKBError
-├── UsageError            2   the call itself cannot mean anything
+├── UsageError            2   the call itself is invalid
 │   ├── SecretRefused
 │   ├── AmbiguousId
 │   └── UnknownRun
@@ -10,7 +10,7 @@ MemoryKBError
 ├── InvalidSettings       3
 ├── UnreadableInput       4   a file named by the caller
 │   └── UnknownEntry
-├── ProviderFailed        5   a model that cannot be asked
+├── ProviderFailed        5   a model that does not answer
 │   └── SpendLimitReached
 ├── ChangedOnDisk         6   somebody else wrote first
 ├── CannotSplice          6

@@ -1,4 +1,4 @@
-"""Globs for paths: what fits one, and what a walk leaves out."""
+"""Match paths with globs, and list what a walk ignores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory-kb itself gave an agent, and what a harness wrote around a person's words: how to mark, find and remove it."""
+"""Mark, find and remove text that memory-kb or an agent's harness added to a person's words."""
 
 from __future__ import annotations
 

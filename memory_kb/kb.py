@@ -1,6 +1,6 @@
-"""KnowledgeBase: the one way in.
+"""`KnowledgeBase`: the one entry point of the Python API.
 
-It makes its services when they are first asked for, and holds no rules of its own.
+It creates its services when they are first used, and holds no rules of its own.
 """
 
 from __future__ import annotations

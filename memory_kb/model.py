@@ -1,4 +1,4 @@
-"""What travels between rooms: entries, chunks, filters, hits, and the words of the format."""
+"""The values that travel between rooms: entries, chunks, filters, hits, and the words of the file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open files: those of the machine folder never through a link, and none waiting for a pipe."""
+"""Open files of the machine folder, never through a link, and never waiting for a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cut what a person marks as `<private>…</private>`, before it reaches a log, a note or a model."""
+"""Remove what a person marks as `<private>…</private>` before it is logged, stored or sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs return: runs and their conflicts, what was found, what a session came to."""
+"""The values that verbs return: runs and their conflicts, findings, reports of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How alike texts are: by their words and stems or by their vectors, the pairs above a threshold, and clusters of them."""
+"""Measure how similar texts are, by words or vectors; find similar pairs and clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words and characters: tokens, CJK runs, names for files, bytes as text, and lines cut to fit."""
+"""Words and characters: tokens, CJK runs, file names, decoding, truncation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a machine folder was made on this machine, for this place.
+"""Check whether a machine folder was created on this machine, for this place.
 
 A secret in the user's state folder signs the real path of the machine folder and its device and inode; either of
 them still matching is enough, so that a vault may be renamed, or restored from a backup. What came with a clone,

@@ -1,4 +1,4 @@
-"""Roots, scopes, settings, clock, locks."""
+"""A vault: its roots, scopes, settings, clock and locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML within bounds, for frontmatter and settings, into plain JSON values.
+"""Load YAML within bounds, into plain JSON values.
 
 PyYAML does the parsing, through libyaml where it is installed. On top of its safe loader: dates
 and clock times stay the strings people wrote, an unknown `!tag` is ignored, `<<` merges nothing,

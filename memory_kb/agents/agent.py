@@ -1,4 +1,4 @@
-"""`Agent`, its hooks and parts."""
+"""Describe an agent as data: its files, its hooks, and where our parts go in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies and the best rules as lines for AGENTS.md."""
+"""Export policies and the best rules as lines for AGENTS.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of ours in the memory that an agent keeps by itself: what always holds, merged with what was changed there."""
+"""Keep a file of ours in an agent's own memory, merged with what was changed there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the memories that agents keep by themselves of a project."""
+"""Find problems in the memories that agents keep for a project."""
 
 from __future__ import annotations
 

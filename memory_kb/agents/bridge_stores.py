@@ -1,4 +1,4 @@
-"""Where agents keep a memory that a bridge can write to: one pointer line in its index, one file of ours beside it."""
+"""Locate the memories of agents that a bridge can write to: an index with one line of ours, and one file of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude Code: `.mcp.json` and `~/.claude.json`, hooks in `settings.json`, and CLAUDE.md."""
+"""Describe Claude Code: `.mcp.json` and `~/.claude.json`, hooks in `settings.json`, and CLAUDE.md."""
 
 from memory_kb.agents.agent import Agent, Hook
 

@@ -1,4 +1,4 @@
-"""Codex: `config.toml`, `hooks.json` and AGENTS.md. Exit codes of commands stand in its transcripts only."""
+"""Describe Codex: `config.toml`, `hooks.json` and AGENTS.md. Only its transcripts have the exit codes of commands."""
 
 from memory_kb.agents.agent import Agent, Hook
 

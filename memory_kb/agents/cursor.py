@@ -1,4 +1,4 @@
-"""Cursor: `mcp.json`, `hooks.json` and AGENTS.md. A prompt takes no context; the start of a session does."""
+"""Describe Cursor: `mcp.json`, `hooks.json` and AGENTS.md. Context is added at the start of a session only, not to prompts."""
 
 from memory_kb.agents.agent import Agent, Hook
 

@@ -1,4 +1,4 @@
-"""What an edit that an agent is about to make does to files."""
+"""Compute what an edit that an agent is about to make does to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: servers and hooks in `settings.json`, and GEMINI.md. Its timeouts are in milliseconds."""
+"""Describe Gemini CLI: servers and hooks in `settings.json`, and GEMINI.md. Its timeouts are in milliseconds."""
 
 from memory_kb.agents.agent import Agent, Hook
 

@@ -1,4 +1,4 @@
-"""What memory-kb does when an agent calls it at a hook."""
+"""Answer the hooks of agents: log the event, and return the context to add."""
 
 from __future__ import annotations
 

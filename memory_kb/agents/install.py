@@ -1,4 +1,4 @@
-"""Install, uninstall and verify what agents get."""
+"""Install memory-kb into agents, verify it, and uninstall it."""
 
 from __future__ import annotations
 

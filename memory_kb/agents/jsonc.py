@@ -1,4 +1,4 @@
-"""JSON files of other programs, changed by splices: comments, order, indents and line ends stay as they are.
+"""Change JSON files of other programs by splices: comments, order, indents and line ends are kept.
 
 Comments and commas before a closing bracket are blanked first: what is left is strict JSON with the offsets of the text.
 """

@@ -1,4 +1,4 @@
-"""Results of tools that an agent tells no hook and writes only into the transcript of its session."""
+"""Read the results of tools that an agent writes only to its transcript, not to a hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCode: `opencode.json` or `opencode.jsonc`, AGENTS.md, and a plugin that calls the hooks."""
+"""Describe OpenCode: `opencode.json` or `opencode.jsonc`, AGENTS.md, and a plugin that calls the hooks."""
 
 from memory_kb.agents.agent import Agent, Hook
 

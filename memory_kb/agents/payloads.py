@@ -1,4 +1,4 @@
-"""What agents tell a hook on stdin, in the words of each; pure."""
+"""Parse what agents send a hook on stdin, whatever their field names; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Put our parts into an agent's file and take them out again, byte for byte."""
+"""Add our parts to an agent's file and remove them again, byte for byte."""
 
 from __future__ import annotations
 

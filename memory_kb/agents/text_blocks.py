@@ -1,4 +1,4 @@
-"""Our own marked block in a Markdown file of other people, such as AGENTS.md."""
+"""Write our marked block into a Markdown file of other people, such as AGENTS.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of TOML files of other programs: put at the end, and taken out again; every other byte stays."""
+"""Append tables to TOML files of other programs, and remove them again; every other byte is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was put into which file of an agent, so that it can be taken out."""
+"""Record what was written into which file of an agent, so that uninstalling can remove it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VS Code: `.vscode/mcp.json` and AGENTS.md, in a project only."""
+"""Describe VS Code: `.vscode/mcp.json` and AGENTS.md, in a project only."""
 
 from memory_kb.agents.agent import Agent
 

@@ -1,4 +1,4 @@
-"""Install uninstall export import hook mcp lsp serve completion."""
+"""The commands install, uninstall, export, import, hook, mcp, serve and completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `memory-kb` group: its verbs, what all of them share, and how they end."""
+"""The `memory-kb` command group: its subcommands, their shared options, and how they end."""
 
 from __future__ import annotations
 

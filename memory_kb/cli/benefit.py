@@ -1,4 +1,4 @@
-"""The verb benefit."""
+"""The command benefit."""
 
 from __future__ import annotations
 

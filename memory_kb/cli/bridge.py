@@ -1,4 +1,4 @@
-"""The verb bridge: a file of ours in the memory that an agent keeps by itself."""
+"""The command bridge: a file of ours in an agent's own memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about what entries claim of code: cite and verify."""
+"""The commands cite and verify, about code that entries cite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs init, learn, forget, supersede, rename and lsp."""
+"""The commands init, learn, forget, supersede, rename and lsp."""
 
 from __future__ import annotations
 

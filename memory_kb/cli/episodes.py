@@ -1,4 +1,4 @@
-"""Reflect episode diary capture extract premortem assume."""
+"""The commands reflect, episode, diary, capture, extract, premortem and assume."""
 
 from __future__ import annotations
 

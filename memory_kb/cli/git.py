@@ -1,4 +1,4 @@
-"""Git commit undo eval ci."""
+"""The commands git, commit, undo, eval and ci."""
 
 from __future__ import annotations
 

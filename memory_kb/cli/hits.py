@@ -1,4 +1,4 @@
-"""How the hits of a search are printed: the lines of each that fit, its words emphasised; or as JSON."""
+"""Print the hits of a search, as text with emphasised words or as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents call, `memory-kb hook`. Whatever goes wrong, it prints nothing and ends well.
+"""The command hook, which agents call: on any error it prints nothing and exits with 0.
 
 Agents wait for it, so that it parses its few words itself: loading click takes as long as the work.
 """

@@ -1,4 +1,4 @@
-"""Index status doctor lint model cache watch."""
+"""The commands index, status, doctor, lint, model, cache and watch."""
 
 from __future__ import annotations
 

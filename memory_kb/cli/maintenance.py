@@ -1,4 +1,4 @@
-"""Consolidate maintain reinforce promote compact contradictions stage."""
+"""The commands consolidate, maintain, reinforce, promote, compact, contradictions and stage."""
 
 from __future__ import annotations
 

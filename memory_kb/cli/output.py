@@ -1,4 +1,4 @@
-"""How verbs print: JSON, tables, progress, runs; and the `Options` of them all."""
+"""Print JSON, tables, progress and runs; the `Options` that all commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command lines that come most often, `search WORDS` and `index`, without click: loading it takes as long as the work.
+"""Parse the commonest command lines, `search WORDS` and `index`, without click, which is slow to load.
 
 Every other one, and whatever is wrong with these, is left to click.
 """

@@ -1,4 +1,4 @@
-"""Review … outcome exposure."""
+"""The commands review, outcome and exposure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about the playbook: rules list, select, feedback, import and export, and sweep."""
+"""The commands rules and sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the command ends: its exit code, and every error as one sentence with what to do next."""
+"""Run the command: map every error to one sentence, a hint and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search why-not context show list links stats."""
+"""The commands search, why-not, context, show, list, links and stats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session …."""
+"""The command session and its subcommands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about skills: skills search, rank, create, feedback, import, export, and procedure."""
+"""The commands skills and procedure."""
 
 from __future__ import annotations
 

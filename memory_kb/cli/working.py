@@ -1,4 +1,4 @@
-"""Verbs of working memory: ledger, handoff, continuity."""
+"""The commands ledger, handoff and continuity."""
 
 from __future__ import annotations
 

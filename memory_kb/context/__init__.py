@@ -1,1 +1,1 @@
-"""What an agent is given before a task, within its token budget."""
+"""Context: what an agent is given before a task, within a token budget."""

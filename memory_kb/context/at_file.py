@@ -1,4 +1,4 @@
-"""What an agent is given when it opens or edits a file: the entries that name it."""
+"""Select the entries that an agent is given when it opens or edits a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries in a line each, as hooks put them before an agent, and how many of them fit."""
+"""Format entries as one line each for hooks, and select how many fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of entries put before a model as data: nothing in it ends the frame it is in."""
+"""Frame the text of entries as data for a model, so that nothing in it ends the frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Material from the index, labels."""
+"""Gather the entries of a context from the index, and their labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four layers of activation: what always holds, what fits the task, procedures, what they link to."""
+"""Select entries in four layers: always valid, relevant to the task, procedures, and linked entries."""
 
 from __future__ import annotations
 

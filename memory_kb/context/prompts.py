@@ -1,4 +1,4 @@
-"""What a prompt is about, and which of the entries that a search finds bear on it."""
+"""Find the entries that bear on a prompt, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the hits of a search are about the task at all: a search always finds something."""
+"""Decide which hits of a search are about the task at all."""
 
 from __future__ import annotations
 

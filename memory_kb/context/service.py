@@ -1,4 +1,4 @@
-"""Sections of a context within their budgets."""
+"""Build a context: its sections within their budgets."""
 
 from __future__ import annotations
 

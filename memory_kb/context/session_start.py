@@ -1,4 +1,4 @@
-"""What an agent is given when its session starts: what holds whatever the task is."""
+"""Select what an agent is given when its session starts, whatever the task."""
 
 from __future__ import annotations
 

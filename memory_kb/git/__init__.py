@@ -1,1 +1,1 @@
-"""Git: repositories, merging entries, history, and checks of a pull request."""
+"""Git: merging entries, history, commits, and checks of a pull request."""

@@ -1,4 +1,4 @@
-"""Which past commits a rule would have stopped, and how many of those were fixed soon after."""
+"""Find past commits that a rule would have stopped, and how many of them were fixed soon after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the web pages ask for: pages of entries, a map of their links, and what was changed lately."""
+"""List pages of entries, the link graph and recent changes for the web page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs eval and ci: standing queries, asked of one revision or compared between two."""
+"""The verbs eval and ci: ask standing queries of one revision, or compare two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of the notes does, as Markdown for a comment of a code host."""
+"""Format the result of `ci` as Markdown for a comment of a code host."""
 
 from __future__ import annotations
 

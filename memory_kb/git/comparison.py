@@ -1,4 +1,4 @@
-"""Two revisions of a vault held against each other: recall, contexts, and what is wrong with the notes."""
+"""Compare two revisions of a vault: recall, contexts and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry through commits and runs."""
+"""List the versions of an entry in commits and runs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Memory files of two branches merged entry by entry, field by field.
+"""Merge memory files of two branches entry by entry and field by field.
 
-Entries are known by their ids, those without one by their text, title or place. What one side
-alone changed is taken; what both changed is merged, the fields by their meaning and the text by
-git. A file without entries, and whatever would not be read as it should afterwards, is merged by
-git as a whole. Nothing is dropped: what cannot be put together is between markers within its
-one entry. Whichever branch is merged into the other, the result is the same; only markers name sides.
+Entries are matched by id, else by text, title or place. A change of one side is taken; a change of
+both is merged, fields by their meaning and text by git. A file without entries, or one that would be
+read differently afterwards, is merged by git as a whole. Nothing is dropped: a conflict is marked
+within its one entry. Either branch may be merged into the other with the same result; only markers name sides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What git calls."""
+"""The merge driver that git calls, and its installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values, blocks, lines."""
+"""Merge the values of fields, and the lines of texts."""
 
 from __future__ import annotations
 

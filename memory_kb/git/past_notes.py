@@ -1,4 +1,4 @@
-"""What a project's own notes held at some moment, as its git history has them."""
+"""Read a project's own notes as they were at a given time, from git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects, commit; a past vault."""
+"""Read objects of a repository, commit files, and lay out a past revision of a vault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Install, commit and its message; the vault at a revision."""
+"""Install the merge driver, commit runs with a message, and open a vault at a revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which notes a change between two revisions can make a difference to."""
+"""Find the notes that a change between two revisions can affect."""
 
 from __future__ import annotations
 

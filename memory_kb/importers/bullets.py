@@ -1,4 +1,4 @@
-"""AGENTS.md, MEMORY.md, daily logs."""
+"""Read AGENTS.md, CLAUDE.md, MEMORY.md and daily logs: one entry per bullet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data exports of Claude and ChatGPT: conversations as events, each message with its time."""
+"""Read the data exports of Claude and ChatGPT as events of sessions."""
 
 from __future__ import annotations
 

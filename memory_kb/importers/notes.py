@@ -1,4 +1,4 @@
-"""What a reader of notes yields, and the readers of Obsidian, basic-memory and mem0."""
+"""Read the notes of Obsidian, basic-memory and mem0."""
 
 from __future__ import annotations
 

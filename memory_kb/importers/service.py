@@ -1,4 +1,4 @@
-"""Import a source and report."""
+"""Import a source, and report what was added, already stored or skipped."""
 
 from __future__ import annotations
 

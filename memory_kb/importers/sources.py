@@ -1,4 +1,4 @@
-"""Files, folders and ZIP archives."""
+"""Open a source to import: a file, a folder or a ZIP archive."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The index: a disposable view of the notes that answers quickly."""
+"""The index: a derived, disposable database over the notes."""

@@ -1,4 +1,4 @@
-"""Ask a running watcher whether the index holds every change up to now, so that a search need not look at all files.
+"""Ask a running watcher whether the index is current, so that a search need not scan all files.
 
 A question is an empty file in a folder of its own below the notes. The system reports it after every
 change below that folder that was made before it; when the index holds those, the watcher deletes the file.

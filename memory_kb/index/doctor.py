@@ -1,4 +1,4 @@
-"""Examine notes and index."""
+"""Check the notes, the index and the configuration for problems."""
 
 from __future__ import annotations
 

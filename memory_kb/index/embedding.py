@@ -1,4 +1,4 @@
-"""Embed what is missing, estimate."""
+"""Embed the texts that have no vector yet, estimate what that costs, and search by vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.sessions.db`: find events, list sessions."""
+"""Search the events of sessions and list sessions, in `.sessions.db`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lint finds in one file alone, kept by the hash of its content, so that only changed files are examined again."""
+"""Cache what `lint` finds in a single file, by the hash of its content."""
 
 from __future__ import annotations
 

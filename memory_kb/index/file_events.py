@@ -1,7 +1,7 @@
-"""File events: that notes changed, and when to look at them.
+"""Observe file events, and decide when to read the changed notes.
 
-An event only says that something changed. Watchdog's observer of the platform brings them; on systems and file
-systems that announce nothing there are none.
+An event only says that something changed. Watchdog's observer for the platform reports them; some systems and file
+systems report none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is worth saying about a note while it is written: at the exact place, before it is saved."""
+"""Check a note while it is written, and report each finding at its exact place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show, list, links, stats and status."""
+"""The verbs show, list, links, stats and status."""
 
 from __future__ import annotations
 

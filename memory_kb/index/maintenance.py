@@ -1,4 +1,4 @@
-"""Keeping the index right, and examining it and the notes."""
+"""The verbs index, doctor, lint and cache prune."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the rooms ask of storage and of models.
+"""The protocols of an index and of vectors, which every engine implements.
 
-None of them knows which engine or provider is behind.
+Callers do not know which engine is behind.
 """
 
 from __future__ import annotations

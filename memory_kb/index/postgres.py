@@ -1,4 +1,4 @@
-"""A team's index: the vaults that one may see, searched as one."""
+"""A team's index in PostgreSQL: search the vaults that one may read as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring a vault of a team's index to what a machine's own index holds of it."""
+"""Update a vault of a team's index from the index of this machine."""
 
 from __future__ import annotations
 

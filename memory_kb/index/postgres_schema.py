@@ -1,4 +1,4 @@
-"""The tables of a team's index in PostgreSQL, and a connection to them."""
+"""The tables of a team's index in PostgreSQL, and connections to it."""
 
 from __future__ import annotations
 

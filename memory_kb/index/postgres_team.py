@@ -1,4 +1,4 @@
-"""The team's index that the person's own configuration names, beside the index of this machine."""
+"""Choose between the team's index that the configuration names and the index of this machine."""
 
 from __future__ import annotations
 

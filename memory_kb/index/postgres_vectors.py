@@ -1,4 +1,4 @@
-"""The vectors of a team's index: filled from a machine's own, and compared with a question by the server."""
+"""Store the vectors of a team's index, and compare them with a query on the server."""
 
 from __future__ import annotations
 

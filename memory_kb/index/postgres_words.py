@@ -1,4 +1,4 @@
-"""A full-text expression as SQL over postings: which chunks it matches, and their BM25."""
+"""Translate a full-text expression to SQL over postings, with BM25."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page begins with: the notes that changed last, and the folders and tags of a vault."""
+"""List the notes that changed last, and the folders and tags of a vault."""
 
 from __future__ import annotations
 

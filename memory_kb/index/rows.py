@@ -1,4 +1,4 @@
-"""A file into rows, read warnings."""
+"""Parse a file into rows of the index, with warnings about what could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables; open, check, replace."""
+"""Create the tables of the index; open, check and replace the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave no byte of deleted rows in the databases of a machine folder."""
+"""Overwrite deleted rows in the databases of a machine folder."""
 
 from __future__ import annotations
 

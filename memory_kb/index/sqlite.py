@@ -1,4 +1,4 @@
-"""Queries, filters, one transaction of changes."""
+"""The index in SQLite: queries, filters, and one transaction per change."""
 
 from __future__ import annotations
 

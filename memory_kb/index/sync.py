@@ -1,4 +1,4 @@
-"""Disk against index."""
+"""Compare the files on disk with the index, and update the index."""
 
 from __future__ import annotations
 

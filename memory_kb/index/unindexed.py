@@ -1,4 +1,4 @@
-"""Notes that the index does not hold as they are, for whoever has no time to wait until it does."""
+"""Index the notes that differ from the index in memory, for callers that cannot wait for an update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of one vault, opened when needed and kept fresh.
+"""The index of one vault, opened when needed and updated before every read.
 
 It is repaired when it is broken.
 """

@@ -1,4 +1,4 @@
-"""Cache, vector file."""
+"""Store vectors: a cache by text hash, and a file of all vectors in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Keep an index up to date while files change.
+"""Update an index while files change.
 
 A file event only says that something changed; what changed is found by comparing disk and index. Where no events
-come, they are compared at intervals.
+arrive, this is done at intervals.
 """
 
 from __future__ import annotations

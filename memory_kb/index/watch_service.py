@@ -1,4 +1,4 @@
-"""Keeping the index right while files change."""
+"""The verb watch: update, embed and publish the index while files change."""
 
 from __future__ import annotations
 

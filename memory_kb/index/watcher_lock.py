@@ -1,4 +1,4 @@
-"""The sign that a watcher keeps an index up to date, and whether a vault is still the one that was opened."""
+"""The lock that shows that a watcher runs, and the identity of the vault that it watches."""
 
 from __future__ import annotations
 

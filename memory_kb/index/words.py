@@ -1,4 +1,4 @@
-"""What SQLite's tokenizer makes of words and texts, asked through a table in memory."""
+"""Split texts into words with SQLite's own tokenizer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Learning: what is worth keeping, planned as changes to notes."""
+"""Learning: what is kept of sessions, planned as changes to notes."""

@@ -1,4 +1,4 @@
-"""Age episodes, archive unused entries."""
+"""Summarise and archive old episodes, and archive entries that nobody uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent may store by itself: where it says that a person said so, that person's own words decide."""
+"""Decide what an agent may store by itself: a claim that a person said so needs that person's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question put to an agent's own model when it stops: is there something a colleague would want to know?"""
+"""Ask an agent's own model, when it stops, what is worth keeping."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Keep what a person states with an explicit marker, such as "from now on" or "we use X, not Y".
 
-The table of markers is the whole knowledge of language here. A sentence counts that begins with a
-marker, after words that only lead in to it. Everything else is left to the agent's own model.
+The table of markers is the only knowledge of language here. A sentence counts if it begins with a
+marker, after introductory words. Everything else is left to the agent's own model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeping what people state with an explicit marker."""
+"""The verb capture: keep what people state with an explicit marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files beside a task: the pre-mortem, written before the work begins, and what is assumed at its milestones."""
+"""Write files beside a task: the pre-mortem, and the assumptions at its milestones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Commands of rules, their `check:`: which of them may be run, and what became of one.
+"""Run the commands of rules (`check:`), and decide which of them may be run.
 
-A rule comes with a cloned repository. Its command is run only where the person's own configuration has that very
-text in `checks`, or where they allowed it on this machine, for this vault.
+A rule comes with a cloned repository. Its command is run only if the person's own configuration has exactly that
+text in `checks`, or if they allowed it on this machine, for this vault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verbs `cite` and `verify`, and what `lint` says of claims."""
+"""The verbs cite and verify, and the findings of `lint` about citations."""
 
 from __future__ import annotations
 

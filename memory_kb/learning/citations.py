@@ -1,4 +1,4 @@
-"""Verdicts on what entries cite, and plans to record it anew or to flag it."""
+"""Check what entries cite, and plan to renew or flag the citation."""
 
 from __future__ import annotations
 

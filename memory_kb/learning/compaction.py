@@ -1,4 +1,4 @@
-"""Compaction: retired entries leave, of a repeated id one stays, and what says the same becomes one."""
+"""Plan compaction: archive retired entries, resolve repeated ids, and merge duplicates."""
 
 from __future__ import annotations
 

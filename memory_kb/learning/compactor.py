@@ -1,4 +1,4 @@
-"""The verbs `compact` and `contradictions`."""
+"""The verbs compact and contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a rule is trusted: its confidence as it fades, feedback, maturity, flags.
+"""Compute the confidence of a rule: decay, feedback, maturity and flags.
 
 Pure functions of numbers and days. Confidences are
 rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 0.2 reaches 0.8.

@@ -1,7 +1,6 @@
-"""Consolidation: what recurs in episodes becomes rules, their errors become pitfalls.
+"""Turn what recurs in episodes into rules, and their errors into pitfalls.
 
-Done again over the same episodes it changes nothing: only a source that an entry does not have
-yet adds to it.
+A second run over the same episodes changes nothing: an entry counts each source once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CONTINUITY.md: two sections between marks are kept up to date, every other byte is the agent's."""
+"""Update two marked sections of CONTINUITY.md; every other byte is the agent's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contradictions: found among entries, explained by a rule or a language model, and resolved."""
+"""Find contradictions among entries, explain them by a rule or a language model, and resolve them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a session may be shown to a language model: what people said, what was done, and what failed."""
+"""Select what of a session may be sent to a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of episodes, export."""
+"""Read, write and export the text of episodes."""
 
 from __future__ import annotations
 

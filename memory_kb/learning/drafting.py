@@ -1,4 +1,4 @@
-"""What an editor asks: drafts, renames, examination of a note."""
+"""Examine drafts of an editor, and plan renames and new notes for it."""
 
 from __future__ import annotations
 

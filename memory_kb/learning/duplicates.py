@@ -1,4 +1,4 @@
-"""Whether two texts say the same, and the entry that says already what is about to be stored."""
+"""Decide whether two texts say the same, and find the stored entry that already does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs `source` and `edit`: an entry as it is in its file, and another text in its place."""
+"""The verbs source and edit: read an entry as its file has it, and replace its text."""
 
 from __future__ import annotations
 

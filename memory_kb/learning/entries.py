@@ -1,4 +1,4 @@
-"""The verbs `learn`, `supersede` and `forget`."""
+"""The verbs learn, supersede and forget."""
 
 from __future__ import annotations
 

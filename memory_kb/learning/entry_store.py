@@ -1,4 +1,4 @@
-"""The entries as values, and the way in for new ones."""
+"""Load all entries as values, cached, and add new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes of what sessions did."""
+"""Create episodes from the logs of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pitfalls from the errors of episodes: what fails, why, and what prevents it."""
+"""Derive pitfalls from the errors of episodes: what fails, why, and what prevents it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of errors: without what differs from one run to the next, and whether they mean anything."""
+"""Normalise the texts of errors, and decide whether they say anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an entry was shown, what became of it there, and what was made of it."""
+"""List where an entry was shown, with what outcome, and what was derived from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a language model what a session taught, scope by scope."""
+"""Ask a language model what a session taught, one scope at a time."""
 
 from __future__ import annotations
 

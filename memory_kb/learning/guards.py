@@ -1,4 +1,4 @@
-"""What a rule forbids or requires of the project's files, as patterns or a command in its frontmatter."""
+"""Parse what a rule forbids or requires of the project's files: patterns, or a command in its frontmatter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handoffs: what one agent leaves to the next."""
+"""The verbs of handoffs: what one agent leaves to the next."""
 
 from __future__ import annotations
 

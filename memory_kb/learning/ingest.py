@@ -1,4 +1,4 @@
-"""`Ingest`: candidates into entries."""
+"""Turn candidates into entries, proposals or reinforcements, in one place for all sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failing rules become warnings."""
+"""Propose warnings in place of rules that keep failing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody would keep, told by its form alone: fragments, status lines, orders for now, text without a subject."""
+"""Reject by form what nobody would keep: fragments, status lines, orders for now, text without a subject."""
 
 from __future__ import annotations
 

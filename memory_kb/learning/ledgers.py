@@ -1,4 +1,4 @@
-"""Ledgers: where each agent stands, brought up to date at every checkpoint."""
+"""The verbs of ledgers: the state of each agent's work, updated at every checkpoint."""
 
 from __future__ import annotations
 

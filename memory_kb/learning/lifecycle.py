@@ -1,4 +1,4 @@
-"""The verbs `reinforce` and `promote`, and archiving."""
+"""The verbs reinforce and promote, and archiving."""
 
 from __future__ import annotations
 

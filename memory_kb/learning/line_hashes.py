@@ -1,4 +1,4 @@
-"""Hashes by which lines of a file are found again, and what became of lines that changed."""
+"""Hash the lines of a file, so that moved or changed lines can be found again."""
 
 from __future__ import annotations
 

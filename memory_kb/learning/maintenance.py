@@ -1,4 +1,4 @@
-"""Consolidation and maintenance: the steps that look after the whole vault."""
+"""Run consolidation and maintenance: the steps that process the whole vault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans to keep a learning, to strengthen one that is there, and to forget one."""
+"""Plan to store a learning, to reinforce an existing one, and to forget one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns: sentences that recur in alike episodes, and how far they are trusted."""
+"""Find patterns: sentences that recur in similar episodes, and their confidence."""
 
 from __future__ import annotations
 

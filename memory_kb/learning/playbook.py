@@ -1,4 +1,4 @@
-"""The playbook: rules and pitfalls in force, those that fit a task, and the text for its prompt."""
+"""Select the rules and pitfalls that fit a task, and format them for a prompt."""
 
 from __future__ import annotations
 

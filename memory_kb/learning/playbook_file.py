@@ -1,4 +1,4 @@
-"""Playbooks in YAML: rules brought in from one, and written to one."""
+"""Import and export playbooks in YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promotion: what several jobs learned becomes the project's, what holds everywhere the home's."""
+"""Plan promotion: what several jobs learned moves to the project, what holds everywhere to the home."""
 
 from __future__ import annotations
 

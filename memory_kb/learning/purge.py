@@ -1,7 +1,7 @@
-"""Take the text of an entry out of everything: notes, journal, sessions, logs, caches.
+"""Remove the text of an entry from everything: notes, journal, sessions, logs, caches.
 
-The entry's own text is what is looked for elsewhere, so it goes last: a purge that was killed is completed by the
-next one. What derives from the notes and cannot be searched is deleted, and made again when it is needed.
+The entry itself is deleted last, since its text is what the other places are searched for: a purge that was killed is
+completed by the next one. Derived files that cannot be searched are deleted, and made again when needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of a purged entry, found again in whatever form a log, a cache or another note repeats it."""
+"""Find the text of a purged entry in whatever form a log, a cache or another note has it."""
 
 from __future__ import annotations
 

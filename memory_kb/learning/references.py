@@ -1,4 +1,4 @@
-"""References to a project's files, as people write them and as entries hold them in `cites`."""
+"""Parse references to a project's files, as people write them and as `cites` stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reinforcement: what a session used of what it was shown counts once, when the session is over."""
+"""Count what a session used, once, when the session is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The review queue: what waits for a person, and the plans that approve, edit, reject or put it off."""
+"""List the review queue, and plan to approve, edit, reject or snooze its items."""
 
 from __future__ import annotations
 

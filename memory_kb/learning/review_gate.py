@@ -1,4 +1,4 @@
-"""Evidence of past sessions for or against a rule."""
+"""Weigh the evidence of past sessions for or against a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List, select, credit and sweep the rules."""
+"""The verbs of rules: list, select, feedback, import, export and sweep."""
 
 from __future__ import annotations
 

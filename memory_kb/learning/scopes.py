@@ -1,4 +1,4 @@
-"""The ten extraction scopes as data: what each reads, what it looks for, and what it makes of it."""
+"""The ten extraction scopes as data: what each reads, asks and creates."""
 
 from __future__ import annotations
 

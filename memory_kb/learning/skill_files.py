@@ -1,4 +1,4 @@
-"""Skills as files of other tools: catalogues in YAML and folders with a SKILL.md, read and written."""
+"""Read and write skills as files of other tools: YAML catalogues and folders with a SKILL.md."""
 
 from __future__ import annotations
 

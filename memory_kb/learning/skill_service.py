@@ -1,4 +1,4 @@
-"""The verbs of `skills`, and `procedure`."""
+"""The verbs of skills, and procedure."""
 
 from __future__ import annotations
 

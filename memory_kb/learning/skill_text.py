@@ -1,4 +1,4 @@
-"""The text of a skill: its parts read from Markdown, written, and brought up to date around what people wrote."""
+"""Parse, write and update the Markdown of a skill, keeping what people wrote."""
 
 from __future__ import annotations
 

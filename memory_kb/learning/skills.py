@@ -1,4 +1,4 @@
-"""Skills: their chances, which to try, and the plans that keep one or bring it up to date."""
+"""Rank skills by their outcomes, and plan to create or update one."""
 
 from __future__ import annotations
 

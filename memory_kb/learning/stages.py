@@ -1,4 +1,4 @@
-"""The stage of the work, and what is retired when one is over."""
+"""The verb stage: set the stage of the work, and retire what belonged to the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that are done one after the other, each by itself: what fails in one does not stop the next."""
+"""Run steps one after the other; an error in one does not stop the next."""
 
 from __future__ import annotations
 

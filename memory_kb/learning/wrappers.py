@@ -1,7 +1,7 @@
-"""What agents write around a person's words: the one table of their tags, frames and notices.
+"""Strip what agents write around a person's words: one table of their tags, frames and notices.
 
-`split_message` is for logs: it keeps all that the person sent, pasted text too, and returns the
-agent's own additions apart. `own_words` is for learning: it keeps only what the person typed.
+`split_message` is for logs: it keeps everything that the person sent, pasted text too, and returns the
+agent's additions separately. `own_words` is for learning: it keeps only what the person typed.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The language server: help in any editor for the notes of a vault. It writes no note itself."""
+"""The language server: completion, links and checks for notes in any editor. It writes no note itself."""

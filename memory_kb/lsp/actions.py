@@ -1,4 +1,4 @@
-"""Hover, diagnostics, code actions, edits."""
+"""Build hovers, diagnostics, code actions and edits for an editor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion: names in links, fields and their values in frontmatter, tags."""
+"""Complete names in links, fields and values in frontmatter, and tags."""
 
 from __future__ import annotations
 

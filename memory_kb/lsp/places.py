@@ -1,4 +1,4 @@
-"""Open notes, positions."""
+"""Open notes of an editor, and positions in them."""
 
 from __future__ import annotations
 

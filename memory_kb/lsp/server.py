@@ -1,4 +1,4 @@
-"""The language server itself: what an editor asks, and what is sent back."""
+"""The language server: route the requests of an editor, and send the answers."""
 
 from __future__ import annotations
 

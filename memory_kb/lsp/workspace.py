@@ -1,4 +1,4 @@
-"""The vault and the open notes of one editor, and everything that is asked about them."""
+"""The vault and the open notes of one editor, and queries about them."""
 
 from __future__ import annotations
 

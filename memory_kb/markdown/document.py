@@ -1,4 +1,4 @@
-"""The file grammar: a text into entries.
+"""Parse the text of a file into entries.
 
 Each comes with the exact span it is at. A file is a preamble and any number of entries. An
 entry is a `---` line, a YAML mapping, a `---` line and a body that runs to the next entry. Away

@@ -1,4 +1,4 @@
-"""Field table, checks, JSON schema."""
+"""The table of frontmatter fields, their checks, and a JSON Schema of them."""
 
 from __future__ import annotations
 

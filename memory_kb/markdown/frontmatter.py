@@ -1,4 +1,4 @@
-"""Frontmatter: the YAML block of an entry, also a broken one."""
+"""Parse the YAML block of an entry, broken ones included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links to notes, as `[[wikilinks]]` and as relative Markdown links, and tags."""
+"""Parse links to notes (`[[wikilinks]]`, relative Markdown links) and tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code, headings, lists, block ids."""
+"""Scan Markdown for code, headings, lists and block ids."""
 
 from __future__ import annotations
 

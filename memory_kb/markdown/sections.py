@@ -1,4 +1,4 @@
-"""Entries into sections, and sections into passages.
+"""Cut entries into sections, and sections into passages.
 
 A section is what is indexed and scored, a passage is what is returned of it. Both are cut where
 the text itself pauses.

@@ -1,4 +1,4 @@
-"""Values and errors into text."""
+"""Format results and errors as text for a model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the tools are called with: declared for a client in few words, read generously.
+"""Declare the arguments of tools in few words, and parse them leniently.
 
-A model that guesses a name or writes a number as text is understood; what cannot be meant is
-answered with what can.
+A guessed name or a number written as text is accepted; an invalid value is answered with the valid
+ones.
 """
 
 from __future__ import annotations

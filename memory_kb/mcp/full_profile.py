@@ -1,4 +1,4 @@
-"""The tools behind `--profile full`: looking after rules, handing over, working memory, mending."""
+"""The tools behind `--profile full`: rules, handoffs, working memory, repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Default tools, recall."""
+"""The default tools, `memory_recall` among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stdio and HTTP."""
+"""Serve MCP over stdio and HTTP."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Models behind ports: what embeds texts and what fills in forms."""
+"""Embedding and language models behind one protocol each."""

@@ -1,4 +1,4 @@
-"""Language models of Anthropic; its package is an extra."""
+"""Language models of Anthropic; needs the extra `anthropic`."""
 
 from __future__ import annotations
 

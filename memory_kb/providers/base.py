@@ -1,4 +1,4 @@
-"""What a model is: the protocols of embedding and language models, and the model that never answers."""
+"""The protocols of embedding and language models, and a model that is always offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model, by settings and keys; estimate."""
+"""Choose the models by settings and keys, and estimate their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program as a language model: the prompt on stdin, the answer on stdout (`claude -p`, `codex exec`, `ollama run`)."""
+"""Use a program as a language model: prompt on stdin, answer on stdout (`claude -p`, `codex exec`, `ollama run`)."""
 
 from __future__ import annotations
 

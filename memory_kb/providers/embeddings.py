@@ -1,4 +1,4 @@
-"""Batches, checks of vectors, token counter."""
+"""Embed texts in batches, check the vectors, and count tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both kinds."""
+"""Embedding and language models of Google."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client, limits, retry, refusals."""
+"""The HTTP client of all providers: limits, retries, and errors as sentences."""
 
 from __future__ import annotations
 

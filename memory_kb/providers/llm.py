@@ -1,4 +1,4 @@
-"""Prompt and form to an answer."""
+"""Ask a language model to fill in a JSON form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's folder: where it is on this machine, and what its configuration files say.
+"""Find a model's folder on this machine, and parse its configuration files.
 
 A folder is as sentence-transformers writes it: `modules.json` lists the steps (the transformer, pooling, dense
 layers, normalising), each with a folder of its own. A folder without it is a plain transformer, whose tokens

@@ -1,4 +1,4 @@
-"""The models of a vault, made when first asked for."""
+"""The models of a vault, created when first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both kinds."""
+"""Embedding and language models of OpenAI and compatible endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Daily limits, costs, cached answers."""
+"""Limit the cost of a day, record it, and cache answers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a query to ranked hits."""
+"""Search: from a query to ranked hits."""

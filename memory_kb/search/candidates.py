@@ -1,4 +1,4 @@
-"""The chunks that a search chooses from: found by their words, by their meaning, or by their file."""
+"""Find the chunks that a search ranks: by words, by vectors, or by file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One hit of an entry, room for others among the candidates, repetitions moved down."""
+"""Limit hits per entry, and move repetitions down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposed queries, metrics."""
+"""Propose standing queries, and compute recall and rank metrics."""
 
 from __future__ import annotations
 

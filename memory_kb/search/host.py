@@ -1,6 +1,6 @@
-"""Search what agents remember by themselves, beside the vault and never in it.
+"""Search the memories that agents keep by themselves, beside the vault and never stored in it.
 
-The few files are read when they are asked for, into an index in memory; none is copied or written.
+The few files are read at each search, into an index in memory; none is copied or written.
 """
 
 from __future__ import annotations

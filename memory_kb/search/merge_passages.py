@@ -1,4 +1,4 @@
-"""Join neighbouring passages, and show what is the same in several places once."""
+"""Join neighbouring passages, and show equal ones once."""
 
 from __future__ import annotations
 

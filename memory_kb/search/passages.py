@@ -1,4 +1,4 @@
-"""Choose and join passages."""
+"""Cut the best sections into passages, and choose those to return."""
 
 from __future__ import annotations
 

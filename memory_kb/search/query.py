@@ -1,4 +1,4 @@
-"""Text into a safe expression."""
+"""Parse a query into a safe full-text expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relevance, prominence, fusion."""
+"""Score candidates: relevance, prominence, scope, and the fusion of words and vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a query to hits; why a hit."""
+"""Run a search from query to hits, with an explanation of each."""
 
 from __future__ import annotations
 

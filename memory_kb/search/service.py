@@ -1,4 +1,4 @@
-"""Searching, and explaining what was not found."""
+"""The verbs search and why-not."""
 
 from __future__ import annotations
 

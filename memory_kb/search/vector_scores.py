@@ -1,8 +1,8 @@
-"""How near passages are to a question in meaning.
+"""Score passages by the similarity of their vectors to the query.
 
 Pure functions of numpy arrays. Cosines of different models lie in different ranges, and those of
-one question in another range than those of the next; what they say is how far a passage stands
-out from the rest.
+one query in another range than those of the next; what counts is how far a passage exceeds
+the rest.
 """
 
 from __future__ import annotations

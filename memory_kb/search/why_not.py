@@ -1,4 +1,4 @@
-"""Why a search did not return an entry: the step at which it was lost, and what it lacked there."""
+"""Explain why a search did not return an entry: at which step it was dropped."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every server over the knowledge base shares: who may speak, in which thread, and who watches."""
+"""What the HTTP servers share: host checks, worker threads, and a watcher."""

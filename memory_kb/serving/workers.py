@@ -1,4 +1,4 @@
-"""Threads with one `kb` each; one watches."""
+"""Worker threads that each hold one `KnowledgeBase`, and a thread that watches the vault."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is read from the log of a session: commands, answers of tools, failures, and what a task came to."""
+"""Logs of agents: reading transcripts, and what happens at the end of a session."""

@@ -1,4 +1,4 @@
-"""A transcript that is one JSON object: its messages one at a time, and the fields before them."""
+"""Read a transcript that is one JSON object, one message at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows the end of a session: five steps, each part of which fails by itself."""
+"""End a session in five steps; a failing part does not stop the others."""
 
 from __future__ import annotations
 

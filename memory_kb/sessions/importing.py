@@ -1,4 +1,4 @@
-"""Write a transcript into sessions, every record once."""
+"""Import transcripts as sessions, every record once."""
 
 from __future__ import annotations
 

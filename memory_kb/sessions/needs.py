@@ -1,4 +1,4 @@
-"""What a session had to find out, as its log proves it, so that one can tell what had been known before."""
+"""Find what a session had to find out again, as its log proves it."""
 
 from __future__ import annotations
 

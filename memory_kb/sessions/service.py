@@ -1,4 +1,4 @@
-"""Logging what happens in sessions, and finding it again."""
+"""The verbs of sessions: append, list, replay, search, import and end."""
 
 from __future__ import annotations
 

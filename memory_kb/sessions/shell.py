@@ -1,4 +1,4 @@
-"""Take a command line of a shell apart: its commands, their words, and in what two of them differ."""
+"""Parse a shell command line: its commands, their words, and how two of them differ."""
 
 from __future__ import annotations
 

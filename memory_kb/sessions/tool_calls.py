@@ -1,4 +1,4 @@
-"""Read what a tool call does, and what its answer reports."""
+"""Parse tool calls and their results."""
 
 from __future__ import annotations
 

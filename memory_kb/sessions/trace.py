@@ -1,6 +1,6 @@
-"""Turn the events of a session into its facts: what was done, what failed, and what resolved it.
+"""Derive the facts of a session from its events: what was done, what failed, and what resolved it.
 
-One pass; however long the session is, no more is kept in memory than an episode reports.
+It is one pass that keeps no more in memory than an episode reports, however long the session.
 """
 
 from __future__ import annotations

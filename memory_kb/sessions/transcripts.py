@@ -1,7 +1,7 @@
-"""Turn what other tools keep of a session into events.
+"""Convert transcripts of other tools to events.
 
-The readers are pure: lines in, events out, one at a time. What they do not know they pass over,
-and say so; nothing in a transcript makes them fail.
+The readers are pure: lines in, events out, one at a time. They skip and report
+what they do not know; nothing in a transcript makes them fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text of an entry as its file has it: the index knows a long one only in pieces."""
+"""Read the whole text of an entry from its file."""
 
 from __future__ import annotations
 

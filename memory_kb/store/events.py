@@ -1,4 +1,4 @@
-"""`Event`: parse, format, its text."""
+"""Parse and format `Event`, one line of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing files: complete or not at all, and never over somebody else's writing."""
+"""Write files atomically, and never over a concurrent change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Git, run so that nothing foreign is started."""
+"""Run git without starting anything that a repository's configuration names."""
 
 from __future__ import annotations
 

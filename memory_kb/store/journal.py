@@ -1,4 +1,4 @@
-"""Runs with before and after."""
+"""Record every run with the bytes before and after, so that it can be completed or reverted."""
 
 from __future__ import annotations
 

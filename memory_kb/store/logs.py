@@ -1,4 +1,4 @@
-"""JSON lines, logs in them."""
+"""Append-only logs of JSON lines: what was shown, outcomes, marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine folder; a new vault."""
+"""Create a vault and its machine folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep credentials out of what is about to be written, whichever argument they came in."""
+"""Refuse credentials in any text that is about to be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Change` values, also for fields of an entry."""
+"""`Change` values: what a plan does to notes and fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cited files and paths."""
+"""Find cited files and paths in the project."""
 
 from __future__ import annotations
 

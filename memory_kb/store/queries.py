@@ -1,4 +1,4 @@
-"""A vault's standing queries, `queries.yaml`: what should be found, and what a task should be told.
+"""Read and write a vault's standing queries, `queries.yaml`.
 
 ```yaml
 - question: flaky tests                # what is asked

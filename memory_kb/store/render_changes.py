@@ -1,6 +1,6 @@
 """Turn a plan into bytes: several changes to one file become one write.
 
-Pure: it takes the files as they are and returns them as they are to be.
+Pure: it takes the files as they are and returns them as they should become.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of session events: redact, append, read."""
+"""Redact, append and read the events of sessions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which files a run may write: notes in the vault's own folders, never what a path or a link leads to elsewhere.
+"""Decide which files a run may write: notes in the vault's own folders, never through links out of it.
 
-Every write, recovery, undo and import asks `find_target` before it opens a file, since the path may come
+Every write, recovery, undo and import calls `find_target` before it opens a file, since the path may come
 from a log, a plan or an archive that somebody else made.
 """
 

@@ -1,4 +1,4 @@
-"""List Markdown files."""
+"""List the Markdown files of a vault."""
 
 from __future__ import annotations
 

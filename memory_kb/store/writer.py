@@ -1,4 +1,4 @@
-"""The one writer: preview a plan, or carry it out as a run under the locks."""
+"""The one writer: preview a plan, or run it under the locks."""
 
 from __future__ import annotations
 
