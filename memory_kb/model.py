@@ -275,7 +275,7 @@ class Chunk(NamedTuple):
     large vault makes a hundred thousand at once and each goes straight into an SQL statement.
     `content` is `text[char_offset:][:len(content)]` of the file as `decode_text` reads
     it; `part` counts the chunks of one entry from 0, and
-    `is_titled` is 0 where the title is only the file's name.
+    `is_titled` is 0 where the title is only the file's name; `names` are the other names of the entry, one a line.
     `supersedes` are the ids, as JSON, whose place the entry takes; `is_superseded` is what its own links say of it.
     """
 
@@ -304,6 +304,7 @@ class Chunk(NamedTuple):
     tags: str
     applies_to: str
     dated: str | None
+    names: str
     title_terms: str | None
     terms: str | None
     metadata: str | None

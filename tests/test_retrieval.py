@@ -43,6 +43,18 @@ def test_a_title_that_is_the_query_comes_before_a_longer_one(vault: Vault, open_
     assert [hit.id for hit in open_kb(vault(files | others)).search("flaky tests").hits] == ["whole", "longer"]
 
 
+@pytest.mark.parametrize("query", ["appearance", "look and feel", "外観設定"])
+def test_a_note_is_found_by_all_its_names(vault: Vault, open_kb: Open, query: str) -> None:
+    files = {
+        f"memory/learnings/{number}.md": f"# Note {number}\n\nSee Appearance for its look.\n" for number in range(9)
+    }
+    files["memory/learnings/Appearance.md"] = (
+        "---\naliases: [Look and feel, 外観設定]\n---\n### Colours\n\nLight or dark.\n"
+    )
+    first = open_kb(vault(files)).search(query).hits[0]
+    assert (first.path, first.title) == ("memory/learnings/Appearance.md", "Colours")
+
+
 @pytest.mark.parametrize(("spoken", "first"), [(12, "person"), (0, "manual")])
 def test_where_people_speak_i_and_my_count(vault: Vault, open_kb: Open, spoken: int, first: str) -> None:
     files = {f"memory/learnings/{number}.md": f"My day {number}: I ate soup.\n" for number in range(spoken)}

@@ -100,6 +100,7 @@ class Candidate(NamedTuple):
     headings: str
     part: int = 0
     is_single: int = 1
+    names: str = ""
 
 
 class StoredChunk(NamedTuple):
@@ -120,6 +121,7 @@ class StoredChunk(NamedTuple):
     title: str
     headings: str
     content: str
+    names: str = ""
 
 
 class Fault(NamedTuple):

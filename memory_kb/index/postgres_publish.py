@@ -264,7 +264,7 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 def texts_of(chunk: Chunk) -> tuple[str | None, ...]:
     """Return what is indexed of a chunk, by column, as a machine's own index does."""
-    title = chunk.title if chunk.title_terms is None else f"{chunk.title} {chunk.title_terms}"
+    title = f"{chunk.title} {chunk.names} {chunk.title_terms or ''}"
     dated = chunk.dated
     if dated is not None:
         dated = f"{dated} {int(dated[8:10] or 0)} {_MONTHS[int(dated[5:7]) - 1]}"

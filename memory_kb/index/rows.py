@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from memory_kb.index.port import IS_CUT, Fault
 from memory_kb.markdown.document import display_title, first_heading, parse_document
+from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
@@ -250,7 +251,8 @@ def _chunk_entries(
         text_tags = ",".join(find_tags(body)) if "#" in body else ""
         applies_to = "\n".join(entry.applies_to)
         dated = entry.dated.isoformat() if entry.dated else None
-        title_terms = search_terms(title) if has_terms else None
+        names = _other_names(entry, title, name if len(entries) == 1 else "")
+        title_terms = search_terms(f"{title}\n{names}") if has_terms else None
         replaced = [link.to for link in entry.links if link.relation == "supersedes" and link.to != entry.id]
         supersedes = json.dumps(replaced, ensure_ascii=False) if replaced else None
         metadata = json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None
@@ -275,6 +277,7 @@ def _chunk_entries(
                     tags,
                     applies_to,
                     dated,
+                    names,
                     title_terms,
                     terms,
                     metadata,
@@ -285,6 +288,12 @@ def _chunk_entries(
             )
             line, counted = end_line, end
     return chunks
+
+
+def _other_names(entry: Entry, title: str, file_name: str) -> str:
+    """Return what else an entry is called, one name a line: by its aliases, and by the file that it has to itself."""
+    names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name)
+    return "\n".join(name for name in dict.fromkeys(names) if name and name != title)
 
 
 def _mask(text: str, entries: Sequence[Entry]) -> str:

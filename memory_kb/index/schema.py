@@ -67,7 +67,8 @@ CREATE TABLE chunks (
     tags                TEXT NOT NULL,
     applies_to          TEXT NOT NULL,    -- one glob per line
     dated               TEXT,             -- the entry's day as 2026-03-01
-    title_terms         TEXT,             -- CJK bigrams of the title
+    names               TEXT NOT NULL,    -- the entry's other names, its aliases and its file's, one per line
+    title_terms         TEXT,             -- CJK bigrams of the title and the names
     terms               TEXT,             -- bigrams and spelled-out names of the rest
     metadata            TEXT,             -- the frontmatter as JSON, or NULL
     text_tags           TEXT NOT NULL,    -- the #tags of the entry's text, for filters alone
@@ -92,7 +93,7 @@ _TEXTS = """
 -- What the full-text index holds of a chunk; months are spelled out for questions in words.
 CREATE VIEW chunk_texts AS SELECT
     rowid AS chunk_rowid,
-    CASE WHEN title_terms IS NULL THEN title ELSE title || ' ' || title_terms END AS title,
+    title || ' ' || names || ' ' || COALESCE(title_terms, '') AS title,
     headings, content, tags, applies_to,
     CASE WHEN dated IS NULL THEN NULL ELSE dated || ' ' || CAST(substr(dated, 9) AS INTEGER) || ' ' ||
         CASE substr(dated, 6, 2)
@@ -158,8 +159,8 @@ def create_statements(tokenizer: str) -> str:
 #: "mkb1", so that a foreign SQLite file in our place is known as one.
 APPLICATION_ID = 0x6D6B6231
 #: Versions: 1, the first; 2, is_titled and rowids that grow; 3, text_tags; 4, indexes of what is little; 5, faults;
-#: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for.
-SCHEMA_VERSION = 10
+#: 6, sections instead of passages; 7, supersedes; 10, indexes of what hooks ask for; 11, names.
+SCHEMA_VERSION = 11
 #: Seconds a statement waits for another process's commit.
 BUSY_SECONDS = 30.0
 #: The key of `meta` under which an index says by whom it was made; a rebuild keeps it.

@@ -163,13 +163,13 @@ _SUCCESSIONS = (
 _IS_SUPERSEDED = f"is_superseded OR entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
 _CANDIDATE = (
     f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
-    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1)"
+    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1), c.names"
 )
 _ENTRY = (
     "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
     f"{_IS_SUPERSEDED}"
 )
-_CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content"
+_CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content, names"
 
 
 class SqliteIndex:

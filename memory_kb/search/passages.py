@@ -164,7 +164,10 @@ def find_passages(
         return [Passage(key, 0, True, 0, len(chunk.content), 0.0) for key, chunk in chunks.items()]
     finder = WordFinder(index, query, weights)
     listed = list(chunks.values())
-    above = finder.find([chunk.title for chunk in listed]), finder.find([chunk.headings for chunk in listed])
+    above = (
+        finder.find([f"{chunk.title}\n{chunk.names}" for chunk in listed]),
+        finder.find([chunk.headings for chunk in listed]),
+    )
     inside = finder.find([chunk.content for chunk in listed])
     return [passage for found in zip(listed, *above, inside, strict=True) for passage in _cut(index, finder, *found)]
 
@@ -177,7 +180,7 @@ def _cut(
         yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
         return
     above = _count(finder, headed, HEADING_TIMES, _count(finder, titled, TITLE_TIMES, {}))
-    said = finder.find_chains(chunk.title, titled) | finder.find_chains(chunk.headings, headed)
+    said = finder.find_chains(f"{chunk.title}\n{chunk.names}", titled) | finder.find_chains(chunk.headings, headed)
     pieces = index.cut(text)
     last = len(pieces) - 1
     for number, (start, end) in enumerate(pieces):

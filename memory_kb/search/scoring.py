@@ -77,12 +77,17 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     """Return the bonus of every candidate for a title and a heading that share words with the query."""
     asked = tokens(" ".join(query.words))
     stop = stop_words(sorted(asked))
-    lines = {line: tokens(line) for one in candidates for line in (one.title, *one.headings.split(" > "))}
+    lines = {line: tokens(line) for one in candidates for line in (*_names_of(one), *one.headings.split(" > "))}
     alike = {line: jaccard(asked - stop or asked, words - stop or words) for line, words in lines.items()}
-    return {
-        one.key: HEADING_BONUS * (alike[one.title] + max(alike[line] for line in one.headings.split(" > ")))
-        for one in candidates
-    }
+
+    def most(lines: Iterable[str]) -> float:
+        return max(alike[line] for line in lines)
+
+    return {one.key: HEADING_BONUS * (most(_names_of(one)) + most(one.headings.split(" > "))) for one in candidates}
+
+
+def _names_of(candidate: Candidate) -> list[str]:
+    return [candidate.title, *candidate.names.splitlines()]
 
 
 def normalise(totals: Mapping[int, float]) -> dict[int, float]:
