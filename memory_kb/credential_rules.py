@@ -360,7 +360,7 @@ KEY_BODY = (
     r"(?:(?:\\r|\\n|\s)*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info|Version|Comment):[^\n]*|=?[A-Za-z0-9+/=]{1,76}(?=(?:\\r|\\n|\s)*-----END)))*"
     r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?"
 )
-#: What stands where a value would be.
+#: What is written in place of a value.
 PLACEHOLDER = (
     r"(?i)(?:example|your|my[_-]?(?:\w+[_-])?(?:token|key|secret|pass)|changeme|change[_-]me|placeholder|redacted|dummy|sample|replace|insert|fake|mock|todo|hidden"
     r"|masked|foobar|testtest|(?<![a-z])(?:some|enter)[_-]|12345678|abcdefgh(?!ijklmnop)|deadbeef|lorem|\.\.\.|…|[x*]{4,}|0{8,}|(.)\1{9,}"

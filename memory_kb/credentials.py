@@ -26,7 +26,7 @@ _JOINT = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4}
 _BEFORE, _BESIDE, _BEHIND = 300, 80, 600
 #: What every value that people name has somewhere.
 _MIXED = re.compile(r"[0-9!#%^&*$]|[a-z][A-Z]")
-#: How what stands for a credential begins.
+#: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
@@ -104,7 +104,7 @@ def locate_secrets(text: str) -> Iterator[Finding]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where the credentials stand and what they look like; of rules that overlap the first counts."""
+    """Yield the places of credentials and the kind of each; where rules overlap, the first counts."""
     taken: list[tuple[int, int]] = []
     for rule, _, (start, end) in _search(text):
         if all(end <= first or start >= last for first, last in taken):
@@ -269,7 +269,7 @@ def _trim(value: str) -> str:
 
 
 def _is_credential(rule: Rule, value: str) -> bool:
-    """Tell a credential from what only stands where one would."""
+    """Return whether a value is a credential, not just in the place of one."""
     judged, is_common = rule.judged, bool(_compile(COMMON).fullmatch(value))
     if rule.least and (entropy(value) < rule.least or _MARK[1:-2] in value):
         return False
@@ -318,7 +318,7 @@ def _unhide(text: str) -> _View:
 
 
 def _join_lines(view: _View) -> _View | None:
-    """Return a text without the line ends that stand inside a run of characters, or None where there are none."""
+    """Return a text without the line ends that are inside a run of characters, or None where there are none."""
     breaks = [match.span() for match in _BREAK.finditer(view.text)]
     if not breaks:
         return None

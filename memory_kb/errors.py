@@ -123,7 +123,7 @@ class UnreadableInput(MemoryKBError):
 
 
 class UnknownEntry(UnreadableInput):
-    """An id that no entry has, or a place where none stands; `what` is looked for, `handoff` or `ledger of`."""
+    """An id that no entry has, or a place that has none; `what` is looked for, `handoff` or `ledger of`."""
 
     code = "unknown-entry"
 

@@ -51,7 +51,7 @@ _WILD = frozenset("*?[")
 
 @functools.lru_cache(maxsize=1024)
 def name_matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that tells whether one name fits a pattern.
+    """Return a function that says whether one name fits a pattern.
 
     A name has no slashes.
 
@@ -65,7 +65,7 @@ def name_matcher(pattern: str) -> Callable[[str], object]:
 def _name_expression(pattern: str) -> str:
     """Return the expression for a name.
 
-    A class that means nothing stands for itself.
+    An invalid class matches itself literally.
     """
     return f"{fnmatch.translate(pattern.replace('[^', '[!'))}|{re.escape(pattern)}\\Z"
 

@@ -101,7 +101,7 @@ _OCCASION = re.compile(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
 
 
 def without_occasion(text: str) -> str:
-    """Return a text without the line that tells on which occasion it was said.
+    """Return a text without the line that says on which occasion it was said.
 
     Example:
         >>> without_occasion("only two cards are ours\\n**Context:** said when the agent had run `make train`.")

@@ -23,7 +23,7 @@ class Problem(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a file stands among the scopes, told by its path alone."""
+    """The scope of a file, as its path alone says."""
 
     scope: str = "project"
     job: str | None = None
@@ -342,7 +342,7 @@ KIND_ALIASES: Mapping[str, str] = {
     "anti-pattern": "pitfall",
     "diary": "episode",
 }
-#: The kinds that tell people and agents what to do.
+#: The kinds that instruct people and agents.
 INSTRUCTING = frozenset(name for name, kind in KINDS.items() if kind.type != "declarative")
 #: The kind of an entry that names only its type.
 KIND_OF_TYPE: Mapping[str, str] = {

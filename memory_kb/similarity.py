@@ -54,7 +54,7 @@ class _Measure(NamedTuple):
 # Several steps in a row look at the same few thousand texts.
 @functools.lru_cache(maxsize=4_096)
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that near duplicates are told by.
+    """Return the words of a text by which near duplicates are recognised.
 
     For ASCII these are the matches of `[a-z0-9]+`; other scripts count as well.
 
@@ -83,7 +83,7 @@ def stem(word: str) -> str:
 
 
 def stemmed_set(text: str) -> frozenset[str]:
-    """Return the stems of a text's words without its stop words, by which paraphrases are told.
+    """Return the stems of a text's words without its stop words, by which paraphrases are recognised.
 
     Example:
         >>> sorted(stemmed_set("The tests are using the caches."))
@@ -247,7 +247,7 @@ def cosine_pairs(rows: NDArray[np.float32], threshold: float) -> Iterator[Pair]:
 def seeded_clusters(pairs: Iterable[Pair]) -> list[tuple[int, ...]]:
     """Return clusters around seeds: the first of all takes those like it, the first left takes those left, and so on.
 
-    What is like a member but not like the seed stays out. Seeds stand first, and ascend.
+    What is like a member but not like the seed stays out. Seeds come first, in ascending order.
 
     Example:
         >>> seeded_clusters([Pair(0, 1, 0.9), Pair(1, 2, 0.9), Pair(2, 3, 0.9)])

@@ -63,7 +63,7 @@ def read_integer(digits: str) -> int | str:
 
 
 def short_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling: uuids are cut, readable ids are not.
+    """Return an id shortened for people: uuids are cut, readable ids are not.
 
     Example:
         >>> short_id("69712e00-2428-4298-a1d4-4e3d73916342"), short_id("ep-2026-03-24-001")

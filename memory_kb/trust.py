@@ -134,7 +134,7 @@ def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Sec
 
     Args:
         environ: the environment, which may name the state folder.
-        outside: folders that it must not lie in, such as the vault's notes.
+        outside: folders that it must not be in, such as the vault's notes.
     """
     for folder in _state_folders(environ):
         place = Path(os.path.realpath(folder))

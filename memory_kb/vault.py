@@ -161,7 +161,7 @@ class Vault(NamedTuple):
         return base
 
     def regions_of(self, place: Location) -> tuple[Region, ...] | None:
-        """Return where the notes of a scope lie and of those around it; None for everywhere.
+        """Return the places of the notes of a scope and of those around it; None for everywhere.
 
         The notes of other jobs are not among them.
         """
@@ -279,7 +279,7 @@ def _enclosing_folder(cwd: Path) -> Path:
 
 
 class Enclosing(NamedTuple):
-    """The vault that a folder is in, and whether it lies among its notes."""
+    """The vault that a folder is in, and whether it is among its notes."""
 
     folder: Path
     is_among_notes: bool

@@ -33,8 +33,8 @@ class Agent(NamedTuple):
     Attributes:
         servers: the file of MCP servers in a project, and that of the user; None where there is
             none that we know. `kind` is `table` for TOML, else the shape of the JSON value.
-        server_path: where servers stand in it.
-        hooks_file: likewise; its hooks stand below `hooks`.
+        server_path: where servers are in it.
+        hooks_file: likewise; its hooks are below `hooks`.
         plugin: likewise, where a program calls the hooks instead; its text is beside the description.
         is_flat: whether a hook is a command, rather than a group of commands.
         defaults: members that the file of hooks must have, with their values.
@@ -47,7 +47,7 @@ class Agent(NamedTuple):
             `block` and `deny` are decisions with a reason, `followup` is a message; None where there is no way.
         refusal: how a hook refuses a tool: `permission` is Claude Code's form, `deny` a decision with a reason; ""
             where there is no way.
-        has_late_results: whether the exit code of a command stands only in the session's transcript.
+        has_late_results: whether the exit code of a command is only in the session's transcript.
         most_chars: the longest context that it gives its model whole; None where none was found.
         tried: the version in which all of this was seen to work; "" where nobody looked.
         programs: what it is started as; `folders` are those in a home that it makes.

@@ -123,7 +123,7 @@ class Bridge:
         Args:
             agent: `claude-code` or `codex`.
             take: let texts that were changed in the agent's memory into the vault.
-            dry_run: write nothing; the report tells what would be.
+            dry_run: write nothing; the report says what would be written.
 
         Raises:
             UsageError: the agent has no memory that is documented, or its index is full.

@@ -52,7 +52,7 @@ class Store(NamedTuple):
         file: our file; `index_file` the one that the agent loads, with a block of our `word` for the pointer line.
         link: our file as the index names it.
         heads: how a file begins that is not there yet.
-        instructions: a further file that tells the agent what ours is, and its text.
+        instructions: a further file that explains ours to the agent, and its text.
     """
 
     title: str

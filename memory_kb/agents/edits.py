@@ -37,7 +37,7 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None)
 
 
 def _apply(change: Mapping[str, Any], before: str) -> str:
-    """Return a file's text after a change; what is replaced stands anywhere in it."""
+    """Return a file's text after a change; what is replaced may be anywhere in it."""
     if isinstance(change.get("content"), str):
         return str(change["content"])
     if isinstance(change.get("new_source"), str):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The part of CONTINUITY.md that says what is being done.
 _MAX_TASK = 500
-#: The time in which the same prompt again is the same one, told by two configurations.
+#: The time within which a repeated prompt is the same one, sent by two configurations.
 _ECHO = timedelta(seconds=5)
 #: Seconds after which a session that nobody ended is over.
 _IDLE_SECONDS = 3_600.0
@@ -77,7 +77,7 @@ class Hooks:
         self._is_behind = is_behind
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
-        """Log what an agent tells, and give it what it should know now.
+        """Log what an agent sends, and give it what it should know now.
 
         `session-start` gives what holds whatever the task is, and what has to do with what CONTINUITY.md or the
         branch says is being done; `prompt` what bears on the prompt and was not shown in this session yet;
@@ -147,7 +147,7 @@ class Hooks:
         return self._sessions.files.folder / HOOKED / session
 
     def _log_call(self, event: str, call: HookCall, agent: Agent) -> bool:
-        """Append what happened to the session; tell whether it was there already, seconds ago.
+        """Append an event to the session; return whether it was logged already, seconds ago.
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
@@ -373,7 +373,7 @@ def _file_of(call: HookCall, project: Path) -> str | None:
 
 
 def _is_same(last: Event, event: Event) -> bool:
-    """Return whether two events are one that was told twice."""
+    """Return whether two events are one that was sent twice."""
     if event.type == "message":
         return (last.type, last.role, last.content) == (event.type, event.role, event.content)
     if event.type == "event":

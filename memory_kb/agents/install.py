@@ -215,7 +215,7 @@ class Agents:
             folder: the project, when it is not the vault's folder.
             pin: name this vault in what is written, so that every project uses it. A project
                 outside the vault's folder gets the name in any case.
-            dry_run: write nothing; the report tells what would be.
+            dry_run: write nothing; the report says what would be written.
 
         Raises:
             UsageError: we do not know the agent, or not in that scope.
@@ -341,7 +341,7 @@ class Agents:
 
         Args:
             file: where they go; without it nothing is written.
-            dry_run: write nothing; the report tells what would be.
+            dry_run: write nothing; the report says what would be written.
 
         Raises:
             CannotSplice: the marks in the file are damaged.
@@ -480,7 +480,7 @@ def write_edits(
 
 
 def _from_project(variable: str, root: Path, vault: Path) -> str | None:
-    """Return a vault by an agent's variable for the project, which holds in every clone; None where they lie apart."""
+    """Return a vault by an agent's variable for the project, which holds in every clone; None if it is elsewhere."""
     if not (root.is_relative_to(vault) or vault.is_relative_to(root)):
         return None
     way = Path(os.path.relpath(vault, root)).as_posix()
@@ -488,7 +488,7 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
 
 
 def _say_left(report: RunReport, left: Sequence[str], advice: str) -> RunReport:
-    """Return a report that tells of servers that somebody wrote by hand under our name."""
+    """Return a report that names servers that somebody configured by hand under our name."""
     told = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in left)
     return replace(report, notices=(*report.notices, *told))
 

@@ -112,7 +112,7 @@ def _place(text: str, start: int, depth: int, path: Path, value: Any) -> list[tu
 
 
 def remove(name: str, text: str, path: Path) -> str:
-    """Take a member or an item out, with the comma that it leaves over and the line it stood on.
+    """Remove a member or an item, with its comma and its line.
 
     Example:
         >>> remove("x.json", '{\\n  "a": 1,\\n  "b": 2\\n}\\n', ("b",))

@@ -27,11 +27,11 @@ _EXIT = re.compile(r"(?m)^Exit Code: (-?\d+)\b")
 
 
 class HookCall(NamedTuple):
-    """What a hook is told.
+    """What a hook receives.
 
     Attributes:
         session: the agent's session as an id of ours; None where it names none.
-        folders: where it works, the most telling first.
+        folders: where it works, most informative first.
         prompt: what the person said; "" outside of `prompt`.
         events: what happened, for the log of the session.
         source: why a session starts, in the agent's word, such as `compact`.
@@ -51,7 +51,7 @@ class HookCall(NamedTuple):
 
 
 def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
-    """Return what an agent tells about an event.
+    """Return what an agent sends about an event.
 
     Raises:
         UsageError: it is not a JSON object.

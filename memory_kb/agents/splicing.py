@@ -66,7 +66,7 @@ def put_in(
 ) -> tuple[bytes, Installed]:
     """Return a file with our parts in it, and the trace of that; one that has them stays as it is.
 
-    So does a server of our name that somebody wrote by hand; `find_left` tells of it.
+    So does a server of our name that somebody wrote by hand; `find_left` mentions it.
 
     Raises:
         CannotSplice: the file is damaged, or not what it should be.
@@ -205,7 +205,7 @@ def _containers(part: Member | ListItem) -> Iterable[tuple[str, ...]]:
 
 
 def _own_places(items: Any) -> Iterable[tuple[jsonc.Key, ...]]:
-    """Yield where our own hooks stand in a list: whole items, or single commands of other people's groups."""
+    """Yield where our own hooks are in a list: whole items, or single commands of other people's groups."""
     for number, item in enumerate(items if isinstance(items, list) else ()):
         inner = get(item, ("hooks",))
         if _is_own(item):

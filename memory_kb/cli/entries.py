@@ -241,7 +241,7 @@ def _print_purged(purged: Purged, word: str) -> None:
 def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
     """Serve an editor as a language server.
 
-    It completes links, tags and fields, tells how entries stand, follows and renames links, and says what is wrong in a
+    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
     note before it is saved. It writes no note itself: the editor makes its edits, and can take them back. Without --vault it
     serves the vault around the folder that the editor has open.
 

@@ -328,7 +328,7 @@ _EXTRACTING_COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool, dry_run: bool) -> int:
     """Learn from a session that is over: ten scopes, each by itself.
 
-    A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is told and
+    A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is reported and
     leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.
 
     \b

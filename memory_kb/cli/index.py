@@ -346,7 +346,7 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
 
 
 class _Service:
-    """The watcher in a thread, so that signals are heard whatever it is doing."""
+    """The watcher in a thread, so that signals are handled whatever it is doing."""
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
         self._kb, self._as_json, self._poll = kb, options.as_json, poll

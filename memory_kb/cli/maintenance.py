@@ -214,7 +214,7 @@ def show_verb(options: Options, /, job: str | None) -> None:
 @_DRY_RUN
 @click.pass_obj
 def detect_verb(options: Options, /, job: str | None, dry_run: bool) -> int:
-    """Read INTENT.md; when it tells of another stage, retire what was learned for the one before.
+    """Read INTENT.md; when it mentions another stage, retire what was learned for the one before.
 
     Only learnings of domain `task` are retired, only those of the stage that ended, and none that is pinned.
     """

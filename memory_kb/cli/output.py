@@ -110,7 +110,7 @@ def print_entry_line(entry: EntryView, width: int = 8) -> None:
 
 
 def tell_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling, fit for a terminal."""
+    """Return an id shortened for people, fit for a terminal."""
     return clean(short_id(entry_id))
 
 
@@ -215,7 +215,7 @@ class FileProgress:
 
 
 class ShareProgress(FileProgress):
-    """A bar on stderr that tells what is done of a known whole, and how long the rest will take."""
+    """A bar on stderr that shows the share that is done, and how long the rest will take."""
 
     def __init__(self, word: str, unit: str) -> None:
         super().__init__(word)

@@ -116,7 +116,7 @@ def filter_options(function: _F) -> _F:
 def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
-    Words are looked for in any order, and more of them score higher. "Exact phrases" must stand as
+    Words are looked for in any order, and more of them score higher. "Exact phrases" must occur as
     they are, -words must not occur (put -- before a query that starts with one). --kind session searches the
     logs of past sessions instead, as `session search` does.
 

@@ -303,7 +303,7 @@ def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
 def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
-    Each step is by itself; a table tells what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
+    Each step is by itself; a table says what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
     in the episode and in what was credited.
 
     With --dry-run no language model is asked, and each step looks at the notes as they are now, so that what a step would do to what the steps

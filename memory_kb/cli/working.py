@@ -31,7 +31,7 @@ _MAX_JSON = 1_000_000
 
 @click.group("ledger", cls=Family, alone="list")
 def ledger_verb() -> None:
-    """Where each agent stands: one ledger for each.
+    """The state of each agent's work: one ledger for each.
 
     It is overwritten at each checkpoint.
 
@@ -74,7 +74,7 @@ def ledger_verb() -> None:
 @_DRY_RUN
 @click.pass_obj
 def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_run: bool, **chosen: Any) -> int:
-    """Write down where AGENT stands. What is not told stays as it was.
+    """Record the state of AGENT's work. Options that are left out keep their value.
 
     \b
     memory-kb ledger set eng-001 --task T-43 --completed T-42 --file src/users.py --file tests/test_users.py
@@ -134,7 +134,7 @@ def _read_file(file: Path) -> bytes:
 @_TASK
 @click.pass_obj
 def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
-    """Print where AGENT stands."""
+    """Print the state of AGENT's work."""
     with options.open() as kb:
         ledger = kb.ledgers.show(agent, **chosen)
     if options.as_json:
@@ -351,7 +351,7 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
 def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run: bool) -> int:
     """Write down which memories fit the work at hand, and which mistakes to avoid.
 
-    Only what is between memory-kb's own marks is replaced; damaged marks are told of, and nothing is written.
+    Only what is between memory-kb's own marks is replaced; damaged marks are reported, and nothing is written.
 
     \b
     memory-kb continuity refresh --task "fix the flaky upload test" --job api

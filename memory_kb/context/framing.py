@@ -18,7 +18,7 @@ LINE_LENGTH = 300
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _COMMENT = re.compile(r"<!--|-->")
-#: Tags by which hosts tell a model's parts of a prompt apart; others, such as HTML, are text.
+#: Tags by which hosts separate the parts of a prompt; others, such as HTML, are text.
 _TAG = re.compile(
     r"<(?=/?(?:\||(?:system|user|assistant|human|instructions?|context|memor(?:y|ies)|tools?|functions?|results?|documents?|prompt|thinking|admin|antml)\b))",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ def as_block(text: str) -> str:
 
 
 def frame(text: str) -> str:
-    """Return a whole context in the frame that tells a reader whose words these are."""
+    """Return a whole context in a frame that says whose words these are."""
     return wrap(f"{PREAMBLE}\n\n{text}")
 
 

@@ -114,7 +114,7 @@ class Found(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What a context is made of; all of it visible from where the task stands.
+    """What a context is made of; all of it visible from the task's scope.
 
     Attributes:
         institutional: the entries of every `institutional.md`, the widest scope first.
@@ -255,7 +255,7 @@ class Gathering:
         return weigh_words(terms, counts, max(self._index.count_entries(without=without), 1))
 
     def _count(self, expression: str, without: str) -> int:
-        """Return how many entries have a word; one that only episodes have stands as if in one note."""
+        """Return how many entries have a word; one that only episodes have counts as in one note."""
         return self._index.count_entries(expression, without) or min(1, self._index.count_entries(expression))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:

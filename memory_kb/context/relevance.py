@@ -31,7 +31,7 @@ def weigh_words(terms: Sequence[str], frequencies: Sequence[int], notes: int) ->
 
     Args:
         terms: the words, without those too common to search for.
-        frequencies: in how many entries each stands.
+        frequencies: how many entries have each.
         notes: how many entries there are.
 
     Example:

@@ -110,7 +110,7 @@ def with_details(
     max_tokens: int,
     count: TokenCounter = count_tokens,
 ) -> Selection:
-    """Return a selection whose text tells the details too, of the best rules first, as far as its budget goes.
+    """Return a selection whose text includes the details of the best rules, as far as the budget allows.
 
     What was chosen stays the same.
     """
@@ -393,7 +393,7 @@ def build_fresh_context(
         labels: the labels of the task.
         today: the day ages count to.
         settings: the budgets.
-        assess: tells the state of an entry; asked for entries that cite something or have a last day.
+        assess: returns the state of an entry; asked for entries that cite something or have a last day.
         count: how tokens are counted.
     """
     standings: Standings = {}
@@ -530,7 +530,7 @@ class Contexts:
             task: what is to be done, in words.
             labels: what kind of task it is; rules are chosen by them.
             type: one more label, such as `bug`.
-            files: paths of files that the task is about; those outside the project tell nothing.
+            files: paths of files that the task is about; those outside the project say nothing.
             agent: who gets it, for the outcome later.
             job: the job it belongs to; siblings are hidden.
             task_id: what the task is called, for the outcome later; with a job also the task of it.
@@ -604,7 +604,7 @@ class Contexts:
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_HOST]
 
     def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:
-        """Return what tells the state of an entry; the project is looked at when the first one asks."""
+        """Return a function for the state of an entry; the project is read at its first call."""
         project = functools.cache(functools.partial(project_files, self._vault))
 
         def assess_one(memory: Memory) -> ClaimState:

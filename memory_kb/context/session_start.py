@@ -118,7 +118,7 @@ def build_start(
         material: what there is to say.
         fitting: what has to do with the task at hand, best first.
         today: the day that ages count to.
-        assess: tells the state of an entry that cites something or has a last day.
+        assess: returns the state of an entry that cites something or has a last day.
         max_chars: what the agent takes at once, if it cuts.
     """
     always = show_institutional(_standing(material.institutional, assess), {})

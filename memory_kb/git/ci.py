@@ -302,7 +302,7 @@ class Evaluation:
         return tuple(problems), {memory.id: memory.title for memory in memories}
 
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
-        """Yield secrets that stand where the index has no eye on them, and conflicts that nobody settled."""
+        """Yield secrets outside of the index, and unresolved conflicts."""
         from memory_kb.credentials import describe_secret, locate_secret
 
         for file in self._files(index):

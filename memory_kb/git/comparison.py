@@ -19,7 +19,7 @@ class Asking:
 
     Attributes:
         told: the queries that count: those of the later revision, and those that it lost by accident.
-        unasked: those that were taken out while the others stayed; what becomes of them is told, and fails nothing.
+        unasked: those that were taken out while the others stayed; what becomes of them is reported without failing.
         known: the questions that the earlier revision has.
         problems: what is to be fixed before anything is asked.
         notices: what else should be known.
@@ -75,7 +75,7 @@ _TOO_LARGE = ("the institutional notes take", "not all policies fit into")
 
 @dataclass(frozen=True, slots=True)
 class ToldContext:
-    """What an agent is told for one task."""
+    """What an agent is given for one task."""
 
     text: str = ""
     ids: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class QueryChange:
 
 @dataclass(frozen=True, slots=True)
 class ContextChange:
-    """What an agent is told for one task before and after."""
+    """What an agent is given for one task before and after."""
 
     task: str
     before: ToldContext
@@ -129,12 +129,12 @@ class ContextChange:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The entries that it tells of now."""
+        """The entries that it mentions now."""
         return tuple(one for one in self.after.ids if one not in self.before.ids)
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """The entries that it no longer tells of."""
+        """The entries that it no longer mentions."""
         return tuple(one for one in self.before.ids if one not in self.after.ids)
 
     @property
@@ -177,7 +177,7 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | 
     Args:
         base: the one before; it was asked the queries of the one after.
         head: the one after.
-        path: the file of the queries, which lost answers are told at.
+        path: the file of the queries, to which lost answers are attributed.
         asking: what both were asked, where it is not all that they answered.
     """
     asking = asking or Asking(tuple(one.query for one in head.outcomes))
@@ -268,7 +268,7 @@ def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
     """Return in which ways a context costs more than it may.
 
     Args:
-        context: what an agent is told.
+        context: what an agent is given.
         most: the tokens it may cost; None for no bound of its own.
         task: what it is for.
     """

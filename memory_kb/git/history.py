@@ -10,7 +10,7 @@ from memory_kb.git.repository import Repository
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.text import decode
 
-#: Commits that are looked at, and files that one entry may have stood in.
+#: Commits that are looked at, and files that one entry may have been in.
 MOST_COMMITS, _MOST_FILES = 500, 8
 #: Fields whose change is no news beside others.
 _QUIET = (
@@ -45,7 +45,7 @@ class Version:
 
 
 class Sought(NamedTuple):
-    """What tells an entry from the others of its file."""
+    """What distinguishes an entry from the others of its file."""
 
     id: str
     has_own_id: bool
@@ -61,7 +61,7 @@ def trace(
         repository: where to look.
         path: its file now, from the repository's top.
         sought: the entry.
-        folder: the vault's folder from the top; other files of it are looked through for where it stood before.
+        folder: the vault's folder from the top; other files of it are looked through for where it was before.
         most: how many commits of each file are looked through.
     """
     steps = list(_steps(repository, path, sought, folder, most))
@@ -80,7 +80,7 @@ _Step = tuple[tuple[str, str, str, str, str], "str | None"]
 
 
 def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
-    """Yield the commits of all files that an entry stood in, newest first, with its text then."""
+    """Yield the commits of all files that an entry was in, newest first, with its text then."""
     seen: set[str] = set()
     until = "HEAD"
     for _ in range(_MOST_FILES):
@@ -107,7 +107,7 @@ def _steps(repository: Repository, path: str, sought: Sought, folder: str, most:
 
 
 def find_text(text: str, path: str, sought: Sought) -> str | None:
-    """Return an entry's source from a file's text, or None where it does not stand there.
+    """Return an entry's source from a file's text, or None if it is not there.
 
     Example:
         >>> find_text("---\\nid: a\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n", "x.md", Sought("b", True, ""))

@@ -356,7 +356,7 @@ def _match(base: Sequence[EntryText], side: Sequence[EntryText]) -> dict[int, in
 
 
 def _link_ids(base: Mapping[int, EntryText], left: dict[int, EntryText], found: dict[int, int]) -> None:
-    """Link the entries with the same id; where it stands twice, those with the same text first."""
+    """Link the entries with the same id; if it occurs twice, those with the same text first."""
     for with_text in (True, False):
         wanted: dict[tuple[str | None, str], list[int]] = {}
         for number, piece in left.items():

@@ -64,7 +64,7 @@ def _merge(data: Sequence[bytes], path: str, texts: GitTexts) -> tuple[bytes, in
 
 
 def answer(arguments: Sequence[str]) -> int:
-    """Merge the files that git names; return what it expects to hear."""
+    """Merge the files that git names; return what it expects."""
     words = list(arguments)
     if len(words) not in (4, 5) or not all(word.isdecimal() for word in words[4:]):
         _say("usage: memory-kb git merge-file BASE OURS THEIRS PATH [MARKER_SIZE]; git calls this")

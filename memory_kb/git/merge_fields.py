@@ -287,7 +287,7 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
     """Merge the YAML of an entry's frontmatter; `base` is None where both sides made the entry.
 
     No comment and no value of either side is lost: where lines cannot be put together without
-    losing one, both blocks stand between markers.
+    losing one, both blocks are between markers.
 
     Raises:
         InvalidBlock: one of them is no mapping.
@@ -377,7 +377,7 @@ def drop_key(block: str, key: str) -> str:
     r"""Return a block without one of its keys; comments behind it stay.
 
     Raises:
-        CannotSplice: the key does not stand on lines of its own.
+        CannotSplice: the key is not on lines of its own.
 
     Example:
         >>> drop_key("id: a\ntags:\n  - x\n# Why.\nkind: rule\n", "tags")

@@ -94,7 +94,7 @@ class Repository:
         return None if told is None else os.fsdecode(told).rstrip("\n")
 
     def inner(self, file: Path) -> str | None:
-        """Return a file's path from the top, or None where it lies outside."""
+        """Return a file's path from the top, or None where it is outside."""
         real = Path(os.path.realpath(file.parent)) / file.name
         return real.relative_to(self.top).as_posix() if real.is_relative_to(self.top) else None
 
@@ -113,7 +113,7 @@ class Repository:
         return {name[3:]: name[:2] for name in map(os.fsdecode, told) if len(name) > 3}
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return which of some files git is told to ignore."""
+        """Return which of some files git ignores."""
         options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
         told = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
         return frozenset(os.fsdecode(name) for name in told if name)
@@ -238,7 +238,7 @@ class Repository:
     def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
         """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then.
 
-        A merge stands for what it brought, so that each commit follows on the next of the list.
+        A merge represents what it brought, so that each commit follows on the next of the list.
         """
         form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
         told = self._try(
@@ -376,7 +376,7 @@ def lay_out(
 
 
 def settings_file(repository: Repository, revision: str, vault: Vault, past: LaidOut) -> Path:
-    """Return a file with the settings that stood in a revision; where there were none, there is no such file.
+    """Return a file with the settings that were in a revision; where there were none, there is no such file.
 
     Raises:
         OSError: it cannot be written.

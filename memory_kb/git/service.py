@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SUBJECT, _LINE = 72, 240
 _MOST_LINES = 60
-#: What is done to entries, in the order in which a message tells of it.
+#: What is done to entries, in the order in which a message names them.
 _GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "taken back")
 
 
@@ -83,7 +83,7 @@ def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Tell
 
     Args:
         runs: oldest first.
-        paths: the files of the commit, as paths stand in output.
+        paths: the files of the commit, as paths are written in output.
         tell: names an entry.
         subject: the first line, where a person gave one.
     """
@@ -187,7 +187,7 @@ class Git:
             run: the beginning of its name; the last one when not given.
             message: the first line, in the place of the one that counts what was done.
             session: all runs that the end of this session wrote, instead.
-            dry_run: only tell what would be committed.
+            dry_run: only report what would be committed.
 
         Raises:
             UnknownRun: no run, or several, are called that, or the session wrote nothing.
@@ -220,7 +220,7 @@ class Git:
     def _repositories(
         self, runs: Sequence[RunRecord], notices: list[str]
     ) -> Iterable[tuple[Repository, dict[str, str]]]:
-        """Return the repositories that the files of some runs lie in, each with its files by their path from the top.
+        """Return the repositories that the files of some runs are in, each with its files by their path from the top.
 
         Raises:
             NoRepository: none of them is in one.
@@ -428,7 +428,7 @@ class Git:
         )
 
     def _settings_of(self, file: Path) -> LoadedSettings:
-        """Return the settings of a revision's file under the person's own; models and where things lie are as now."""
+        """Return the settings of a revision's file under the person's own; models and the places of files are as now."""
         own = self._vault.home / file.name
         warnings: tuple[str, ...] = ()
         try:

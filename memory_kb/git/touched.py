@@ -59,7 +59,7 @@ def find_touched(repository: Repository, vault: Vault, old: str, new: str) -> To
 
     Args:
         repository: where the revisions are.
-        vault: the vault as it is now, which tells what is a note.
+        vault: the vault as it is now, which says what is a note.
         old: the commit or tree before.
         new: the one after.
     """

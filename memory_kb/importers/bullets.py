@@ -68,7 +68,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class _Open(NamedTuple):
-    """An item that is being read: its lines, where it began, and how far in it stands."""
+    """An item that is being read: its lines, where it began, and how far in it is."""
 
     lines: list[str]
     line: int

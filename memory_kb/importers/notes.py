@@ -34,7 +34,7 @@ class Piece:
 
     Attributes:
         what: what it is there: `observation`, `note`, `bullet`, `memory`, `statement`.
-        origin: where it stands, as its entry names it.
+        origin: its place, as its entry names it.
         line: the line in its file, from 1.
         key: what makes it this one and no other, when the source is imported again.
         draft: what it becomes; None where it is left out.
@@ -366,7 +366,7 @@ def _read_observation(line: str, number: int) -> NotedFact | None:
 def read_basic_memory(files: Sequence[TextFile]) -> Iterator[Piece]:
     """Yield what the notes of a project become: each an entry, and each of its observations another.
 
-    An observation stands by itself: it begins with the title of its note and links to it.
+    An observation is an entry of its own: it begins with the title of its note and links to it.
     """
     notes = [read_note(file) for file in files]
     keys = {

@@ -55,7 +55,7 @@ class ImportedPiece:
 
 
 class LeftOut(NamedTuple):
-    """How many of a thing were left out for one reason, and where the first of them stands."""
+    """How many of a thing were skipped for one reason, and the place of the first."""
 
     what: str
     why: str
@@ -250,7 +250,7 @@ class Imports:
             as_sessions: write the conversations of an export into session logs, whole, instead of
                 keeping what people state in them.
             scope: where the entries go; `job` and `task` likewise.
-            dry_run: write nothing; the report's run tells what would be.
+            dry_run: write nothing; the report's run says what would be written.
 
         Raises:
             UnreadableInput: the source cannot be read.
@@ -382,7 +382,7 @@ def _read_memories(source: Path) -> Iterator[Piece]:
 
 
 def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[ExportedChat]:
-    """Yield the conversations of an export one by one; what is none is told in `passed`."""
+    """Yield the conversations of an export one by one; what is none is reported in `passed`."""
     from memory_kb.importers import conversations
     from memory_kb.importers.notes import left_out
     from memory_kb.importers.sources import json_pieces

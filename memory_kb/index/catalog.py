@@ -30,7 +30,7 @@ from memory_kb.model import FileStat, StoredEntry, StoredMemory
 from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, locate
 
-#: What cannot stand in a link.
+#: What cannot be in a link.
 UNFIT = frozenset("[]|#^\\\n")
 
 
@@ -47,7 +47,7 @@ class Catalog:
     """The entries of a vault and the links between them.
 
     Attributes:
-        generation: the state of the index that it tells of.
+        generation: the state of the index that it describes.
         names: what a link may call an entry, in lower case.
         links: the relations and targets of each entry that has any, by path and first line.
     """
@@ -165,7 +165,7 @@ def _stem(path: str) -> str:
 def _names_of(entry: StoredEntry) -> Iterator[Called]:
     """Yield an entry by its title, its aliases and its file.
 
-    A name that was made from the title and the id, as `learn` names files, tells a person nothing
+    A name that was made from the title and the id, as `learn` names files, means nothing to a person
     that the title does not.
     """
     stem = _stem(entry.source)

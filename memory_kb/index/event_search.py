@@ -427,7 +427,7 @@ def _seen(row: Sequence[Any], files: SessionFiles) -> SessionSeen:
 
 
 def _outcome(file: Path, offset: int) -> str | None:
-    """Return the outcome that the end of a session names; its arguments stand in the session's file alone."""
+    """Return the outcome that the end of a session names; its arguments are in the session's file alone."""
     try:
         event = next(line.parse() for line in read_lines(file, offset))
     except (OSError, NoEvent, StopIteration):

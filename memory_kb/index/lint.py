@@ -45,13 +45,13 @@ class Ground:
     """What a note is held against.
 
     Attributes:
-        leads: tells whether a name leads to an entry.
+        leads: returns whether a name leads to an entry.
         others: gives the places of other entries that have an id at the same scope.
         twin: gives the entry that says the same as one of these, and whether that was forgotten.
         claims: what is to be said of an entry's claims.
         rule_tokens: the budget of all rules that are put before an agent.
         unclear: says that a name may mean several files, None where it means one.
-        is_file: tells whether the path of a link leads to a file that is no note.
+        is_file: returns whether the path of a link leads to a file that is no note.
         lacks: says that the note which a target leads to lacks a heading or block, None where it has it.
         checks_wikilinks: whether links in text lead to entries; elsewhere they may be anything.
     """
@@ -95,7 +95,7 @@ def remark(text: str, document: Document, memories: Sequence[Memory], ground: Gr
 
 
 def line_span(text: str, line: int) -> Span:
-    """Return where the words of a line stand, counted from 1.
+    """Return where the words of a line are, counted from 1.
 
     Example:
         >>> line_span("one\\n  two \\n", 2)
@@ -114,7 +114,7 @@ def line_span(text: str, line: int) -> Span:
 
 
 def field_span(text: str, entry: Entry, field: str) -> Span:
-    """Return where the value of a field stands, or the first line of the entry.
+    """Return where the value of a field is, or the first line of the entry.
 
     Example:
         >>> from memory_kb.markdown.document import parse_document
@@ -215,7 +215,7 @@ def _head_span(text: str, entry: Entry) -> Span:
 
 
 def claim_span(text: str, entry: Entry, told: str) -> Span:
-    """Return where a claim stands that something is said about."""
+    """Return the place of a claim that has a finding."""
     named = re.match(r"cites '?([^',]+)", told)
     if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
         start = text.find(named[1], entry.span.start, entry.body.start)

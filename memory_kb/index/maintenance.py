@@ -46,7 +46,7 @@ class Indexing:
     ) -> SyncReport:
         """Bring the index to what the files say, and embed what is new if there is a provider; the team's index follows.
 
-        `rebuild` starts from nothing but keeps vectors. A provider that fails is told in the
+        `rebuild` starts from nothing but keeps vectors. A provider that fails is reported in the
         report's notices; the words are indexed all the same.
 
         Raises:

@@ -27,12 +27,12 @@ class VectorTable:
     """The vectors of an index in one space.
 
     `keys` are the chunks' keys, int64, ascending; `rows[i]` is the vector of the chunk `keys[i]`.
-    Chunks that are gone from the index may still have rows: `alive` tells which have not, None
+    Chunks that are gone from the index may still have rows: `alive` says which have not, None
     that all are there. The same table is handed out until something changes, so that what follows
     from it can be kept with it.
 
     A server takes the cosines of one question itself: they are `cosines`, and there are no rows. Where they are
-    only those of the nearest chunks and of a sample, `sample` tells which are of the sample.
+    only those of the nearest chunks and of a sample, `sample` says which are of the sample.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Index(Protocol):
         """Return the ids of the entries that supersede an entry, as their own links say."""
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
-        """Return at which scopes each of these ids stands.
+        """Return the scopes at which each of these ids exists.
 
         Only the jobs and tasks that the filters show count.
         """

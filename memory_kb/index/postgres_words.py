@@ -20,7 +20,7 @@ _LAST = "\U0010ffff"
 
 
 class Phrase(NamedTuple):
-    """Terms that stand side by side; with `is_open` the last one may go on."""
+    """Terms that are adjacent; with `is_open` the last one may be a prefix."""
 
     terms: tuple[str, ...]
     is_open: bool = False
@@ -128,7 +128,7 @@ class Statement:
         last = len(phrase.terms) - 1
         steps = [self._step(term, n, is_open=phrase.is_open and n == last) for n, term in enumerate(phrase.terms)]
         closed = phrase.terms[:last] if phrase.is_open else phrase.terms
-        # Only where its rarest term stands is looked for the others.
+        # The others are looked for only where its rarest term is.
         rarest = f"= {self.bind(self._rarest(closed))}" if closed else self._beginning(phrase.terms[0])
         weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]" if weights else "0::float8"
         return (
@@ -138,7 +138,7 @@ class Statement:
         )
 
     def _step(self, term: str, number: int, *, is_open: bool) -> str:
-        """Return the query for where a phrase would start whose term of this number stands where it does."""
+        """Return the query for where a phrase would start whose term of this number is where it does."""
         fits = self._beginning(term) if is_open else f"= {self.bind(term)}"
         return (
             f"SELECT p.key, p.length, place - {number} AS start FROM rare r JOIN postings p ON p.vault = r.vault "

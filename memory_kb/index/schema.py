@@ -417,7 +417,7 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
 
 
 def identify_file(path: Path) -> tuple[int, int] | None:
-    """Return what tells the file at a path from another one put in its place, None if there is none."""
+    """Return what distinguishes the file at a path from one put in its place, None if there is none."""
     try:
         found = os.stat(path)
     except OSError:

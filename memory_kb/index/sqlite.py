@@ -579,7 +579,7 @@ class SqliteIndex:
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.
 
-        What is no ASCII letter, digit or blank stands for any character.
+        What is no ASCII letter, digit or blank matches any character.
         """
         patterns = [f"%{re.sub('[^a-z0-9 -]', '_', word.lower())}%" for word in words]
         condition = " AND ".join("content LIKE ?" for _ in patterns)

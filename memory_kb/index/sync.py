@@ -29,7 +29,7 @@ _FEW_DOUBTS = 8
 
 
 class Verdict(Enum):
-    """How a file stands differently on disk and in the index."""
+    """How a file differs on disk and in the index."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -120,7 +120,7 @@ def differences(
 
 
 def identify(vault: Vault) -> tuple[int, int]:
-    """Return what tells the folder of the vault's notes from another one in its place.
+    """Return what distinguishes the folder of the vault's notes from another one in its place.
 
     Raises:
         VaultNotFound: it is gone.
@@ -138,7 +138,7 @@ def identify(vault: Vault) -> tuple[int, int]:
 def needs_writing(
     vault: Vault, index: FileIndex, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
 ) -> bool:
-    """Return whether any file stands differently on disk.
+    """Return whether any file differs on disk.
 
     The walk stops at the first. A few doubtful files are read to be sure; many are better written
     down as read, so that nobody has to do it again.

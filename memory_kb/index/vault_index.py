@@ -340,7 +340,7 @@ class VaultIndex:
     def settled(self) -> Iterator[None]:
         """Look at the files once, and then take the index for up to date while this lasts.
 
-        For many steps in a row that tell what they write by `look_into`. What others write
+        For a series of steps that announce what they write with `look_into`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
         self.refresh()
@@ -370,7 +370,7 @@ class VaultIndex:
         return self._afterwards(bring_in)
 
     def catch_up(self) -> tuple[str, ...]:
-        """Bring the index up to date after files were written; tell in a sentence where that cannot be."""
+        """Bring the index up to date after files were written; return a sentence if that fails."""
         return self._afterwards(self.refresh)
 
     def _afterwards(self, work: Callable[[], object]) -> tuple[str, ...]:
@@ -398,7 +398,7 @@ class VaultIndex:
             yield
 
     def publish(self) -> tuple[str, ...]:
-        """Bring this vault of the team's index, if there is one, to what is indexed here; tell what is in the way."""
+        """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it."""
         if not self._settings.index.url or not self._settings.index.vaults:
             return ()
 

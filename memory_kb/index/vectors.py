@@ -98,7 +98,7 @@ class Pruned(NamedTuple):
 class SiblingCaches:
     """The caches of other indexes, of which vectors are taken instead of being made.
 
-    They are only read; nothing waits for them, and whatever is wrong with one lends nothing.
+    They are only read; nothing waits for them, and a broken one is ignored.
     """
 
     def __init__(self, files: Callable[[], Iterable[Path]]) -> None:

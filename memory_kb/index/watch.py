@@ -105,7 +105,7 @@ class Watcher:
         self._complaint: str | None = None
 
     def run(self) -> None:
-        """Keep the index up to date until told to stop.
+        """Keep the index up to date until stopped.
 
         Raises:
             MemoryKBError: the vault cannot even be opened for the first time.
@@ -357,7 +357,7 @@ class _Watch:
 
 
 class _Stopped(Exception):
-    """The watch was told to end in the middle of a sync."""
+    """The watch was stopped in the middle of a sync."""
 
 
 class Background:

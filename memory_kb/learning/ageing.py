@@ -143,7 +143,7 @@ def stage_of(days: int, *, is_referenced: bool) -> str:
 
 
 def references(memories: Iterable[Memory]) -> Callable[[Memory], bool]:
-    """Return what tells whether another entry refers to an episode.
+    """Return a function that says whether another entry refers to an episode.
 
     It does so by the id or the session of the episode among its sources, or by a link to it.
     """
@@ -176,7 +176,7 @@ def plan_ageing(
 
     Args:
         memories: all entries.
-        folder_of: the folder of a scope, as paths stand in output.
+        folder_of: the folder of a scope, as paths are written in output.
         as_written: returns an entry with its text as it is in its file.
         now: the time.
         taken_in: the ids of what was made in the last days, of old sessions too; that stays for now.

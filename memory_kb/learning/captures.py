@@ -45,7 +45,7 @@ class Captures:
                 looked at; when not given, the events that the log of the session holds.
             job: keep it with this job; `task` likewise. By default it holds for the project.
             session: where the messages come from, for those that do not say so themselves.
-            dry_run: write nothing; the report's run tells what would be.
+            dry_run: write nothing; the report's run says what would be written.
 
         Raises:
             UsageError: the call makes no sense.

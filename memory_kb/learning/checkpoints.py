@@ -165,7 +165,7 @@ def format_checkpoint(checkpoint: Milestone) -> str:
 
 
 def parse_checkpoints(text: str) -> Checkpoints:
-    """Return the checkpoints of a file; what is no checkpoint is passed over and told.
+    """Return the checkpoints of a file; anything else is skipped and reported.
 
     Example:
         >>> parse_checkpoints('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn

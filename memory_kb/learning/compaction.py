@@ -304,7 +304,7 @@ class Surroundings:
 
     Attributes:
         now: the time.
-        folder_of: the folder of a scope, as paths stand in output.
+        folder_of: the folder of a scope, as paths are written in output.
         note_of: reads a file.
         body_of: the text of an entry as it is in its file.
         meanings: vectors, where there are any.
@@ -322,7 +322,7 @@ class Compaction:
     """A plan, and what it comes to.
 
     Attributes:
-        before: how many entries stood in the live files.
+        before: how many entries were in the live files.
         retired: how many of them leave because they were retired.
         repeated: how many leave because their id is there again.
         merged: how many leave because another says the same.
@@ -456,7 +456,7 @@ def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pa
     rows = meanings.rows[[meanings.row_of[speakers[place].path, speakers[place].line] for place in places]]
     for near in cosine_pairs(rows, MERGE_COSINE):
         one, other = places[near.one], places[near.other]
-        # Where a model's vectors lie close together, a cosine alone proves nothing.
+        # Where a model's vectors are close together, a cosine alone proves nothing.
         is_near = jaccard(sets[one], sets[other]) >= CONTRADICTION_FROM
         if is_near and _say_the_same(speakers[one], speakers[other], sets[one] ^ sets[other]):
             yield Pair(one, other, near.similarity)
@@ -474,10 +474,10 @@ class CompactReport:
     """What compaction did, or would do.
 
     Attributes:
-        before: how many entries stood in the live files that it looked at.
+        before: how many entries were in the live files that it looked at.
         after: how many are left there.
         retired: of those that were to leave, the ones that were retired.
-        repeated: the ones whose id stood there again.
+        repeated: those whose id was repeated.
         merged: the ones that others say as well.
     """
 

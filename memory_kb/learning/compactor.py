@@ -66,7 +66,7 @@ class Compactor:
             task: this task of the job alone.
             threshold: merge paraphrases too, whose stemmed words overlap by this much;
                 0.4 merges much.
-            dry_run: write nothing; the report's run tells what would be.
+            dry_run: write nothing; the report's run says what would be written.
 
         Raises:
             UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
@@ -92,8 +92,8 @@ class Compactor:
         """Return which entries contradict each other, why, and what is to become of them.
 
         With `resolve` it is done: the older of two that are 90 days apart is retired in favour of
-        the newer; two that stand against each other are linked, flagged for review, and lowered
-        in importance once. A language model tells the cause where one is set; else it is a rule.
+        the newer; two that contradict each other are linked, flagged for review, and lowered
+        in importance once. The cause comes from a language model if one is configured, else from a rule.
         With `since` only what was made or taken in on that day or later, or has no date, is held
         against all.
 
@@ -161,7 +161,7 @@ class Compactor:
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
-    """Return the condition that tells the places meant."""
+    """Return the SQL condition for some places."""
     word = SCOPE_ALIASES.get(scope, scope) if scope else None
     if word is not None and word not in SCOPES:
         raise UsageError(f"unknown scope {scope!r}", f"it may be {', '.join(SCOPES)}")

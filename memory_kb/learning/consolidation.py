@@ -37,7 +37,7 @@ from memory_kb.text import jaccard
 #: What a new source adds to a rule's confidence, and where that ends; a pitfall gains and ends otherwise.
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 _DIGITS = 6
-#: Entries of these kinds tell of what happened, or are held against patterns as rules.
+#: Entries of these kinds report what happened, or are compared with patterns as rules.
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 #: Groups alike episodes.
 Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
@@ -95,9 +95,9 @@ def plan_consolidation(
         memories: all entries.
         now: the time.
         cluster: groups alike episodes, as `patterns.cluster_episodes` does.
-        was_made: tells whether an entry of this id was ever made; one that is gone since was taken
+        was_made: returns whether an entry of this id was ever made; one that is gone since was taken
             away by a person.
-        weigh: tells how the sessions that a pattern does not come from ended.
+        weigh: returns how the sessions that a pattern does not come from ended.
         taken_in: the ids of the entries that were made within these days.
     """
     episodes = with_stated(recent_episodes(memories, now, taken_in), memories)

@@ -110,7 +110,7 @@ def plan_continuity(
 def fill(text: str, relevant: Sequence[Reminder], avoid: Sequence[Reminder]) -> str:
     r"""Return a text with its two sections as they are to be, and all else as it is.
 
-    Its marks are whole; `find_damage` tells.
+    Its marks are whole; see `find_damage`.
 
     Example:
         >>> text = fill("# Now\r\n", [Reminder("a", "fact", "One.")], [])
@@ -193,7 +193,7 @@ def find_damage(text: str) -> Damage | None:
 
 
 def _places(text: str) -> list[_Place]:
-    """Return our sections in the order in which they stand; the marks are whole."""
+    """Return our sections in order; the marks are whole."""
     found: list[_Place] = []
     name, start = "", 0
     for mark in _MARK.finditer(text):
@@ -222,7 +222,7 @@ def own_words(text: str, limit: int) -> str:
     return " ".join(line for line in lines if line)[:limit].strip()
 
 
-#: What one section holds at most, and the characters of a file that stand for the task.
+#: What one section holds at most, and the characters of a file that represent the task.
 _LINES, _OWN_WORDS = 5, 600
 #: Passages for each line: a long entry may be found by several, and some are left out.
 _PASSAGES = 4
@@ -255,17 +255,17 @@ class Continuity:
     ) -> ContinuityReport:
         """Bring the two sections of CONTINUITY.md up to date: what fits the task, and what to avoid.
 
-        Without a task the file's own first words tell what it is. All else in the file stays byte
+        Without a task the file's own first words say what it is. All else in the file stays byte
         for byte.
 
         Args:
             task: what is being done.
             job: the job whose file it is; the project's when not given.
             only_if_there: do nothing where there is no such file, or nothing in it to go by.
-            dry_run: write nothing; the run tells what would be.
+            dry_run: write nothing; the run says what would be written.
 
         Raises:
-            UsageError: nothing tells what to look for.
+            UsageError: nothing says what to look for.
             CannotSplice: the marks in the file are damaged.
         """
         from memory_kb.reports import RunReport

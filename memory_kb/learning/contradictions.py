@@ -50,7 +50,7 @@ def guess_cause(one: Memory, other: Memory) -> Cause:
     """Return the cause of a contradiction by rule.
 
     Entries for different files do not meet. Else the newer of two that are 90 days apart holds,
-    and otherwise both stand against each other.
+    and otherwise they contradict each other.
 
     Example:
         >>> from memory_kb.model import Location
@@ -93,14 +93,14 @@ class LlmClassifier:
 _MOST_PAIRS = 200_000
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
-#: The contradictions that a table tells one by one.
+#: The contradictions that a table lists one by one.
 _MOST_TOLD = 3
 
 
 class Contradiction(NamedTuple):
     """Two entries that contradict each other, the older first.
 
-    `signal` tells how it shows, `resolution` what is done: `retire` the older, `weaken` both, or
+    `signal` says how it shows, `resolution` what is done: `retire` the older, `weaken` both, or
     `keep` both as they are.
     """
 
@@ -126,7 +126,7 @@ def find_contradictions(
 
     Args:
         memories: the entries; those that no step may rewrite are left out.
-        classify: who tells the cause; the pairs most alike are shown to it, and all with a signal.
+        classify: names the cause; the pairs most alike are shown to it, and all with a signal.
         is_new: when given, only pairs of which one is new are looked at.
         on_cut: receives a sentence where so many are alike that not all are compared.
     """
@@ -185,7 +185,7 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
 
 
 def _are_settled(one: Memory, other: Memory) -> bool:
-    """Return whether links between two entries say how they stand to each other."""
+    """Return whether links between two entries say how they are related."""
     if not one.links and not other.links:
         return False
     ends = [
@@ -211,7 +211,7 @@ def is_in_tension(memory: Memory) -> bool:
 
 
 def weaken(memory: Memory) -> dict[str, Value]:
-    """Return the fields of an entry in a tension; its importance is lowered once, however many it stands against.
+    """Return the fields of an entry in a tension; its importance is lowered once, however many it contradicts.
 
     Example:
         >>> from memory_kb.model import Location
@@ -243,7 +243,7 @@ def restore(memory: Memory) -> dict[str, Value]:
 
 
 def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Iterator[Change]:
-    """Plan to settle what stood against rejected entries alone: the flag goes, the importance comes back."""
+    """Plan to settle what contradicted rejected entries alone: the flag goes, the importance comes back."""
     lost = {one.id for one in rejected}
     everything = list(memories)
     live = {one.id for one in everything if one.is_live} - lost
@@ -266,7 +266,7 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
 
     The newer of two takes the place of the older: that is retired with a link. A tension stays
     for a person to judge: both get a `contradicts` link and the flag `review`, and their
-    importance is lowered once, however many entries they stand against. Nothing is deleted.
+    importance is lowered once, however many entries they contradict. Nothing is deleted.
     """
     edits: dict[int, _EntryEdit] = {}
     groups: dict[int, int] = {}

@@ -27,7 +27,7 @@ _UNSOLVED = re.compile(r"(?i)(?:none|no|not|unresolved|unsolved|open|unknown|-|â
 
 @dataclass(frozen=True, slots=True)
 class ErrorLine:
-    """An error as an episode tells it; `resolution` is None while there is none."""
+    """An error as an episode reports it; `resolution` is None while there is none."""
 
     type: str
     message: str
@@ -244,7 +244,7 @@ class Reflected:
     """What became of one episode of a session.
 
     `action` is created, updated or unchanged; edited, aged or left where the file stays as it is;
-    forgotten where a person took it away; or empty where there was nothing to tell.
+    forgotten if a person deleted it; or empty if there was nothing to report.
     """
 
     session: str
@@ -374,7 +374,7 @@ def _line(step: Step) -> str:
 
 
 def tidy(item: str) -> str:
-    """Return an item as it may stand in a note: on one line, no credential, no link of the note's own.
+    """Return an item as it may be in a note: on one line, no credential, no link of the note's own.
 
     Example:
         >>> tidy("if [[ -f x ]]; then\\n  make")

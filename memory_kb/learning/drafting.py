@@ -166,7 +166,7 @@ ACTIONS = ("retire", "approve", "promote", "merge")
 
 
 class EntryUse(NamedTuple):
-    """How an entry stands: what its prominence is made of, how it was used, whether its claims hold.
+    """The state of an entry: what its prominence is made of, how it was used, whether its claims hold.
 
     `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
     times that times `scope_weight`.
@@ -308,7 +308,7 @@ class Drafting:
             title: rename what it is titled by: its title, its first heading, or its file.
             file: rename its file, whatever its title is.
             folder: move its file to the folder `new` of the vault; "" is its top.
-            dry_run: write nothing; the report's run tells what would be.
+            dry_run: write nothing; the report's run says what would be written.
 
         Raises:
             UnknownEntry: there is no such entry.
@@ -439,7 +439,7 @@ class Drafting:
 
         Args:
             action: what is to be done.
-            path: where the entry stands.
+            path: where the entry is.
             entry_id: the entry.
             drafts: texts that are not saved.
             other: for `merge`, the entry that says the same.

@@ -307,7 +307,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _is_same(older: list[str], newer: list[str]) -> bool:
-    """Return whether the words that two subjects share stand together in both, and are nearly all of the shorter one."""
+    """Return whether the words that two subjects share are adjacent in both, and are nearly all of the shorter one."""
     shared = set(older) & set(newer)
     fewest = min(len(set(words)) for words in (older, newer))
     if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):

@@ -85,7 +85,7 @@ class Editing:
             wanted: the entry, as for `show`.
             text: all of it; its line ends may be those of a form.
             was: the hash of what it was made from, as `source` gave it.
-            dry_run: whether only to tell what would change.
+            dry_run: only report what would change.
 
         Raises:
             ChangedOnDisk: the entry is no longer what the text was made from.

@@ -85,7 +85,7 @@ class Entries:
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
         `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is trusted
-        with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half. With `dry_run` nothing is written, and the report's run tells what would be.
+        with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half. With `dry_run` nothing is written, and the report's run says what would be.
 
         Raises:
             SecretRefused: the text, or any other argument, holds what looks like a credential.
@@ -193,7 +193,7 @@ class Entries:
 
         `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
         logs, caches and databases: that cannot be undone. With `dry_run` nothing is written, and the report's run
-        tells what would be.
+        says what would be.
 
         Raises:
             UnknownEntry: there is none.

@@ -177,7 +177,7 @@ class EntryStore:
         dry_run: bool = False,
         gate: Gate | None = None,
     ) -> tuple[Intake, RunReport]:
-        """Keep the learnings that are new, as one run; tell what became of each.
+        """Keep the learnings that are new, as one run; return what became of each.
 
         With `again` also what was kept before and is gone since. A `gate` is asked what becomes of
         those that would be new.
@@ -217,7 +217,7 @@ class EntryStore:
         return entry_id in self._read_creations().times
 
     def taken_in(self, since: date) -> frozenset[str]:
-        """Return the entries that runs have made since a day, however long ago what they tell was said or done."""
+        """Return the entries that runs have made since a day, however long ago what they say was said or done."""
         return self._read_creations().since(since.isoformat())
 
     def _read_creations(self) -> Creations:

@@ -194,7 +194,7 @@ def plan_episode(
     Args:
         episode: as the events give it now.
         known: the entry that is there, its text as it is in the file.
-        folder_of: the folder of a scope, as paths stand in output.
+        folder_of: the folder of a scope, as paths are written in output.
         now: the time.
         was_made: whether it was made before; one that is gone since was taken away by a person.
     """
@@ -277,7 +277,7 @@ def _draft(episode: Episode) -> Draft:
 def record_event(
     event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None
 ) -> tuple[str, Draft]:
-    """Return the id and the draft of an episode that is told in one sentence.
+    """Return the id and the draft of an episode that is reported in one sentence.
 
     The same event on the same day is the same episode.
 
@@ -310,7 +310,7 @@ def record_event(
 #: Seconds that a model may take, characters it is shown, items and characters it may answer.
 TIMEOUT = 60.0
 _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
-#: The share of an item's words that must stand in what it is about, and the lengths that make a word count and tell its stem.
+#: The share of an item's words that must be in what it is about, and the lengths that make a word count and say its stem.
 GROUNDED, _TELLING, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
 _ASK = """\
@@ -439,8 +439,8 @@ class Episodes:
         Args:
             session: its id, or a unique beginning of it.
             again: build what was taken away, too.
-            dry_run: write nothing; tell what would be.
-            on_problem: told the number of a line that is no event, and why.
+            dry_run: write nothing; report what would be.
+            on_problem: called with the number of a line that is no event, and why.
 
         Raises:
             UnreadableInput: there is no such session, or a file cannot be written.

@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 class Pitfall(NamedTuple):
-    """One error, told by at least one episode; `seen` are the episodes and how they tell it."""
+    """One error, recognised by at least one episode; `seen` are the episodes and how they say it."""
 
     type: str
     message: str

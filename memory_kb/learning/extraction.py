@@ -353,7 +353,7 @@ class _Extracting:
 
 @dataclass(frozen=True, slots=True)
 class _Consulted:
-    """What a scope was told, before it is taken in."""
+    """What a scope was reported, before it is taken in."""
 
     report: ScopeReport
     offers: tuple[Offer, ...] = ()
@@ -385,14 +385,14 @@ class Extraction:
         """Learn from a session that is over, scope by scope.
 
         A language model reads what was said and done; each scope is asked for by itself, and what
-        goes wrong in one is told and leaves the others alone. Without a model nothing is extracted.
+        goes wrong in one is reported and leaves the others alone. Without a model nothing is extracted.
         What was dealt with before is not asked again.
 
         Args:
             session: its id, or a unique beginning of it.
             scopes: their names; all ten when not given.
             again: ask again what was asked before, and keep what was undone or deleted since.
-            dry_run: ask nothing and write nothing; tell what it would cost.
+            dry_run: ask nothing and write nothing; return what it would cost.
 
         Raises:
             UnreadableInput: there is no such session, or a note cannot be written.

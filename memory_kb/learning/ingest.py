@@ -51,7 +51,7 @@ class Offer:
         origin: the session it comes from, which becomes its `session_id`; an entry that says the
             same is reinforced once for each.
         origin_field: the field that names the origin, where that is no session.
-        said: when it was said or seen, as its source tells; what nobody tells is of now.
+        said: when it was said or seen, as its source says; what nobody says is of now.
         replaces: whether an older entry that says the same with another value is superseded by it.
     """
 
@@ -169,9 +169,9 @@ def plan_intake(
     Args:
         offers: the learnings, in the order in which they were found.
         index: what is there already.
-        folder_of: the folder of a scope, as paths stand in output.
+        folder_of: the folder of a scope, as paths are written in output.
         now: the time.
-        was_made: tells whether an entry of this id was ever made here; one that is gone since was
+        was_made: returns whether an entry of this id was ever made here; one that is gone since was
             deleted by a person and does not come back.
         gate: asked for every learning that would be new, whether the evidence is enough.
     """

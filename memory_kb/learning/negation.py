@@ -30,7 +30,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 _NEGATIONS = _set("not no never cannot neither nor none nobody nothing nowhere without unless hardly")
-#: A word and its opposite; the second stands for the first, turned round.
+#: A word and its opposite; the second represents the first, turned round.
 _OPPOSITES = {
     opposite: word
     for word, opposites in {

@@ -29,7 +29,7 @@ TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
 _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8, "external_unverified": 0.5}
 _HUMAN_IMPORTANCE = 0.95
-#: The fields that tell how old an entry is.
+#: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _DATED_HEADING = re.compile(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
@@ -62,7 +62,7 @@ class Draft:
 def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
     """Return the draft with its aliases resolved and its private parts cut.
 
-    What comes from outside and would tell an agent what to do becomes a proposal, unless a person imports it.
+    What comes from outside and would say an agent what to do becomes a proposal, unless a person imports it.
 
     Raises:
         UsageError: it is empty, or uses a word the format does not have.

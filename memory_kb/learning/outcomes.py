@@ -32,9 +32,9 @@ _MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]
 _SAYS = {"helpful": "success", "harmful": "failure"}
 #: What a mark begins with, in lower case.
 _BEGINS = "[memory-kb:"
-#: How long after hooks showed something in a session an outcome may still be told of it.
+#: How long after hooks showed something in a session an outcome may still be reported for it.
 _LATE = timedelta(days=1)
-#: What stands as outcome where an agent said of entries what they did, and nobody how the task went.
+#: What is as outcome where an agent said of entries what they did, and nobody how the task went.
 _MARKED = "marked"
 
 
@@ -166,7 +166,7 @@ def find_credits(
     """Return the entries that some outcomes have credited already, each with what it got.
 
     Runs that were undone do not count. An outcome that was never confirmed was killed on the
-    way; whether its notes were written, the counter of each entry tells.
+    way; whether its notes were written, the counter of each entry says.
     """
     entries = {memory.id: memory for memory in in_force(memories)}
     held = list(outcomes)
@@ -273,9 +273,9 @@ class Outcomes:
             task: the task, named in the same way.
             outcome: `success`, `failure` or `mixed`.
             used: the entries that were used, by their ids.
-            task_id: what the task is called, where `context` was told that too.
+            task_id: what the task is called, where `context` was reported that too.
             session: only what was shown in this session.
-            dry_run: whether only to tell what would change.
+            dry_run: only report what would change.
 
         Raises:
             UsageError: there is no such outcome.
@@ -316,7 +316,7 @@ class Outcomes:
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= self._find_marks(showing)
         told = self._find_told(showing, word)
-        # A mark that was undone is not read again; an outcome may be told again.
+        # A mark that was undone is not read again; an outcome may be reported again.
         done = find_credits(told, self._undone() if told and word != _MARKED else (), memories)
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}

@@ -73,7 +73,7 @@ class Pattern(NamedTuple):
 
     @property
     def sessions(self) -> frozenset[str]:
-        """The sessions that its episodes tell of."""
+        """The sessions that its episodes mention."""
         return frozenset(one.diary.session_id for one in self.episodes if one.diary.session_id)
 
     @property
@@ -234,7 +234,7 @@ def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
 
 
 def _statements(diary: DiaryEntry) -> tuple[str, ...]:
-    """Return what an episode states: its key learnings and decisions, else the event that it tells in a sentence."""
+    """Return what an episode states: its key learnings and decisions, else the event that it reports in a sentence."""
     stated = (*diary.key_learnings, *diary.decisions)
     return stated or ((" ".join(diary.lead.split()),) if 0 < len(diary.lead) <= _EVENT_CHARS else ())
 

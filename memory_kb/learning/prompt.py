@@ -173,7 +173,7 @@ class ScopeQuestion(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells this question from every other; what is known already makes it no other one."""
+        """The identity of this question; what is stored already does not change it."""
         return _digest(f"{self.scope.name}/{self.step.name}\n{self.owner}\n{self.shown.text}")
 
     @property
@@ -312,7 +312,7 @@ def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
 
 
 def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
-    """Return the quotes that do stand where they are said to."""
+    """Return the quotes that are in the record."""
     listed = item.get("quotes")
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
     kept = []
@@ -391,7 +391,7 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
 
 
 def _names_only_what_was_shown(text: str, shown: ShownRecord) -> bool:
-    """Return whether commands and paths stand in the record, and addresses in what people and agents said or did."""
+    """Return whether commands and paths are in the record, and addresses in what people and agents said or did."""
     record = _smooth(shown.text)
     said = _smooth("\n".join(passage.text for passage in shown.passages if passage.who != "failed"))
     return all(_smooth(name).strip("' .,;:)") in (said if "://" in name else record) for name in _NAMED.findall(text))
@@ -431,7 +431,7 @@ def is_open(known: KnownText) -> bool:
 
 
 def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether people wrote or turned down the same; what was turned down in these words is the intake's to tell."""
+    """Return whether people wrote or turned down the same; what was turned down in these words is decided by `Ingest`."""
     if is_open(known) or not _is_like(text, known.text):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY

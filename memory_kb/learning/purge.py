@@ -236,7 +236,7 @@ def _clean_machines(parts: PurgeTools, text: PurgedText, entry_id: str, *, dry_r
 
 
 def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dry_run: bool) -> bool:
-    """Take the text out of one file of a machine folder; tell whether it was there."""
+    """Take the text out of one file of a machine folder; return whether it was there."""
     if any(file.name.startswith(name) for name in _DATABASES):
         # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
         is_damaged = ".broken" in file.name or ".foreign" in file.name

@@ -25,7 +25,7 @@ _ALIASES = ("aliases", "alias")
 
 
 class Renaming(NamedTuple):
-    """What is renamed: the entry, where it stands, and its old and new name.
+    """What is renamed: the entry, where it is, and its old and new name.
 
     `way` says what the name is: `id`, `title`, `heading` for the title that its first heading
     gives, or `alias` for a further name.
@@ -84,8 +84,8 @@ def plan_renaming(
     Args:
         renaming: what is renamed.
         notes: its file, and all files with links to it.
-        leads_to: tells whether a target that is called like the old name leads to this entry from a file.
-        stays: tells whether a target leads to it by another name too when it is renamed.
+        leads_to: returns whether a target that is called like the old name leads to this entry from a file.
+        stays: returns whether a target leads to it by another name too when it is renamed.
 
     Raises:
         CannotSplice: a file cannot be changed without changing more than that.

@@ -100,7 +100,7 @@ class ReviewView:
 
 
 def is_waiting(memory: Memory) -> bool:
-    """Return whether an entry is in the queue: proposed wherever it lies, or live with flags or an instruction from outside."""
+    """Return whether an entry is in the queue: proposed wherever it is, or live with flags or an instruction from outside."""
     return memory.status == "proposed" or (
         memory.is_live and memory.is_ours and (memory.is_quarantined or bool(memory.words("flags")))
     )
@@ -351,7 +351,7 @@ def _closed(text: str, newline: str) -> str:
 def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: ApprovalInput) -> tuple[Change, ...]:
     """Plan to reject entries: they stay where they are and keep their text from coming back.
 
-    What stood against one of them, and against nothing else, is settled with it.
+    What contradicted one of them, and against nothing else, is settled with it.
 
     Raises:
         UsageError: one of them does not wait for review.
@@ -417,7 +417,7 @@ class Review:
     def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often.
 
-        The proposals lie in `review/` until somebody approves or rejects them.
+        The proposals are in `review/` until somebody approves or rejects them.
         """
         with self._store.planning(dry_run=dry_run):
             scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))

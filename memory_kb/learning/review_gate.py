@@ -113,7 +113,7 @@ class SessionEvidence:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
 
         Past sessions are searched for the words of a rule's title. Only what holds where the rule
-        would stand can say the same.
+        would apply can use the same.
         """
         if not any(offer.draft.kind == "rule" for offer in offers):
             return None

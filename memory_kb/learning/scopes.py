@@ -12,7 +12,7 @@ _HUMAN, _ERROR, _OTHER = 0.95, 0.8, 0.5
 
 
 class Label(NamedTuple):
-    """A line of a learning's body, and what is to stand on it.
+    """A line of a learning's body, and what it is to contain.
 
     Attributes:
         options: the only words for it.

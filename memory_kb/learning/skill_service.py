@@ -173,7 +173,7 @@ class Skills:
             steps: what to do, in order.
             prerequisites: what must be there before.
             errors: what goes wrong, each as `error: fix`.
-            exit_criteria: how to tell that it is done.
+            exit_criteria: how to see that it is done.
             tags: words to find it by.
             created_by: who made it.
             source: how it is known.
@@ -181,7 +181,7 @@ class Skills:
             job: the job it belongs to.
             task: the task of that job.
             force: keep it though one of that name was forgotten.
-            dry_run: write nothing; the run tells what would be.
+            dry_run: write nothing; the run says what would be written.
 
         Raises:
             UsageError: it has no name, or the call makes no sense.
@@ -323,7 +323,7 @@ class Skills:
             job: the job they belong to.
             task: the task of that job.
             force: bring in what was forgotten before.
-            dry_run: write nothing; the run tells what would be.
+            dry_run: write nothing; the run says what would be written.
 
         Raises:
             UnreadableInput: there is no such file, or no skill in it.

@@ -29,9 +29,9 @@ Step = tuple[str, Callable[[], Done]]
 
 
 def run_steps(steps: Iterable[Step]) -> tuple[StepReport, ...]:
-    """Do some steps in their order and tell what each came to.
+    """Run some steps in order and report the result of each.
 
-    A step that fails is told with its reason; only an interrupt of a person stops the rest, and
+    A step that fails is reported with its reason; only an interrupt of a person stops the rest, and
     the next time completes it.
     """
     return tuple(_run_step(name, work) for name, work in steps)

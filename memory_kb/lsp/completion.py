@@ -28,7 +28,7 @@ ReadText = Callable[[str], str]
 
 
 def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> CompletionList:
-    """Return what may stand at a place, best first.
+    """Return the completions for a place, best first.
 
     Args:
         page: the note.

@@ -85,7 +85,7 @@ class Ruler:
 class Page:
     """A note as it is in an editor, or in its file.
 
-    `path` is as paths stand in output, `version` None for what is not open.
+    `path` is as paths are written in output, `version` None for what is not open.
     """
 
     def __init__(self, uri: str, path: str, text: str, version: int | None, encoding: str) -> None:
@@ -227,7 +227,7 @@ def _in_markdown_link(text: str, offset: int, start: int, word: str) -> Spot:
 
 
 def blocks(text: str) -> Iterator[Span]:
-    """Yield where frontmatter stands, that which is still being written too.
+    """Yield the places of frontmatter, unfinished blocks included.
 
     Example:
         >>> note = "---\\nki\\n---\\nText.\\n\\n---\\nid: b\\n"
@@ -365,7 +365,7 @@ def _called(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | No
 
 
 def heading_span(page: Page, entry: Entry) -> Span | None:
-    """Return where the words of the heading that opens an entry stand."""
+    """Return where the words of the heading that opens an entry are."""
     body = page.body(entry)
     title = first_heading(body)
     if not title:

@@ -42,7 +42,7 @@ from memory_kb.vault import locate
 
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
-#: Seconds after which a person is told that the first look takes long.
+#: Seconds after which a person sees that the first read takes long.
 _SLOW_SECONDS = 2.0
 _OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Delete}
 
@@ -181,7 +181,7 @@ class NoteServer(LanguageServer):
         return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
 
     def to_edit(self, made: Composition) -> lsp.WorkspaceEdit | None:
-        """Return a composition as an edit, or tell the person why there is none."""
+        """Return a composition as an edit, or show the person why there is none."""
         if made.conflicts:
             self.tell(made.conflicts[0].message)
             return None
@@ -374,7 +374,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
 
 def _keep_notes(server: NoteServer) -> None:
-    """Register what an editor tells of its notes."""
+    """Register the notifications of an editor about its notes."""
     notes = server.notes
 
     @server.feature(lsp.INITIALIZED)
@@ -410,7 +410,7 @@ def _keep_notes(server: NoteServer) -> None:
 
 
 def _enter(root: str | None, notes: Workspace) -> None:
-    """Stand in the folder that an editor has open, as a person stands somewhere who calls a command."""
+    """Change to the folder that an editor has open, as if the command were called there."""
     if root and notes.address.vault is None and os.path.isdir(root):
         os.chdir(root)
 

@@ -70,7 +70,7 @@ class Workspace:
         return await asyncio.wrap_future(self._worker.submit(work))
 
     async def open(self) -> bool:
-        """Find the vault; tell whether there is one."""
+        """Find the vault; return whether there is one."""
         if self.vault is None:
             try:
                 self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.vault.settings.ignore))
@@ -81,7 +81,7 @@ class Workspace:
         return True
 
     async def renew(self) -> bool:
-        """Look whether the vault has changed; tell whether it has."""
+        """Look whether the vault has changed; return whether it has."""
 
         def look(kb: KnowledgeBase) -> Catalog:
             kb.trust_watcher()
@@ -192,7 +192,7 @@ class Workspace:
         return self.catalog.entry(subject.path, subject.entry_id)
 
     def locate(self, path: str, entry_id: str, anchor: str = "") -> Location | None:
-        """Return where an entry stands, or the heading or block of its file that an anchor names."""
+        """Return where an entry is, or the heading or block of its file that an anchor names."""
         page = self.page(path)
         if page is None:
             return None

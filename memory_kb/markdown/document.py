@@ -222,7 +222,7 @@ def _read_broken(
 class _Fences:
     """The places of a text that are inside a code fence.
 
-    They are told in one pass from left to right.
+    They are counted in one pass from left to right.
     """
 
     def __init__(self, text: str, start: int) -> None:

@@ -23,7 +23,7 @@ from memory_kb.model import (
 
 
 class Field(NamedTuple):
-    """What may stand in a field.
+    """The values that a field may have.
 
     Attributes:
         form: `text`, `words` (a list), `number` (0 to 1), `count`, `day`, `choice`, `flag`,

@@ -189,7 +189,7 @@ def find_block_ids(text: str) -> tuple[str, ...]:
 
 
 def without_code(text: str) -> str:
-    """Return a text with blanks in the place of its code and comments, so that all else stands where it stood.
+    """Return a text with blanks in the place of its code and comments, so that all else is where it was.
 
     Example:
         >>> without_code("See `#no` #yes")

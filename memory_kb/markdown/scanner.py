@@ -20,7 +20,7 @@ _COMMENT = re.compile("<!--")
 _INLINE = re.compile(r"\\[\\`<]|(?P<found><!--(?:(?!<!--).)*?-->|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`))|`+", re.DOTALL)
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
-#: What begins a rule, what else stands apart from a paragraph, and what marks an item of a list.
+#: What begins a rule, what else is separate from a paragraph, and what marks an item of a list.
 _RULES, _APART, _BULLETS = frozenset("-*_"), frozenset("#=`~<"), frozenset("-*+0123456789")
 _TAB = 4
 
@@ -157,7 +157,7 @@ def heading_text(line: str) -> str:
 
 
 class Heading(NamedTuple):
-    """A heading: how deep it is, its words, and where its line stands."""
+    """A heading: how deep it is, its words, and the place of its line."""
 
     level: int
     words: str
@@ -334,14 +334,14 @@ def _closing_of(bare: str) -> str:
 
 
 _OUTLINES_HEADING = re.compile(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
-# A fence may open behind the mark of a list's item, and stand as deep as the item does.
+# A fence may open behind the mark of a list's item, and be indented as deep as the item.
 _OUTLINES_FENCE = re.compile(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
 _OUTLINES_ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
 _TICKS = re.compile(r"`+")
 
 
 class Line(NamedTuple):
-    """A line, where it stands, and whether it belongs to a fence; `opens` tells the first line of one."""
+    """A line, where it is, and whether it belongs to a fence; `opens` is true for its first line."""
 
     span: Span
     text: str
@@ -359,14 +359,14 @@ class Section(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item of a list: what it says, its further lines moved out, and where it stands."""
+    """An item of a list: what it says, its further lines moved out, and where it is."""
 
     text: str
     span: Span
 
 
 def render_items(items: Sequence[str], *, is_numbered: bool = False) -> str:
-    """Return items as a list; further lines of one stand below it.
+    """Return items as a list; further lines of one are below it.
 
     Example:
         >>> print(render_items(["Tag it.", "Push:\\nboth remotes."], is_numbered=True))
@@ -411,7 +411,7 @@ def plain_lines(text: str) -> str:
 
 
 class Fenced(NamedTuple):
-    """Where a code fence stands with its marks, and what is between them."""
+    """The place of a code fence with its marks, and of the text between them."""
 
     outer: Span
     inner: Span
@@ -458,7 +458,7 @@ class _FenceState:
 
 
 def width_of(item: re.Match[str]) -> int:
-    """Return how deep the text of an item stands."""
+    """Return how deep the text of an item is."""
     return len(item[1]) + len(item[2]) + (min(len(item[3]), 4) or 1)
 
 

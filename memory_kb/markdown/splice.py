@@ -189,7 +189,7 @@ _EDGES = re.compile(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
 
 class Splice(NamedTuple):
-    """Bytes of a file that were replaced by others, and at which byte they stand."""
+    """Bytes of a file that were replaced by others, and at which byte they are."""
 
     path: str
     at: int

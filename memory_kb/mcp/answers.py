@@ -26,7 +26,7 @@ _USUAL = ("active", "compacted")
 
 
 def tell_id(entry_id: str) -> str:
-    """Return an id as short as it stays telling, on one line."""
+    """Return an id shortened for people, on one line."""
     return as_line(short_id(entry_id), 80)
 
 

@@ -240,7 +240,7 @@ def _parse_list(text: str) -> list[Any]:
 
 
 def _check_texts(value: Any) -> None:
-    """Refuse what no note can hold, however deep it lies."""
+    """Refuse what no note can hold, however deep it is."""
     size = 0
     for text in _texts(value):
         size += len(text)

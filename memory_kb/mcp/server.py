@@ -179,7 +179,7 @@ class _Handlers:
         try:
             given = read_arguments(tool.arguments, params.arguments or {})
             answer = await _do(worker, lambda kb: tool.call(kb, given, caller))
-        except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told to the model
+        except Exception as exc:  # noqa: BLE001 - any error is reported to the model
             return types.CallToolResult(content=[_text(_explain(exc, worker))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
 
@@ -246,7 +246,7 @@ class _Handlers:
         worker = self._workers.reading
         try:
             return await _do(worker, work)
-        except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told to the client
+        except Exception as exc:  # noqa: BLE001 - any error is reported to the client
             known = isinstance(exc, MemoryKBError)
             raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc, worker)) from None
 

@@ -39,7 +39,7 @@ def split_scope(word: str | None) -> tuple[str | None, str | None]:
 
 
 def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]) -> dict[str, list[str]]:
-    """Return the kinds and types that are wanted; a kind that stands as a type is one, and a layer is its kinds.
+    """Return the kinds and types that are wanted; a kind given as a type counts as a kind, and a layer means its kinds.
 
     Raises:
         UsageError: there is no such layer, or nothing of the kind is in it.
@@ -126,7 +126,7 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> str:
 
 
 def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> str:
-    """Return entries whole, as far as they fit; what cannot be found is told beside the others."""
+    """Return entries whole, as far as they fit; what cannot be found is reported beside the others."""
     most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
     if len(named) == 1:
         return answers.tell_entry(kb.show(named[0]), most)

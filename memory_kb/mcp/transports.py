@@ -172,7 +172,7 @@ _LOOK_SECONDS = 2.0
 
 
 def serve_stdio(offer: ServedTools) -> int:
-    """Serve one client until it closes its end, dies, or tells us to end; return the exit code."""
+    """Serve one client until it closes its end, dies or sends a signal; return the exit code."""
     import anyio
 
     return anyio.run(_serve, ToolService(offer))
@@ -248,7 +248,7 @@ _MAX_BODY = 32 * 1024 * 1024
 
 
 def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
-    """Serve any number of clients until told to end; return the exit code.
+    """Serve any number of clients until stopped; return the exit code.
 
     Raises:
         UsageError: other machines could reach it and there is no token, or the place is taken.

@@ -37,7 +37,7 @@ Purpose = Literal["document", "query"]
 class Space(NamedTuple):
     """The model that vectors come from; only vectors of one space can be compared.
 
-    `dimension` 0 stands for one that is not known before the model has answered once.
+    `dimension` 0 means that it is not known before the model has answered once.
     """
 
     provider: str

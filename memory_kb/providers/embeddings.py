@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
     Ask = Callable[[Sequence[str]], Vectors]
 
-#: What stands for a text of which nothing can be embedded; providers refuse empty ones.
+#: What is embedded in place of a text of which nothing can be embedded; providers refuse empty ones.
 STAND_IN = "."
 #: Plain English has about four characters to a token, dense code three.
 _ASCII_PER_TOKEN = 3

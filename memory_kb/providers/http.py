@@ -234,7 +234,7 @@ def _kind_of(status: int, everything: str) -> str:
 def _is_quota(status: int, everything: str) -> bool:
     """Return whether an account is empty, not just asked too often.
 
-    Gemini speaks of billing in every 429; there only the name of the quota tells.
+    Gemini speaks of billing in every 429; there only the name of the quota decides.
     """
     if "quotaId" in everything:
         return "PerDay" in everything or '"quotaValue": "0"' in everything
@@ -412,7 +412,7 @@ class Calls:
                 return request(seconds)
             seconds = min(seconds, deadline - self._timing.clock())
             if seconds <= 0:
-                raise TimeoutError  # noqa: TRY301 - told like any other
+                raise TimeoutError  # noqa: TRY301 - handled like any other
             return within(seconds, lambda: request(seconds))
         except Exception as exc:
             raise Refused(read_refusal(exc, self._timing.now())) from exc

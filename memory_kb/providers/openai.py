@@ -145,7 +145,7 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
         if set(numbers) == set(range(len(data))):
             data.sort(key=lambda item: item.index)
         elif set(numbers) - {0, None}:  # some servers number none of them
-            raise ValueError("the vectors are not numbered")  # noqa: TRY301 - told like any other
+            raise ValueError("the vectors are not numbered")  # noqa: TRY301 - handled like any other
         found = [item.embedding for item in data]
         rows = [
             np.frombuffer(base64.b64decode(row), "<f4") if isinstance(row, str) else np.array(row, np.float32)

@@ -56,7 +56,7 @@ class Found(NamedTuple):
 def find_candidates(index: Index, request: Request, question: Question | None = None) -> Found:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
-    A question with a phrase that stands nowhere, or whose excluded words leave nothing, is asked
+    A question with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
     again in its plain words; a phrase asked for by itself is not.
     """
     query = read_query(index, request)

@@ -16,7 +16,7 @@ from memory_kb.store.plan import Memory
 from memory_kb.store.queries import StandingQuery, names
 from memory_kb.text import has_cjk
 
-#: The numbers of hits that a table tells the recall for.
+#: The numbers of hits for which a table has the recall.
 CUTS = (1, 5, 10)
 _WORDS = re.compile(r"\w+")
 
@@ -153,7 +153,7 @@ def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:
     return Outcome(query, ranks, tuple(file.path for file in found[: query.k]))
 
 
-#: Words of a proposed question, and how many of them must tell something.
+#: Words of a proposed question, and how many of them must be informative.
 _QUESTIONS_WORDS, _FEWEST = 10, 3
 _LONGEST_ASKED = 200
 #: Sentences of a note, and words of a sentence, that are looked at; characters of a question in scripts without spaces.
@@ -174,13 +174,13 @@ def propose_queries(
     """Return questions that are not standing yet, each with the entry that it should find.
 
     Those that people asked come first, the most often asked before the others, each with what
-    stood first the last time. Then notes nobody has a question for, one kind after the other, by
+    was first the last time. Then notes nobody has a question for, one kind after the other, by
     their rarest words and never by their title: that would be found by anything.
 
     Args:
         memories: all live entries.
         retrievals: what was shown to whom, oldest first.
-        frequency: tells how many passages hold a word.
+        frequency: returns how many passages hold a word.
         known: the standing queries.
         most: how many to return at most.
     """
@@ -234,9 +234,9 @@ def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> 
 
 
 def ask_for(memory: Memory, frequency: Callable[[str], int]) -> str | None:
-    """Return a note's most telling sentence, or its beginning, as people would ask for it.
+    """Return a note's most informative sentence, or its beginning, as people would ask for it.
 
-    A sentence tells the more, the rarer its words are; stop words and those of the title tell
+    A sentence is more informative the rarer its words are; stop words and those of the title say
     nothing. None where no sentence has words enough.
 
     Example:

@@ -81,7 +81,7 @@ class HostMemory:
         return replace(view(entry, "\n".join(lines[entry.line - 1 : entry.end_line])), scope=HOST)
 
     def _open(self) -> bool:
-        """Read the files that are there, unless they are the same as before; tell whether there are any."""
+        """Read the files that are there, unless they are the same as before; return whether there are any."""
         files = find_host_files(self._vault)
         stats = []
         for one in files:

@@ -15,7 +15,7 @@ from memory_kb.text import has_cjk
 
 #: How often a word counts that the title, or a heading, says for all passages under it.
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
-#: What two words of the query that stand side by side add, as a share of what they are worth.
+#: What two words of the query that are adjacent add, as a share of what they are worth.
 PAIR_SHARE = 0.25
 #: BM25's constants: how soon a word that is said again counts less, and how much length does.
 _SATURATION, _LENGTH = 1.2, 0.75
@@ -56,7 +56,7 @@ class _Word(NamedTuple):
 class WordFinder:
     """Finds the words of a query in texts, in all their forms.
 
-    Forms are told by the index's own tokenizer. Only words that begin like one of the query are
+    Forms come from the index's own tokenizer. Only words that begin like one of the query are
     given to it.
     """
 
@@ -132,7 +132,7 @@ class WordFinder:
 
 
 def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...]) -> bool:
-    """Return whether the words of a chain stand side by side from a place on."""
+    """Return whether the words of a chain are adjacent, starting at a place."""
     there = words[place : place + len(chain)]
     return tuple(word.stem for word in there) == chain and all(
         _NOTHING_BETWEEN.fullmatch(text, one.end, other.start) for one, other in itertools.pairwise(there)

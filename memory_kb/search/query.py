@@ -32,8 +32,8 @@ class TextQuery(NamedTuple):
     """A query as the full-text index takes it.
 
     `terms` are the alternatives, any of which may match and more of which score higher; every
-    one of `phrases` must stand in the text, and none of `excluded` may. `pairs` are terms that
-    stand side by side in the query. All are quoted expressions of the index's language; `words`
+    one of `phrases` must occur in the text, and none of `excluded` may. `pairs` are terms that
+    are adjacent in the query. All are quoted expressions of the index's language; `words`
     are the query's own.
     """
 

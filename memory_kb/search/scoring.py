@@ -212,7 +212,7 @@ class Scored(NamedTuple):
 class Sides(NamedTuple):
     """The two sides of relevance, each from 0 to 1 by the place of a passage; a missing one counts 0.
 
-    None stands for a side that the query does not have.
+    None means a side that the query does not have.
     """
 
     bm25: Mapping[int, float] | None

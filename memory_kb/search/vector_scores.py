@@ -1,6 +1,6 @@
 """Score passages by the similarity of their vectors to the query.
 
-Pure functions of numpy arrays. Cosines of different models lie in different ranges, and those of
+Pure functions of numpy arrays. Cosines of different models are in different ranges, and those of
 one query in another range than those of the next; what counts is how far a passage exceeds
 the rest.
 """
@@ -28,7 +28,7 @@ LEAST_NEARNESS = 0.04
 NEIGHBOUR_SHARE = 0.3
 #: Standard deviations above the mean that make a vector score of 1.
 DEVIATIONS = 12.0
-#: Chunks below which the deviation tells little.
+#: Chunks below which the deviation says little.
 SMALL = 30
 #: Trust is judged by so many of the nearest passages, with so much of a prior opinion, between
 #: these shares of the best one's lead.
@@ -71,7 +71,7 @@ class Near(NamedTuple):
 def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]) -> Near:
     """Return the chunks nearest to a question among those that pass the filters.
 
-    Every phrase of the query must stand in them, and no excluded word may. Those that are also
+    Every phrase of the query must occur in them, and no excluded word may. Those that are also
     `found` by their words are not returned again.
     """
     import numpy as np
@@ -137,8 +137,8 @@ def score_nearness(question: Question) -> Nearness:
     """Return how near all chunks are to a question.
 
     A passage is credited with part of what its better neighbour is nearer by. What counts is how
-    far it stands out from all passages, in standard deviations of this question's cosines: that
-    is the same for models whose cosines lie high and narrow. A table too small to have a
+    far it exceeds all passages, in standard deviations of this question's cosines: that
+    is the same for models whose cosines are high and narrow. A table too small to have a
     deviation worth the name is measured by what is left to 1 instead.
     """
     import numpy as np
@@ -161,7 +161,7 @@ def score_nearness(question: Question) -> Nearness:
 
 
 def find_layout(table: VectorTable) -> Layout:
-    """Return how the chunks of a table that are there stand to each other; it is made once."""
+    """Return the similarities among the chunks of a table that still exist, cached."""
     layout = _layouts.get(table)
     if layout is None:
         keys = table.keys if table.alive is None else table.keys[table.alive]

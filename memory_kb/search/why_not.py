@@ -184,7 +184,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
 
 
 def _explain_copy(case: Case, trace: Trace) -> str:
-    """Name the hit that stands for an entry with the same title and text."""
+    """Name the hit that is shown for an entry with the same title and text."""
     own = f"{case.entry.source}:"
     first = next((group for group in trace.groups if any(copy.startswith(own) for copy in group.copies)), None)
     shown = f" as {first.chunk.source}:{first.line}, which names it among its copies" if first else ""

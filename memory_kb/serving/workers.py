@@ -125,7 +125,7 @@ class Workers:
 
 
 def _sign(kb: KnowledgeBase) -> _Signature:
-    """Return what tells that a vault is another than it was: its folders and its configuration."""
+    """Return what identifies the state of a vault: its folders and its configuration."""
     configured = (kb.vault.home / "config.yaml", kb.vault.config_file)
     return (_stat(kb.vault.machine, with_time=False), *(_stat(file, with_time=True) for file in configured))
 
@@ -180,7 +180,7 @@ class VaultWatcher:
             self._ended.set()
 
     def _watch_when_free(self) -> None:
-        """Watch until told to stop, unless another server does."""
+        """Watch until stopped, unless another server does."""
         try:
             with self._address.open() as kb, hold_lock(kb.vault.machine / _LOCK, 0.0):
                 kb.watch(self._on_batch, on_notice=self._say, stop=self._stop)

@@ -51,7 +51,7 @@ _LONGEST = 4 * MAX_TEXT
 
 
 class Turn(NamedTuple):
-    """What one side said, and when if the text tells."""
+    """What one side said, and when if the text says."""
 
     role: str
     text: str

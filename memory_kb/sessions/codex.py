@@ -163,7 +163,7 @@ def _arguments(value: object) -> dict[str, Any] | None:
 
 
 def read_outcome(output: object) -> tuple[str, bool | None]:
-    """Return what a tool said and whether it succeeded, if that can be told.
+    """Return what a tool said and whether it succeeded, if that can be known.
 
     Example:
         >>> read_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_outcome("Exit code: 0")

@@ -241,7 +241,7 @@ class SessionEnd:
     def _maintenance_step(self, fresh: Collection[str], *, dry_run: bool) -> Done:
         if not self._maintenance.is_maintenance_due():
             return Done()
-        # A preview of the contradictions would tell again what that stage told: nothing was resolved.
+        # A preview of the contradictions would repeat what that stage reported: nothing was resolved.
         fresh = {*fresh, "contradictions"} if dry_run else fresh
         steps = self._maintenance.run_due(fresh=fresh, dry_run=dry_run).steps
         told = [

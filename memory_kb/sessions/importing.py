@@ -90,7 +90,7 @@ class _Target:
         self.counts["injected"] += done.event.injected is not None
 
     def _is_logged(self, event: Event) -> bool:
-        """Return whether a hook or another transcript logged an event; each of its events stands for one."""
+        """Return whether a hook or another transcript logged an event; each logged event matches one."""
         if event.type == "tool_result" and event.call_id in self._said_calls:
             return True
         said = _what(event)
@@ -299,7 +299,7 @@ def _digest(text: str) -> str:
 
 
 def _key(origin: str | None) -> int:
-    """Return an origin as small as it stays telling: a transcript may have a million."""
+    """Return an origin as small as it stays useful: a transcript may have a million."""
     return int.from_bytes(hashlib.blake2b((origin or "").encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 

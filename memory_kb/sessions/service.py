@@ -113,9 +113,9 @@ class Sessions:
         the episode; what was credited stays. The same again changes nothing. What follows are the
         five steps, each by itself; `only_close` leaves them for another time.
         What is done already is not done again. Of two that end a session at once, the second waits
-        for the first; `on_wait` is told when that takes a while.
+        for the first; `on_wait` is called when that takes a while.
 
-        With `dry_run` nothing is written and no model is asked: every stage tells what it would
+        With `dry_run` nothing is written and no model is asked: every stage says what it would
         do to the notes as they are now, without what the stages before it would have made.
 
         Raises:
@@ -171,7 +171,7 @@ class Sessions:
         Args:
             session: its id, or a unique beginning of it.
             wanted: which events; all when not given.
-            on_problem: told the number of a line that is no event, and why.
+            on_problem: called with the number of a line that is no event, and why.
 
         Raises:
             UnreadableInput: there is no such session.

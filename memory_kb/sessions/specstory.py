@@ -83,7 +83,7 @@ def _said(text: str) -> Iterator[Event]:
 
 
 def _tool(name: str, body: str) -> Iterator[Event]:
-    """Yield a call and its answer; of the arguments only command and file can be told from the text."""
+    """Yield a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)
     args: dict[str, str] = {}

@@ -101,7 +101,7 @@ class Call(NamedTuple):
 
     @property
     def parts(self) -> tuple[Call, ...]:
-        """All that the line does, the most telling first."""
+        """All that the line does, most informative first."""
         return (self._replace(also=()), *self.also)
 
 
@@ -162,7 +162,7 @@ def command_of(args: Mapping[str, Any] | None) -> str | None:
 
 @functools.lru_cache(maxsize=512)
 def read_command(line: str, cwd: str | None = None) -> Call:
-    """Return what a shell line does: the most telling of its commands stands for it.
+    """Return what a shell line does: the most informative of its commands.
 
     Example:
         >>> read_command("git add -A && git commit -m 'Fix the login' && git push").family

@@ -94,10 +94,10 @@ def prune_folders(file: Path, levels: int) -> None:
 
 
 class Staged:
-    """An edit whose new bytes stand in a file with a temporary name.
+    """An edit whose new bytes are in a file with a temporary name.
 
     One that cannot be renamed without losing its other names or its owner is written in place:
-    `is_in_place` tells so, and a kill in the middle of that write leaves the file half-written.
+    `is_in_place` is true then, and a kill in the middle of that write leaves the file half-written.
     After `flush` they are on the disk, and all that a full disk or a locked folder can prevent has
     happened. After that, `commit` puts them in place; `discard` throws them away at any time. The
     lock of the scope's root must be held.
@@ -351,7 +351,7 @@ def _attributes_of(file: Path) -> list[str]:
 
 
 def _copy_attributes(file: Path, held: os.stat_result, temporary: str) -> bool:
-    """Give a temporary file the owner, group and extended attributes of the one it replaces; tell whether it has them."""
+    """Give a temporary file the owner, group and extended attributes of the one it replaces; return whether it has them."""
     made = os.stat(temporary)
     try:
         if (made.st_uid, made.st_gid) != (held.st_uid, held.st_gid) and hasattr(os, "chown"):

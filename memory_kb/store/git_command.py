@@ -272,7 +272,7 @@ def parse_status(status: str) -> GitState:
     return GitState(branch, commit, None, tuple(sorted(files)[:_MAX_FILES]), len(files))
 
 
-#: How many fields stand before the path, by the kind of line.
+#: The number of fields before the path, by the kind of line.
 _FIELDS = {"1": 8, "2": 9, "u": 10, "?": 1}
 
 

@@ -69,7 +69,7 @@ def _bytes_before(file: Path, place: int) -> bytes:
 
 
 def made_by(line: Mapping[str, Any]) -> Sequence[str]:
-    """Return the ids of the entries that a line of the log tells were made.
+    """Return the ids of the entries that a line of the log says were made.
 
     Example:
         >>> made_by({"action": "create", "id": "a"}), made_by({"made": ["b", "c"]}), made_by({"action": "move", "id": "a"})
@@ -134,7 +134,7 @@ class RunHead(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """A run as the log tells it.
+    """A run as the log has it.
 
     Attributes:
         decisions: its changes, their bytes read when they are asked for.
@@ -222,7 +222,7 @@ class DecisionLog:
         return start
 
     def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
-        """Return the signature of a run, which tells one of this machine from what came with a clone."""
+        """Return the signature of a run, which distinguishes one of this machine from one that came with a clone."""
         first = jsonlines.dump({name: value for name, value in head.items() if name != "seal"})
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 

@@ -36,7 +36,7 @@ class _Window:
         self.is_over = False
 
     def more(self, least: int = 1) -> bool:
-        """Read on by `least` characters, forgetting what is done; tell whether there was anything."""
+        """Read on by `least` characters, forgetting what is done; return whether there was anything."""
         fresh, size = [], 0
         for piece in self._pieces:
             fresh.append(piece)

@@ -96,7 +96,7 @@ def mark_of(text: str) -> bytes:
 def read(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
 
-    With `marks`, lines in which none of them stands are not looked into. With `until`, only what was
+    With `marks`, lines without any of them are not parsed. With `until`, only what was
     written before the key of that name is.
     """
     return (found for _, found in read_raw(path, *marks, start=start, until=until))
@@ -434,7 +434,7 @@ _EXTRACTIONS_NAME = "extractions.jsonl"
 class ExtractionMark(NamedTuple):
     """A question that was answered.
 
-    `input` tells what it was about, `seq` the last event of the session then; `step` is `norms`,
+    `input` says what it was about, `seq` the last event of the session then; `step` is `norms`,
     `tasks` or empty; `kept` and `dropped` count learnings.
     """
 
@@ -456,7 +456,7 @@ class ExtractionLog:
         self.file = folder / _EXTRACTIONS_NAME
 
     def done(self) -> frozenset[str]:
-        """Return the inputs that were dealt with; a torn line tells of none."""
+        """Return the inputs that were dealt with; an incomplete line has none."""
         found = set()
         with contextlib.suppress(FileNotFoundError), read_plain(self.file) as lines:
             for line in lines:

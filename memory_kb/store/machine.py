@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 
     Attributes:
         folder: where it is.
-        seal: what tells the runs and the index that were made here.
+        seal: what recognises the runs and the index that were made here.
         notices: what was done about one that was not made here, in sentences.
     """
 
@@ -48,7 +48,7 @@ def prepare_machine(
 
     Args:
         folder: where it is to be.
-        environ: the environment, which tells where the secret of this user is.
+        environ: the environment, which says where the secret of this user is.
         outside: folders that the secret must not be kept in.
         is_shipped: whether one that was not made here may have come with the notes.
 
@@ -340,7 +340,7 @@ _CONFIG = """\
 
 #: Files beside `memory/` that belong to the vault.
 _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
-#: Whatever stood in it would be one of the things that are known.
+#: Anything in it would count as known.
 _MEMORY = ""
 
 
@@ -360,7 +360,7 @@ def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
 
     Raises:
         VaultNotFound: the folder cannot be made.
-        UsageError: it lies among the notes of another vault.
+        UsageError: it is among the notes of another vault.
     """
     place = Path(folder).expanduser()
     memory = place / "memory"

@@ -25,7 +25,7 @@ class Planned(Protocol):
 
     @property
     def path(self) -> str:
-        """The file, as paths stand in output."""
+        """The file, as paths are written in output."""
 
     @property
     def hash(self) -> str:
@@ -73,7 +73,7 @@ class Change(NamedTuple):
     """One change to one entry or file.
 
     Attributes:
-        path: the file, as paths stand in output.
+        path: the file, as paths are written in output.
         reason: why, in one sentence for the person who reads the log.
         entry_id: the entry; None for the whole file.
         planned: the hash of the file that it was planned against; None for no file.
@@ -159,7 +159,7 @@ class Memory(NamedTuple):
     """One entry, its defaults filled in, as a value that changes are planned for.
 
     Attributes:
-        path: the file, as paths stand in output.
+        path: the file, as paths are written in output.
         hash: of the file's bytes when it was read; a change is planned against it.
         title: as it is shown: its own, else its first heading or line.
         text: its body, as it was indexed.
@@ -196,7 +196,7 @@ class Memory(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its text without the line that tells on which occasion it was said."""
+        """Its text without the line that says on which occasion it was said."""
         return without_occasion(self.text)
 
     @property
@@ -246,7 +246,7 @@ class Memory(NamedTuple):
 
     @property
     def is_quarantined(self) -> bool:
-        """Whether it would tell an agent what to do, and is unverified: it waits for a person.
+        """Whether it would instruct an agent, and is unverified: it waits for a person.
 
         What it is cannot be said of one whose frontmatter cannot be read.
         """
@@ -323,7 +323,7 @@ def _read(metadata: str) -> tuple[Mapping[str, Any], Fields]:
 
 
 def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Change | None:
-    """Plan to set fields of an entry, or return None where they stand so already.
+    """Plan to set fields of an entry, or return None if they have these values already.
 
     An entry without an id of its own gets the one by which the index knows it, since that would
     change with its text.
@@ -372,7 +372,7 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
 
 
 def with_words(memory: Memory, name: str, *words: str) -> list[str]:
-    """Return a list of words of the entry, such as `sources`, with some more; none stands twice.
+    """Return a list of words of the entry, such as `sources`, with some more, without repetitions.
 
     Example:
         >>> with_words(Memory("x", "a.md", "", Location(), "T", "", metadata={"flags": ["review"]}), "flags", "review", "stale")

@@ -110,7 +110,7 @@ class ProjectFiles:
         return self._git.is_skipped(path)
 
     def heirs(self, path: str) -> tuple[tuple[str, bool], ...]:
-        """Return where the text of a missing file may stand now; True where git says it was renamed so."""
+        """Return where the text of a missing file may be now; True where git says it was renamed so."""
         if path not in self._heirs:
             ending = os.path.splitext(path)[1]
             renamed = [one for one in self._git.renames_of(path) if self.read(one).state != "missing"]
@@ -149,7 +149,7 @@ def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
 def locate(file: str, project: Path, here: Path) -> str | None:
     """Return a file's path relative to a project, with slashes; None for a file outside.
 
-    A relative path is looked for from where somebody stands, if that is in the project, and from the
+    A relative path is resolved from the current folder, if that is in the project, and from the
     project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
     here, and so is a path whose folder is here alone. The file system decides which folder is the
     project, through links and in any case of letters where it takes any.
@@ -257,7 +257,7 @@ def _common_folder(top: Path) -> Path | None:
 
 
 def _told(file: Path, start: Path, lead: str = "") -> Path | None:
-    """Return the path that a file of git's tells, which may be seen from a folder."""
+    """Return the path that a file of git names, which may be seen from a folder."""
     try:
         line = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -60,7 +60,7 @@ class Queries(NamedTuple):
 
 
 def parse_queries(text: str, path: str) -> Queries:
-    """Read a file of queries; what cannot be used is told, the rest is taken.
+    """Read a file of queries; invalid ones are reported and skipped.
 
     Example:
         >>> parse_queries("- question: flaky tests\\n  expect: a\\n- 7\\n", "queries.yaml")
@@ -105,7 +105,7 @@ def parse_queries(text: str, path: str) -> Queries:
 
 
 def _lines_of_items(block: str, count: int, added: int) -> list[int]:
-    """Return the lines at which the items of the list stand, counted from 1."""
+    """Return the line of each item of the list, counted from 1."""
     import yaml
 
     from memory_kb.yaml_loader import yaml_loader

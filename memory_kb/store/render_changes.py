@@ -34,7 +34,7 @@ class _Refusal(NamedTuple):
 
 
 class FileOutcome(NamedTuple):
-    """A file before and after a plan; None stands for no file.
+    """A file before and after a plan; None means no file.
 
     `like` names the file whose mode a new one takes.
     """
@@ -68,7 +68,7 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     """Return what the changes make of the files.
 
     A change whose file is not what it was planned against, or that cannot be made, becomes a
-    conflict, with those that belong together with it; all others stand.
+    conflict, with those that belong together with it; all others are made.
 
     Example:
         >>> from memory_kb.store.files import NoteText

@@ -144,7 +144,7 @@ class SessionFiles:
 
         Args:
             session: its id.
-            on_problem: told the number of a line that is no event, and why.
+            on_problem: called with the number of a line that is no event, and why.
             only: which lines are parsed; all when not given.
 
         Raises:
@@ -420,7 +420,7 @@ def _judge(draft: Event, content: str | None) -> str | None:
 
 
 def _clean(text: str, found: set[str], name: str = "") -> str:
-    """Return a text without private parts and credentials, cut; the name of its field may tell one."""
+    """Return a text without private parts and credentials, cut; the name of its field may reveal one."""
     text = cut_private(text)
     if len(text) > MAX_TEXT + _EDGE:
         return _clean_long(text, found)

@@ -64,7 +64,7 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
 
 
 def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...]:
-    """Return the runs of a session's end that still stand, the last one first; a unique beginning names it.
+    """Return the runs of a session's end that are still in effect, the last one first; a unique beginning names it.
 
     Raises:
         UnknownRun: there was never one, or there are several that begin so.
@@ -97,7 +97,7 @@ def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
         if target is not None:
             undoing[head.run] = target
             undone[target] = head.run
-            # Taking back an undo makes stand again what that had undone.
+            # Reverting an undo restores what that had undone.
             undone.pop(undoing.get(target, ""), None)
     return undone
 
@@ -248,7 +248,7 @@ class Undo:
         return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
 
     def undo(self, run: str | None = None, *, dry_run: bool = False) -> RunReport:
-        """Take a run back, byte for byte: the one named, or the last that still stands.
+        """Revert a run, byte for byte: the one named, or the last that is still in effect.
 
         Files that somebody has edited since are left, and are the conflicts of the report. It is
         a run itself, that can be undone by its name.
@@ -291,7 +291,7 @@ class Undo:
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.
 
-        With `dry_run` one report tells what all of it together would come to.
+        With `dry_run` one report says what all of it together would come to.
 
         Raises:
             UnknownRun: no run, or several, are called by one of the names; nothing is undone then.
@@ -306,7 +306,7 @@ class Undo:
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo all that the end of a session wrote, the last run first.
 
-        With `dry_run` one report tells what all of it together would come to.
+        With `dry_run` one report says what all of it together would come to.
 
         Raises:
             UnknownRun: it wrote nothing, or several begin so.

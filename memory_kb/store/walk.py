@@ -30,7 +30,7 @@ _MOST = 20_000
 
 
 class FolderState(NamedTuple):
-    """What tells that the names in a folder are the same; `at` is when it was asked for, on the clock of files."""
+    """What shows that the names in a folder are unchanged; `at` is the time of the check, on the clock of files."""
 
     device: int
     inode: int
@@ -44,7 +44,7 @@ class FolderState(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the last change lies so far back that the next one will show.
+        """Whether the last change is so far back that the next one will show.
 
         Example:
             >>> [FolderState(0, 0, changed, changed, 5_000_000_000).is_settled for changed in (2_000_000_000, 4_000_000_000, 4_900_000_001)]
@@ -344,7 +344,7 @@ class _Walker:
         if known is None:
             told, before, self._met_link = len(self._problems), self._listings.state_of(folder), False
             known = self._list_anew(folder, prefix)
-            # What is informed of must be told of at every look, and what a link leads to changes elsewhere.
+            # What is reported must be reported at every walk, and what a link leads to changes elsewhere.
             if len(self._problems) == told and not self._met_link:
                 self._listings.keep(folder, before, known)
         return known

@@ -161,7 +161,7 @@ def _is_torn(one: Staged) -> bool:
 
 
 def _revert(edits: Sequence[FileEdit]) -> bool:
-    """Take edits back that were just made; tell whether that went well."""
+    """Revert edits that were just made; return whether that went well."""
     is_well = True
     for edit in reversed(edits):
         try:
@@ -399,7 +399,7 @@ class Writer:
         replan: Replan | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Carry out a plan as one run, or tell what it would change.
+        """Run a plan, or report what it would change.
 
         It takes the locks of what it writes to. A file that is no longer what the plan was made
         against is planned anew by `replan`, once or twice more; without it, or when it changes

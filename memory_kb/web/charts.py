@@ -185,7 +185,7 @@ def read_diff(diff: str) -> Iterator[DiffLine]:
 
 
 def entry_address(entry_id: str, path: str | None = None, line: int | None = None, page: str = "/entry") -> str:
-    """Return the address of an entry; its place tells it from others with the same id.
+    """Return the address of an entry; its place distinguishes it from others with the same id.
 
     Example:
         >>> entry_address("a b", "x.md", 3)

@@ -36,7 +36,7 @@ _MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
 
 
 class EntryAddress(NamedTuple):
-    """An entry as an address names it: `at` is its place, where its id alone does not tell."""
+    """An entry as an address names it: `at` is its place, if its id alone is ambiguous."""
 
     id: str
     at: str
@@ -46,7 +46,7 @@ class EntryAddress(NamedTuple):
 
         Raises:
             UnknownEntry: there is none.
-            AmbiguousId: there are several, and the place does not tell which.
+            AmbiguousId: there are several, and the place does not say which.
         """
         try:
             return kb.source(self.id)

@@ -24,7 +24,7 @@ _RUNS, _PROBLEMS = 15, 300
 
 
 class Health(NamedTuple):
-    """What can be told at once."""
+    """What is known without a slow read."""
 
     status: Status
     stats: Stats

@@ -42,9 +42,9 @@ Embedded = tuple[str, str]
 
 
 class LinkBase(NamedTuple):
-    """Where a text stands, and what links in it may lead to.
+    """The place of a text, and what links in it may lead to.
 
-    `leads` tells whether there is an entry of that name; None where it is not known. `embedded` are the notes that it shows, by
+    `leads` says whether there is an entry of that name; None where it is not known. `embedded` are the notes that it shows, by
     the name it gives them. `passage` are its lines to be marked, from 0, the last one not included.
     """
 

@@ -338,7 +338,7 @@ class Site:
                 return self.refuse(request)
             except ClientDisconnect:
                 return Response(status_code=400)
-            except Exception as exc:  # noqa: BLE001 - whatever goes wrong is told on a page
+            except Exception as exc:  # noqa: BLE001 - any error is reported on a page
                 traceback.print_exception(exc, file=sys.stderr)
                 sentence = f"memory-kb failed with an internal error ({type(exc).__name__}); nothing is lost."
                 return self.page(
