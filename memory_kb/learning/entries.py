@@ -85,7 +85,7 @@ class Entries:
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
         `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is trusted
-        with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half. With `dry_run` nothing is written, and the report's run says what would be.
+        with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half. With `dry_run` nothing is written, and the report's run says what would be written.
 
         Raises:
             SecretRefused: the text, or any other argument, holds what looks like a credential.

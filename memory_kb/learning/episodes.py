@@ -277,7 +277,7 @@ def _draft(episode: Episode) -> Draft:
 def record_event(
     event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None
 ) -> tuple[str, Draft]:
-    """Return the id and the draft of an episode that is reported in one sentence.
+    """Return the id and the draft of an episode that somebody reported in one sentence.
 
     The same event on the same day is the same episode.
 
@@ -310,7 +310,7 @@ def record_event(
 #: Seconds that a model may take, characters it is shown, items and characters it may answer.
 TIMEOUT = 60.0
 _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
-#: The share of an item's words that must be in what it is about, and the lengths that make a word count and say its stem.
+#: The share of an item's words that its source must have; the least length of a word that counts, and of its stem.
 GROUNDED, _TELLING, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
 _ASK = """\

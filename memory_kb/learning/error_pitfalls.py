@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 class Pitfall(NamedTuple):
-    """One error, recognised by at least one episode; `seen` are the episodes and how they say it."""
+    """One error that at least one episode has; `seen` are the episodes and their wording of it."""
 
     type: str
     message: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: What differs from one run to the next, and the word that represents it.
+#: What differs from one run to the next, and the placeholder for it.
 _VOLATILE = tuple(
     (re.compile(pattern, re.IGNORECASE), word)
     for pattern, word in (

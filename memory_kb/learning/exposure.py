@@ -28,7 +28,7 @@ class ShownTo:
     Attributes:
         verb: what showed it, such as `search` or `context`.
         injected: whether it was put before an agent unasked.
-        outcome: how the task went, by the next outcome that was reported of it.
+        outcome: how the task went, by the next outcome that was reported for it.
         credit: what the entry itself got for that: `success`, `failure` or `mixed`.
         session_outcome: how the session ended, by its log.
     """

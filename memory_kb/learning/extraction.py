@@ -353,7 +353,7 @@ class _Extracting:
 
 @dataclass(frozen=True, slots=True)
 class _Consulted:
-    """What a scope was reported, before it is taken in."""
+    """What a scope returned, before it is stored."""
 
     report: ScopeReport
     offers: tuple[Offer, ...] = ()
@@ -385,7 +385,7 @@ class Extraction:
         """Learn from a session that is over, scope by scope.
 
         A language model reads what was said and done; each scope is asked for by itself, and what
-        goes wrong in one is reported and leaves the others alone. Without a model nothing is extracted.
+        goes wrong in one is reported and does not stop the others. Without a model nothing is extracted.
         What was dealt with before is not asked again.
 
         Args:

@@ -213,7 +213,7 @@ class GuardLog:
         self._file = folder / "guards.jsonl"
 
     def refuse(self, rule: str, path: str, session: str, call: str | None, agent: str, now: datetime) -> bool:
-        """Write down an edit that breaks a rule; return whether it is refused: the first one of a session.
+        """Record an edit that breaks a rule; return whether it is refused, which only the first of a session is.
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
         """

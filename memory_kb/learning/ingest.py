@@ -51,7 +51,7 @@ class Offer:
         origin: the session it comes from, which becomes its `session_id`; an entry that says the
             same is reinforced once for each.
         origin_field: the field that names the origin, where that is no session.
-        said: when it was said or seen, as its source says; what nobody says is of now.
+        said: when it was said or seen, by its source; now if the source has no time.
         replaces: whether an older entry that says the same with another value is superseded by it.
     """
 

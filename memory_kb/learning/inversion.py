@@ -140,7 +140,7 @@ def original_of(proposal: Memory) -> str | None:
 
 
 def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
-    """Return what says an id of one scope from the same id at another."""
+    """Return a key that distinguishes an id of one scope from the same id of another."""
     return entry_id, near.place._replace(learning_type="task")
 
 

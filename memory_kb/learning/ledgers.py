@@ -226,7 +226,7 @@ class Ledgers:
         task_id: str | None = None,
         dry_run: bool = False,
     ) -> Checkpointed:
-        """Write down the state of an agent's work; what is not given stays as it was.
+        """Record the state of an agent's work; what is not given keeps its value.
 
         Args:
             agent: whose ledger it is.

@@ -61,11 +61,11 @@ class Maintenance:
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
         """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
 
-        Each step is by itself: one that fails is reported and the next goes on.
+        Steps are independent: an error in one is reported, and the next one runs.
 
         Args:
             stage: `semantic`, `dedup`, `age`, `archive` or `promote`; all of them when not given.
-            dry_run: write nothing; the reports says what would change, each for the notes as they are.
+            dry_run: write nothing; the reports say what would change, each for the notes as they are.
 
         Raises:
             UsageError: there is no such stage.
