@@ -217,7 +217,7 @@ def _read_file(file: Path) -> dict[str, Any]:
     except PermissionError as exc:
         raise InvalidSettings(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
     except (OSError, UnicodeDecodeError) as exc:
-        raise InvalidSettings(f"{file} cannot be read: {exc}", "mend it or move it away") from exc
+        raise InvalidSettings(f"{file} cannot be read: {exc}", "fix it or move it away") from exc
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
     from memory_kb.yaml_loader import InvalidBlock, load_mapping
@@ -226,7 +226,7 @@ def _read_file(file: Path) -> dict[str, Any]:
         return load_mapping(text)
     except InvalidBlock as exc:
         raise InvalidSettings(
-            f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "mend the line"
+            f"{file}:{exc.line + 1}: {str(exc).replace('the frontmatter', 'the file')}", "fix the line"
         ) from exc
 
 

@@ -94,7 +94,7 @@ def test_a_rule_without_a_good_pattern_is_refused(run: Run, project: Path) -> No
 def test_the_review_of_a_proposal_shows_what_it_would_have_stopped(run: Run, project: Path) -> None:
     rule = project / "memory/rules/a.md"
     rule.write_text(FORBID.replace("kind: rule", "kind: rule\nstatus: proposed"))
-    told = "Of 5 commits it would have stopped 2; 1 of these were mended within a week"
+    told = "Of 5 commits it would have stopped 2; 1 of these were fixed within a week"
     assert told in " ".join(run("review", "show", "no-print", cwd=project).stdout.split())
     assert told in json.loads(run("review", "show", "no-print", "--json", cwd=project).stdout)["backtest"]
     rule.write_text(rule.read_text().replace("'\\bprint\\('", "'('"))

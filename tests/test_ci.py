@@ -82,7 +82,7 @@ def test_a_change_that_harms_nothing_is_sound(clone: Clone) -> None:
     assert (
         report["recall"]["before"]["recall"] == report["recall"]["after"]["recall"] == {"1": 1.0, "5": 1.0, "10": 1.0}
     )
-    assert clone.kb("ci", "main..side").startswith("## ✅ Memories: nothing to mend\n")
+    assert clone.kb("ci", "main..side").startswith("## ✅ Memories: nothing to fix\n")
     assert clone.git("status", "--porcelain") == ""
 
 

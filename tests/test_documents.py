@@ -78,7 +78,7 @@ def test_readme_transcripts_are_what_happens(tmp_path: Path) -> None:
 
 
 def test_the_sample_vault_has_nothing_to_mend(sample: Path) -> None:
-    assert _execute("memory-kb lint", sample) == "Nothing to mend.\n"
+    assert _execute("memory-kb lint", sample) == "Nothing to fix.\n"
 
 
 def test_readme_python_runs(sample: Path) -> None:

@@ -33,7 +33,7 @@ def test_what_cannot_be_written_is_told_by_the_exit_code_and_done_the_next_time(
     assert "episodes" in done.stdout and "cannot be written" in done.stdout
     assert "nothing worth keeping" not in done.stdout
     assert (
-        f"of the 5 steps failed; once that is mended, `memory-kb session end {ONE}` again does what is left.\n"
+        f"of the 5 steps failed; once that is fixed, `memory-kb session end {ONE}` again does what is left.\n"
         in done.stderr
     )
     in_the_way.unlink()

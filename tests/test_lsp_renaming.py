@@ -70,7 +70,7 @@ def test_the_command_renames_whatever_the_line_ends(run: Run, folder: Path) -> N
     after = crlf.read_bytes()
     assert after.replace(b"[{to: stage, relation: related_to}]", b"").count(b"\r\n") == after.count(b"\n")
     assert b"[[stage]].\r\n" in after and after.startswith(b"\xef\xbb\xbf---\r\nid: other # mine\r\n")
-    assert run("--vault", folder, "lint").stderr == "Nothing to mend.\n"
+    assert run("--vault", folder, "lint").stderr == "Nothing to fix.\n"
     assert run("--vault", folder, "show", "stage").returncode == 0
     assert run("--vault", folder, "undo").returncode == 0
     assert notes_of(folder) == before

@@ -161,7 +161,7 @@ def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
             told = await ask(client, "session_end", outcome="success")
             assert ": ended." in told.text and "\ncapture: done" in told.text and "\nmaintain: failed" in told.text
             assert "promotion: the disk is full" in told.text
-            assert "1 of the 5 steps failed; once that is mended, session_end again does what is left." in told.text
+            assert "1 of the 5 steps failed; once that is fixed, session_end again does what is left." in told.text
 
     run(work)
 

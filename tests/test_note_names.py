@@ -79,7 +79,7 @@ def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run
         read(folder, "memory/rules/b.md")
         == "---\nid: b\nlinks: [{to: pin-image, relation: related_to}]\n---\nSee [[pin]].\n"
     )
-    assert run("--vault", folder, "lint").stderr == "Nothing to mend.\n"
+    assert run("--vault", folder, "lint").stderr == "Nothing to fix.\n"
 
 
 @pytest.mark.parametrize(

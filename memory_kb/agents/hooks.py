@@ -276,7 +276,7 @@ class Hooks:
             why = explain_silence(
                 material, entry.entry_id, self._shown_in(session or self._vault.session), settings.floor
             ) or Absence(
-                "not-found", "a search for the prompt does not find it; `memory-kb why-not` without --prompt tells more"
+                "not-found", "a search for the prompt does not find it; `memory-kb why-not` without --prompt says more"
             )
         return WhyNot(prompt, entry.entry_id, entry.source, *why)
 

@@ -34,7 +34,7 @@ _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "gree
 @shared_options
 @click.argument("wanted", metavar="ID")
 @click.argument("references", metavar="[REF]...", nargs=-1)
-@click.option("--from-text", is_flag=True, help="Also what stands in its text as code spans and links.")
+@click.option("--from-text", is_flag=True, help="Also what its text names in code spans and links.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 @click.pass_obj
 def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool, dry_run: bool) -> int:

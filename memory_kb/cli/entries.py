@@ -62,12 +62,12 @@ def init_verb(options: Options, /, folder: str | None) -> None:
             )
     if made.created and made.around:
         say(
-            f"This vault lies inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched."
+            f"This vault is inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched."
         )
     if made.created and made.notes_beside:
-        lie = "Markdown file lies" if made.notes_beside == 1 else "Markdown files lie"
+        are = "Markdown file is" if made.notes_beside == 1 else "Markdown files are"
         say(
-            f"{made.notes_beside} {lie} beside memory/, outside of this vault; search there with --vault on the folder."
+            f"{made.notes_beside} {are} beside memory/, outside of this vault; search there with --vault on the folder."
         )
     say(
         'Next: memory-kb learn "The first thing worth remembering."'

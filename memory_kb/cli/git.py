@@ -299,7 +299,7 @@ def _print_eval(report: EvalReport) -> None:
         )
     if report.missed:
         say(
-            f'`memory-kb why-not "{clean(report.missed[0].query.question)}" {one_line(report.missed[0].query.expect[0])}` tells why.'
+            f'`memory-kb why-not "{clean(report.missed[0].query.question)}" {one_line(report.missed[0].query.expect[0])}` says why.'
         )
 
 

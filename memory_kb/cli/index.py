@@ -164,7 +164,7 @@ def _report(
     for line in repaired:
         say(f"repaired: {line}")
     print_findings(problems, whole=whole)
-    say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to mend.")
+    say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to fix.")
     return FINDINGS if problems else 0
 
 

@@ -127,7 +127,7 @@ def tell_failures(steps: Sequence[StepReport], command: str) -> None:
     failed = sum(step.outcome == "failed" for step in steps)
     if failed:
         what = f"{failed} of the {len(steps)} steps failed" if len(steps) > 1 else "The step failed"
-        say(f"{what}; once that is mended, `{command}` again does what is left.")
+        say(f"{what}; once that is fixed, `{command}` again does what is left.")
 
 
 def _finish(options: Options, steps: Sequence[StepReport], command: str, *, dry_run: bool) -> int:

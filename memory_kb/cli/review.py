@@ -149,7 +149,7 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
             made = kb.git.backtest(rule)
             told.append(
                 f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
-                f"{made.mended:,} of these were mended within a week: `memory-kb rules backtest {rule.id}`"
+                f"{made.mended:,} of these were fixed within a week: `memory-kb rules backtest {rule.id}`"
             )
         except NoRepository:
             pass

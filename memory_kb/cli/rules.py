@@ -264,12 +264,12 @@ def backtest_verb(options: Options, /, rule: str) -> None:
         )
         return
     for one in made.breaches:
-        after = f"  mended by {one.mended_by}" if one.mended_by else ""
+        after = f"  fixed by {one.mended_by}" if one.mended_by else ""
         click.echo(
             f"{one.commit}  {one.day}  {clean(one.path)}:{one.line}  {clean(one.text or 'lacks what is required')}{after}"
         )
     click.echo(
-        f"{made.commits:,} commits: {made.broken:,} broke the rule, {made.mended:,} of these were mended within a week"
+        f"{made.commits:,} commits: {made.broken:,} broke the rule, {made.mended:,} of these were fixed within a week"
     )
     if refused.sessions:
         click.echo(

@@ -153,7 +153,7 @@ def _print_skills(skills: Sequence[Skill]) -> None:
 )
 @click.option("--prerequisite", "prerequisites", multiple=True, metavar="TEXT", help="What must be there before.")
 @click.option("--error", "errors", multiple=True, metavar="'ERROR: FIX'", help="What goes wrong, and what helps.")
-@click.option("--exit-criterion", "exit_criteria", multiple=True, metavar="TEXT", help="How to tell that it is done.")
+@click.option("--exit-criterion", "exit_criteria", multiple=True, metavar="TEXT", help="How to see that it is done.")
 @click.option(
     "--template", metavar="TEXT", help="A prompt or a piece of code with {parameters}; a single - reads it from stdin."
 )

@@ -60,9 +60,9 @@ def ledger_verb() -> None:
     "--uncommitted/--committed",
     "uncommitted",
     default=None,
-    help="Whether there are changes that are not committed [default: git tells].",
+    help="Whether there are changes that are not committed [default: from git].",
 )
-@click.option("--commit", metavar="HASH", help="The last commit [default: git tells].")
+@click.option("--commit", metavar="HASH", help="The last commit [default: from git].")
 @click.option("--tech", multiple=True, metavar="WORD", help="What it works with.")
 @click.option("--pattern", "patterns", multiple=True, metavar="ID", help="What it learned.")
 @click.option("--json-file", metavar="FILE", help="All of that as JSON; - is stdin.")
@@ -204,7 +204,7 @@ def handoff_verb() -> None:
 @click.option("--needs-testing", multiple=True, metavar="TEXT", help="What nobody has tried yet.")
 @click.option("--known-issue", "known_issues", multiple=True, metavar="TEXT", help="What is known to be wrong.")
 @click.option("--pattern", "patterns", multiple=True, metavar="ID", help="An entry that matters now.")
-@click.option("--git-state", metavar="TEXT", help="What to say of the repository [default: git tells].")
+@click.option("--git-state", metavar="TEXT", help="What to say of the repository [default: from git].")
 @_NO_GIT
 @_REPO
 @_JOB

@@ -66,11 +66,11 @@ def escape(text: str) -> str:
 
 def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:
     titles = {**(report.base.titles or {}), **(report.head.titles or {})}
-    verdict = "nothing to mend" if report.is_sound else f"{len(report.findings)} to mend"
+    verdict = "nothing to fix" if report.is_sound else f"{len(report.findings)} to fix"
     yield f"## {'✅' if report.is_sound else '❌'} Memories: {verdict}"
     yield ""
     yield f"{escape(report.base.name)} (`{report.base.revision[:12]}`) → {escape(report.head.name)} (`{report.head.revision[:12]}`)"
-    yield from _list("To mend", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.findings])
+    yield from _list("To fix", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.findings])
     yield from _recall(report)
     yield from _queries(report.queries, titles)
     yield from _contexts(report.contexts, titles, with_text=with_text)
@@ -143,7 +143,7 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, wi
     if not changes:
         return
     yield ""
-    yield "### What agents are told"
+    yield "### What agents are given"
     yield ""
     if not shown:
         yield f"All {len(changes)} contexts are as before."

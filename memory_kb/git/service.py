@@ -241,7 +241,7 @@ class Git:
             repository = around[folder]
             if not isinstance(repository, Repository):
                 notices.append(
-                    f"{path} lies in no git repository"
+                    f"{path} is in no git repository"
                     if isinstance(repository, NoRepository)
                     else f"{path} is not committed: {repository}"
                 )

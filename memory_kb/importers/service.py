@@ -285,7 +285,7 @@ class Imports:
         real = Path(os.path.realpath(source))
         own = self._vault.memory or self._vault.folder
         if any(real.is_relative_to(folder) for folder in (own, self._vault.home)):
-            raise UsageError(f"{source} is part of this vault already", "name what lies outside of it")
+            raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
 

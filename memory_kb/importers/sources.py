@@ -36,7 +36,7 @@ def detect(source: Path) -> str:
         raise UnreadableInput(f"{source} does not exist", "name a file or folder to import")
     found = _detect_folder(source) if source.is_dir() else _detect_file(source)
     if found is None:
-        raise UsageError(f"cannot tell what {source} is", f"name its format with --format: {', '.join(FORMATS)}")
+        raise UsageError(f"the format of {source} is unknown", f"name its format with --format: {', '.join(FORMATS)}")
     return found
 
 

@@ -90,7 +90,7 @@ def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
         >>> tell_faults([Fault("a.md", 3)])
         ('the frontmatter at a.md:3 cannot be read; only its good lines count',)
         >>> tell_faults([Fault("a.md", 3), Fault("b.md", 2)])
-        ('the frontmatter at a.md:3 and in 1 more place cannot be read; only its good lines count, `memory-kb lint` tells all',)
+        ('the frontmatter at a.md:3 and in 1 more place cannot be read; only its good lines count, `memory-kb lint` lists them',)
     """
     if not faults:
         return ()
@@ -99,7 +99,7 @@ def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
         return (f"the frontmatter at {first} cannot be read; only its good lines count",)
     others = f"in {more:,} more place{'' if more == 1 else 's'}"
     return (
-        f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` tells all",
+        f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` lists them",
     )
 
 

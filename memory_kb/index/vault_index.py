@@ -316,9 +316,7 @@ class VaultIndex:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
-        left_out = (
-            f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` tells which"
-        )
+        left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` lists them"
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _tell_unlisted(report.problems))
 

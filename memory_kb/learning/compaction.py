@@ -244,7 +244,7 @@ def plan_repeats(
         together = f"repeated ids of {path}"
         for memory, entry in taken:
             piece = _under_new_id(text[entry.span.start : entry.span.end], memory)
-            reason = f"The id {memory.id} stands here more than once; this one becomes {new_id(memory)}."
+            reason = f"The id {memory.id} occurs here more than once; this one becomes {new_id(memory)}."
             plan.append(
                 create_file(
                     archive(memory, new_id(memory)), piece.rstrip("\r\n") + newline_of(text), reason, new_id(memory)

@@ -183,7 +183,7 @@ def find_damage(text: str) -> Damage | None:
     if opened:
         return Damage(opened, f"the section that begins here has no end; put `{END}` on a line of its own behind it")
     for pattern, places, message in (
-        (_TRACE, [mark.span() for mark in marks], "this looks like a mark of memory-kb and is none; mend or delete it"),
+        (_TRACE, [mark.span() for mark in marks], "this looks like a mark of memory-kb and is none; fix or delete it"),
         (_HEADINGS, [place.inner for place in _places(text)], "this section has lost its marks; delete it"),
     ):
         for found in pattern.finditer(text):
@@ -276,7 +276,7 @@ class Continuity:
             return ContinuityReport(path, (), (), RunReport(None, "continuity"))
         if not words:
             raise UsageError(
-                f"nothing tells what is being done, {path} least of all",
+                f"nothing says what is being done, and neither does {path}",
                 'say it: memory-kb continuity refresh --task "fix the upload test"',
             )
         relevant, unsure = self._remind([kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job)

@@ -255,7 +255,7 @@ def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -
                 "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
             }
             change = plan_fields(
-                memory, values, f"What it stood against was rejected: {', '.join(sorted(against & lost))}."
+                memory, values, f"What it contradicted was rejected: {', '.join(sorted(against & lost))}."
             )
             if change:
                 yield change
@@ -290,8 +290,8 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
             note(older, newer, "superseded_by", f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
             note(newer, older, "supersedes", f"It has taken the place of {older.id} ({signal}).", {})
         else:
-            note(older, newer, "contradicts", f"It stands against {newer.id} ({signal}).", weaken(older))
-            note(newer, older, "contradicts", f"It stands against {older.id} ({signal}).", weaken(newer))
+            note(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
+            note(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
     changes: list[Change] = []
     for key, edit in edits.items():
         first = edits[groups[key]].memory

@@ -143,7 +143,7 @@ def refuse_new_faults(text: str, path: str, before: str = "") -> None:
         for piece in (text, before)
     )
     if line is not None and known is None:
-        raise UsageError(f"the frontmatter cannot be read from line {line} on", "mend it; nothing was written")
+        raise UsageError(f"the frontmatter cannot be read from line {line} on", "fix it; nothing was written")
 
 
 def explain_uneditable(text: str) -> str | None:

@@ -75,7 +75,7 @@ def parse_rules(text: str, path: str) -> tuple[tuple[Ruling, ...], tuple[Problem
         items = cut_list(text.lstrip("\ufeff"), _LISTS)
     except InvalidBlock as exc:
         said = str(exc).removeprefix("the frontmatter is ")
-        raise UnreadableInput(f"{path}:{exc.line + 1}: {said}", "mend the line and import it again") from exc
+        raise UnreadableInput(f"{path}:{exc.line + 1}: {said}", "fix the line and import it again") from exc
     if items is None:
         raise UnreadableInput(
             f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
@@ -188,7 +188,7 @@ def plan_import(
         entry_id = ruling.id or str(uuid.uuid5(_NAMESPACE, ruling.draft.text))
         told = _look_up(ruling, entry_id, index, room.place)
         if told is None and entry_id in seen:
-            told = RuleImported(entry_id, "", "refused", ruling.line, f"the id {entry_id} stands twice in the file")
+            told = RuleImported(entry_id, "", "refused", ruling.line, f"the id {entry_id} occurs twice in the file")
         if told is None:
             slug, end = slugify(ruling.draft.title or ruling.draft.text), slugify(entry_id)[:8].strip("-")
             path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)

@@ -56,7 +56,7 @@ def check_name(name: str, way: str) -> str:
             f"{name!r} cannot be an id: it has spaces", f"write {name.replace(' ', '-')}, or rename the title: --title"
         )
     if set(name) & set("[]|#\\^"):
-        raise UsageError(f"{name!r} cannot stand in a [[link]]", "leave out the characters [ ] | # ^ and backslashes")
+        raise UsageError(f"{name!r} cannot be used in a [[link]]", "leave out the characters [ ] | # ^ and backslashes")
     if way == "file" and (set(name) & set('/:*?"<>') or name.startswith(".")):
         raise UsageError(f"{name!r} cannot be the name of a file")
     return name

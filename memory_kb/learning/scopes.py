@@ -144,7 +144,7 @@ _WHAT_WAS_ASSUMED = _fact(
     Label("Pattern", "how the assumption and what happened went apart, or held"),
     _LEARNING,
     _ACTION,
-    looks_for="Hold the execution against the assumptions made at its milestones: which held, which were wrong, and what would have told sooner?",
+    looks_for="Hold the execution against the assumptions made at its milestones: which held, which were wrong, and what would have shown it sooner?",
 )
 _WHAT_FAILED = Pass(
     "corrective",

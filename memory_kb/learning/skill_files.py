@@ -74,7 +74,7 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
         items = cut_list(text.removeprefix("\ufeff"), ("skills",), is_keyed=True)
     except InvalidBlock as exc:
         message = str(exc).replace("the frontmatter", "the catalogue")
-        raise UnreadableInput(f"{path}:{exc.line + 1}: {message}", "mend the YAML") from exc
+        raise UnreadableInput(f"{path}:{exc.line + 1}: {message}", "fix the YAML") from exc
     if not items:
         raise UnreadableInput(
             f"{path}:1: there are no skills in it",

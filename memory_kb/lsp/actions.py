@@ -273,7 +273,7 @@ def tell_standing(standing: EntryUse, links: tuple[int, int], *, with_text: bool
 
 _CLAIMS = {
     "fresh": "fresh, what it cites is as it was recorded",
-    "moved": "moved, what it cites stands elsewhere now",
+    "moved": "moved, what it cites is elsewhere now",
     "drifted": "**drifted**, what it cites changed",
     "gone": "**gone**, what it cites is not there any more",
     "over": "**over**, its last day has passed",

@@ -379,7 +379,7 @@ def frontmatter_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "memory-kb entry",
-        "description": "The frontmatter of a memory. Every field is optional, and others may stand beside these.",
+        "description": "The frontmatter of a memory. Every field is optional, and others are allowed.",
         "type": ["object", "null"],
         "properties": {name: {"description": field.about, **_shape(field)} for name, field in FIELDS.items()},
         "additionalProperties": True,

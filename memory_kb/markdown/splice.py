@@ -333,7 +333,7 @@ def refuse_broken(entry: Entry, path: str) -> None:
         CannotSplice: it cannot.
     """
     if entry.fault is not None:
-        raise CannotSplice(f"the frontmatter at {path}:{entry.fault} cannot be read; mend that line first")
+        raise CannotSplice(f"the frontmatter at {path}:{entry.fault} cannot be read; fix that line first")
 
 
 def pin_id(text: str, path: str, entry_id: str, newline: str = "\n") -> str:

@@ -57,7 +57,7 @@ def _block(entry: Hit | EntryView, text: str) -> str:
 def tell_entry(view: EntryView, max_chars: int = 0) -> str:
     """Return one entry whole, with its frontmatter."""
     text, cut = cut_text(view.text or "", min(max_chars or MAX_WHOLE, MAX_WHOLE))
-    return quote(f"The entry as it stands in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
+    return quote(f"The entry as it is in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
 
 
 def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> str:
@@ -69,7 +69,7 @@ def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: 
         left -= len(text)
         blocks.append(f"{_block(view, text)}{cut}")
     notes = "".join(f"\nNote: {as_line(one, 300)}" for one in missing)
-    return quote(f"{len(views)} entries as they stand in their files.{notes}", blocks)
+    return quote(f"{len(views)} entries as they are in their files.{notes}", blocks)
 
 
 def cut_text(text: str, limit: int) -> tuple[str, str]:

@@ -157,7 +157,7 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     ]
     if failed:
         lines.append(
-            f"{failed} of the {len(written.steps)} steps failed; once that is mended, session_end again does what is left."
+            f"{failed} of the {len(written.steps)} steps failed; once that is fixed, session_end again does what is left."
         )
     return "\n".join(lines)
 
@@ -270,7 +270,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "ledger_set",
-        "Write down where an agent stands; what is not told stays.",
+        "Record the state of an agent's work; fields left out keep their value.",
         (
             Argument("agent"),
             Argument("task", description="What it works on."),
@@ -284,7 +284,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
         is_destructive=True,
         is_idempotent=True,
     ),
-    Tool("ledger_show", "Where an agent stands.", (Argument("agent"),), _ledger_show, is_reading=True),
+    Tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), _ledger_show, is_reading=True),
     Tool(
         "memory_capture",
         "Keep what a person's message states: preferences, corrections, constraints.",

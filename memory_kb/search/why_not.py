@@ -65,7 +65,7 @@ def explain_absence(case: Case) -> Absence:
         )
         return Absence(
             "shadowed",
-            f"the same id stands at a more specific scope, which is shown instead (scopes: {scopes})",
+            f"the same id exists at a more specific scope, which is shown instead (scopes: {scopes})",
             score=best.score,
         )
     return _ranked(case, trace, best)

@@ -367,7 +367,7 @@ def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
     around = find_enclosing(Path(os.path.realpath(place)))
     if around and around.is_among_notes:
         raise UsageError(
-            f"no vault can be made in {folder}: it lies among the notes of the vault {around.folder}",
+            f"no vault can be made in {folder}: it is among the notes of the vault {around.folder}",
             "that vault is found from there without `init`; name a folder outside of its memory/ for another one",
         )
     created: list[Path] = []

@@ -406,7 +406,7 @@ class _Walker:
         elif entry.is_dir(follow_symlinks=False):
             if path + "/" == GLOBAL_PREFIX:
                 self._problems.append(
-                    Problem(path, 1, "a folder of this name stands for the global home in output; skipped, rename it")
+                    Problem(path, 1, "a folder of this name means the global home in output; skipped, rename it")
                 )
             if not only_note and self._is_open(path, entry.path):
                 found.append((path + "/", entry.path))

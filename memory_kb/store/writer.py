@@ -290,7 +290,7 @@ def _splice(data: bytes, file: FileRecord, record: RunRecord, log: DecisionLog, 
     wanted = file.after if is_forward else file.before
     after = None if wanted is None else data
     if (after if after is None else hash_of(after)) != wanted:
-        raise UnreadableInput(f"the log no longer tells what {file.path} was")
+        raise UnreadableInput(f"the log no longer has what {file.path} was")
     return after
 
 
