@@ -260,7 +260,7 @@ def test_a_plain_folder_does_not_echo_itself(vault: MakeVault, open_kb: Open) ->
 
 def test_nothing_to_go_by(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(VAULT))
-    with pytest.raises(UsageError, match="nothing tells"):
+    with pytest.raises(UsageError, match="nothing says"):
         kb.continuity.refresh()
     assert kb.continuity.refresh(only_if_there=True).run.run is None
 

@@ -19,7 +19,6 @@ from forking import command
 from memory_kb.markdown.fields import frontmatter_schema
 
 _CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
-_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _RANDOM = re.compile(r"\b[0-9a-f]{8}((?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b")
 _SECONDS = re.compile(r" +\d+\.\d\d s\b")
 _NOW = {"MEMORY_KB_NOW": "2026-11-21T12:00:00+00:00"}
@@ -79,21 +78,6 @@ def test_readme_transcripts_are_what_happens(tmp_path: Path) -> None:
 
 def test_the_sample_vault_has_nothing_to_mend(sample: Path) -> None:
     assert _execute("memory-kb lint", sample) == "Nothing to fix.\n"
-
-
-def test_readme_python_runs(sample: Path) -> None:
-    for code in _PYTHON.findall((REPOSITORY / "README.md").read_text(encoding="utf-8")):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=sample,
-            env=clean_environment(sample),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "wait-for-the-event" in done.stdout
 
 
 def test_the_schema_of_the_frontmatter_is_current() -> None:
