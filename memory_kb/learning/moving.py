@@ -24,8 +24,8 @@ class Moving(NamedTuple):
     Attributes:
         moves: the old and the new path of each file.
         resolve: returns the file that a target leads to from a file.
-        is_alone: tells whether no file that stays is called like a path.
-        exists: tells whether there is a file of another kind at a path.
+        is_alone: returns whether no file that stays is called like a path.
+        exists: returns whether there is a file of another kind at a path.
     """
 
     moves: Mapping[str, str]

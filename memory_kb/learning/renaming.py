@@ -206,7 +206,7 @@ def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None])
 
 
 def _replace_names(text: str, block: Span, key: str, value: Value, names: Mapping[str, str]) -> str:
-    """Return a text in which a field has a new value; of a list only the names change where that is told so simply.
+    """Return a text in which a field has a new value; of a list only the changed names are replaced, if that is simple.
 
     Args:
         text: the text.
