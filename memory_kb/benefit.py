@@ -17,9 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from memory_kb.context.framing import Given
 from memory_kb.context.gather import Wanted
 from memory_kb.context.prompts import build_prompt_context, find_task
-from memory_kb.context.session_start import Given, build_start, read_start
+from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_notes import NotesInGit, PastNotes
 from memory_kb.kb import KnowledgeBase
@@ -145,7 +146,7 @@ class Vault:
 
     def start(self, notes: PastNotes) -> Given:
         self._lay(notes.files)
-        material = self.kb.contexts.read(read_start)
+        material = self.kb.readings.read(read_start)
         return build_start(material, (), self._now.date(), _assess)
 
     def _lay(self, files: Mapping[str, bytes]) -> None:
@@ -163,7 +164,7 @@ class Vault:
         task = find_task(text)
         if not task:
             return Given()
-        material = self.kb.contexts.gather_fitting(Wanted(task))
+        material = self.kb.readings.gather_fitting(Wanted(task))
         return build_prompt_context(material, shown, self.kb.vault.settings.context.floor, self._now.date(), _assess)
 
     def learn(self, session: SessionNeeds) -> None:

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
 
 from memory_kb.errors import InvalidSettings
-from memory_kb.index.vault_index import VaultIndex
 from memory_kb.settings import load_settings
 from memory_kb.store.machine import choose_machine
 from memory_kb.vault import Vault, find_vault, working_folder
 
 if TYPE_CHECKING:
+    import threading
+
     from memory_kb.agents.bridge import Bridge
     from memory_kb.agents.hooks import Hooks
     from memory_kb.agents.install import Agents
+    from memory_kb.context.gather import Readings
     from memory_kb.context.service import Contexts
     from memory_kb.git.browsing import Browsing
     from memory_kb.git.ci import Evaluation
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.importers.service import Imports
     from memory_kb.index.listing import Reading
     from memory_kb.index.maintenance import Indexing
+    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch_service import Watching
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.citation_service import Citations
@@ -107,7 +109,7 @@ class KnowledgeBase:
         coming: Event | None = None,
     ) -> None:
         self.vault = vault
-        self.index = index or VaultIndex(vault)
+        self._index = index
         self._writer = writer
         #: Receives every run that has written, from its first file on.
         self.on_written: Callable[[WrittenRun], object] | None = None
@@ -175,7 +177,8 @@ class KnowledgeBase:
 
     def close(self) -> None:
         """Close index and models; they are opened again when they are used again."""
-        self.index.close()
+        if "index" in self.__dict__:
+            self.index.close()
         if "_hurried" in self.__dict__:
             self._hurried.close()
 
@@ -183,6 +186,13 @@ class KnowledgeBase:
     def generation(self) -> int:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.index.generation
+
+    @functools.cached_property
+    def index(self) -> VaultIndex:
+        """The index of the notes."""
+        from memory_kb.index.vault_index import VaultIndex
+
+        return self._index or VaultIndex(self.vault)
 
     @functools.cached_property
     def writer(self) -> Writer:
@@ -212,6 +222,8 @@ class KnowledgeBase:
         return self._open_past(self.git.vault_at(revision))
 
     def _open_past(self, vault: Vault) -> Self:
+        from memory_kb.index.vault_index import VaultIndex
+
         refuse = self.git.refuse_vectors if self.index.may_embed else None
         return type(self)(vault, index=VaultIndex(vault, choose=refuse))
 
@@ -252,8 +264,13 @@ class KnowledgeBase:
         if not (self.vault.machine / "vectors").is_dir():
             settings = settings._replace(embeddings=settings.embeddings._replace(provider="none"))
         vault = self.vault._replace(settings=settings)
+        from memory_kb.index.vault_index import VaultIndex
+
         index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
+
+    def _is_left_behind(self) -> bool:
+        return "_hurried" in self.__dict__ and self._hurried.index.is_left_behind
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
         from memory_kb.learning.maintenance import IdleMaintenance
@@ -314,7 +331,16 @@ class KnowledgeBase:
         """The verbs of contexts."""
         from memory_kb.context.service import Contexts
 
-        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
+        return Contexts(
+            self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching, self.readings
+        )
+
+    @functools.cached_property
+    def readings(self) -> Readings:
+        """What contexts are made of."""
+        from memory_kb.context.gather import Readings
+
+        return Readings(self.vault, self.index, self.searching)
 
     @functools.cached_property
     def continuity(self) -> Continuity:
@@ -412,9 +438,7 @@ class KnowledgeBase:
         """The verbs of hooks."""
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(
-            self.vault, self.sessions, lambda: self._hurried.contexts, lambda: self._hurried.index.is_left_behind
-        )
+        return Hooks(self.vault, self.sessions, lambda: self._hurried.readings, self._is_left_behind)
 
     @functools.cached_property
     def imports(self) -> Imports:

@@ -359,6 +359,8 @@ LIVE_STATUSES = frozenset({"active", "compacted"})
 SEARCHED_STATUSES = frozenset({"active", "compacted", "archived"})
 #: Kinds that a search returns only when asked for them by name.
 WORKING_KINDS = frozenset({"handoff", "ledger"})
+#: Kinds that always hold when their priority is high enough.
+BASELINE_KINDS = ("policy", "architecture", "preference")
 PRIORITIES: Mapping[str, float] = {"critical": 0.95, "high": 0.8, "medium": 0.5, "normal": 0.4}
 SOURCES = ("user_explicit", "observed", "inferred", "external_unverified", "extracted", "consolidated")
 #: The source of what came from outside and nobody has looked at.

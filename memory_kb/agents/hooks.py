@@ -17,8 +17,8 @@ from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.agents.payloads import HookCall
-    from memory_kb.context.service import Contexts
-    from memory_kb.context.session_start import Given
+    from memory_kb.context.framing import Given
+    from memory_kb.context.gather import Readings
     from memory_kb.learning.citations import ClaimState
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
@@ -65,15 +65,15 @@ class HookAnswer(NamedTuple):
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `contexts` are loaded by what gives context only; they belong to an index that waits for nobody and asks no language model.
+    `readings` are loaded by what gives context only; they belong to an index that waits for nobody and asks no language model.
     """
 
     def __init__(
-        self, vault: Vault, sessions: Sessions, contexts: Callable[[], Contexts], is_behind: Callable[[], bool]
+        self, vault: Vault, sessions: Sessions, readings: Callable[[], Readings], is_behind: Callable[[], bool]
     ) -> None:
         self._vault = vault
         self._sessions = sessions
-        self._contexts = contexts
+        self._readings = readings
         self._is_behind = is_behind
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
@@ -151,8 +151,7 @@ class Hooks:
 
         Two configurations of one agent, a person's and a project's, both call us.
         """
-        from memory_kb.learning.ask_agent import COMPACTION
-        from memory_kb.store.events import Event
+        from memory_kb.store.events import COMPACTION, Event
         from memory_kb.store.logs import format_time
         from memory_kb.store.session_log import prepare
 
@@ -220,11 +219,11 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._contexts().read(read_start).without(shown)
+        material = self._readings().read(read_start).without(shown)
         if goes_on and shown:
             material = material._replace(proposals=0)
         task = self._current_task(call)
-        found = choose(self._contexts().gather_fitting(Wanted(task)), shown, settings.floor) if task else []
+        found = choose(self._readings().gather_fitting(Wanted(task)), shown, settings.floor) if task else []
         fitting = [one.memory for one in found]
         given = build_start(material, fitting, self._vault.clock().date(), self._assess, agent.most_chars)
         self._log_given("context" if goes_on else START, given, call, agent, task)
@@ -239,7 +238,7 @@ class Hooks:
             return ""
         from memory_kb.context.gather import Wanted
 
-        material = self._contexts().gather_fitting(Wanted(task))
+        material = self._readings().gather_fitting(Wanted(task))
         floor, today = self._vault.settings.context.floor, self._vault.clock().date()
         given = build_prompt_context(material, self._shown_in(call.session), floor, today, self._assess)
         self._log_given("context", given, call, agent, task)
@@ -262,8 +261,8 @@ class Hooks:
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
 
-        settings, contexts, task = self._vault.settings.context, self._contexts(), find_task(prompt)
-        entry = contexts.read(lambda index, _: listing.find(self._vault, index, wanted))
+        settings, readings, task = self._vault.settings.context, self._readings(), find_task(prompt)
+        entry = readings.read(lambda index, _: listing.find(self._vault, index, wanted))
         if not settings.hooks:
             why = Absence("off", "context.hooks is off")
         elif not task:
@@ -272,7 +271,7 @@ class Hooks:
                 "few-words", f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
             )
         else:
-            material = contexts.gather_fitting(Wanted(task))
+            material = readings.gather_fitting(Wanted(task))
             why = explain_silence(
                 material, entry.entry_id, self._shown_in(session or self._vault.session), settings.floor
             ) or Absence(
@@ -289,7 +288,7 @@ class Hooks:
             return ""
         from memory_kb.context.at_file import build_file_context, read_naming
 
-        naming = self._contexts().read(lambda index, _: read_naming(index, file))
+        naming = self._readings().read(lambda index, _: read_naming(index, file))
         if not naming:
             return ""
         today = self._vault.clock().date()
@@ -312,7 +311,7 @@ class Hooks:
         if not edits:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        guards = self._contexts().read(lambda index, _: read_guards(index))
+        guards = self._readings().read(lambda index, _: read_guards(index))
         for rule, edit in find_broken_rules(guards, edits):
             if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
                 reasons.append(f"{edit.path} would break rule {rule.id}: {' '.join(rule.text.split())[:_MAX_RULE]}")

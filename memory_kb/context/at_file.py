@@ -12,7 +12,7 @@ from memory_kb.store.plan import Memory, make_memory
 
 if TYPE_CHECKING:
     from memory_kb.context.briefs import Assess
-    from memory_kb.context.session_start import Given
+    from memory_kb.context.framing import Given
 
 #: What a file costs at most, in tokens, the frame left out.
 MOST_TOKENS, MOST_ENTRIES = 300, 3
@@ -33,8 +33,7 @@ def build_file_context(naming: Collection[Memory], shown: Collection[str], today
     """Write the entries that name a file and were not shown yet, the most used first."""
     # Most files are named by no entry, and a hook runs at each of them.
     from memory_kb.context.briefs import fill, order_by_use
-    from memory_kb.context.framing import frame
-    from memory_kb.context.session_start import Given
+    from memory_kb.context.framing import Given, frame
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
     brief = fill(order_by_use(fresh, today), MOST_TOKENS, today, assess, most=MOST_ENTRIES)

@@ -6,16 +6,18 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_line
-from memory_kb.learning.citations import ClaimState, has_claim, say_mark
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
 
-Assess = Callable[[Memory], ClaimState]
+if TYPE_CHECKING:
+    from memory_kb.learning.citations import ClaimState
+
+Assess = Callable[[Memory], "ClaimState"]
 
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
@@ -132,10 +134,10 @@ def fill(
         if len(ids) == most or budget <= 0:
             left_out += 1
             continue
-        standing = assess(memory) if has_claim(memory) else None
+        standing = assess(memory) if memory.has_claim else None
         if standing and standing.is_void:
             continue
-        mark = as_line(say_mark(standing), 200) if standing else ""
+        mark = _say_mark(standing) if standing else ""
         line = write_brief(memory, today, (passages or {}).get(memory.id), mark)
         cost = count_tokens(f"{line}\n")
         if cost > budget:
@@ -145,6 +147,12 @@ def fill(
         lines.append(line)
         ids.append(memory.id)
     return Brief(tuple(lines), tuple(ids), left_out)
+
+
+def _say_mark(standing: ClaimState) -> str:
+    from memory_kb.learning.citations import say_mark
+
+    return as_line(say_mark(standing), 200)
 
 
 def _as_sentence(found: re.Match[str]) -> str:

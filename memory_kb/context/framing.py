@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from memory_kb.injected import wrap
 from memory_kb.private import cut_private
@@ -26,6 +27,13 @@ _TAG = re.compile(
 _RULE = re.compile(r"^(---.*)$", re.MULTILINE)
 _HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+
+
+class Given(NamedTuple):
+    """A text for an agent, and the entries that it shows."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
 
 
 def as_line(text: str, limit: int = LINE_LENGTH) -> str:

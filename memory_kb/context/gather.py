@@ -7,20 +7,27 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memory_kb.context.layers import BASELINE_KINDS
 from memory_kb.context.relevance import Topic, fits_files, is_about, stem, weigh_words
 from memory_kb.index.port import FileIndex, Question
 from memory_kb.learning.inversion import is_doubted, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.store.plan import Memory, make_memory
+
+if TYPE_CHECKING:
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.search.service import Searching
+    from memory_kb.vault import Vault
+
+_T = TypeVar("_T")
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
@@ -304,3 +311,56 @@ class Gathering:
         entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
         memory = self._read(entry.source).get(entry_id) if entry else None
         return None if memory is None or self._is_doubted(memory) else memory
+
+
+#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
+_CANDIDATES = 40
+
+
+class Readings:
+    """What contexts are made of, as the index has it now."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, searching: Searching) -> None:
+        self._vault = vault
+        self._index = index
+        self._searching = searching
+
+    def gather(self, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
+        """Return what the sections of a context are made of, and what was missing."""
+        return self._index.use(lambda index: self._gather(index, wanted))
+
+    def gather_fitting(self, wanted: Wanted) -> Material:
+        """Return only what a search for the task finds, for hooks, which wait for nothing else."""
+        return self._index.use(lambda index: self._gather(index, wanted, only_fitting=True)[0])
+
+    def read(self, reader: Callable[[SqliteIndex, date], _T]) -> _T:
+        """Return what a function reads from the index as it is today."""
+
+        def read(index: SqliteIndex) -> _T:
+            self._index.refresh()
+            with index.snapshot():
+                return reader(index, self._vault.clock().date())
+
+        return self._index.use(read)
+
+    def _gather(
+        self, index: SqliteIndex, wanted: Wanted, *, only_fitting: bool = False
+    ) -> tuple[Material, tuple[str, ...]]:
+        """Read from the index what the sections of a context are made of."""
+        _, degraded = self._index.refresh()
+        request, unnamed = self._searching.construct(
+            Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
+        )
+        question, reasons = self._searching.ask(index, request)
+        with index.snapshot():
+            faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
+            gathering = Gathering(
+                index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
+            )
+            material = gathering.read_fitting() if only_fitting else gathering.read()
+        degraded = (*degraded, *unnamed, *reasons)
+        if faults:
+            from memory_kb.index.rows import tell_faults
+
+            degraded += tell_faults(faults)
+        return material, degraded

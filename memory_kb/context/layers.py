@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.ageing import activation_score
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
-from memory_kb.model import KINDS, PRIORITIES
-from memory_kb.providers.base import TokenCounter
+from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
 
-#: Kinds that always hold when their priority is high enough.
-BASELINE_KINDS = ("policy", "architecture", "preference")
+if TYPE_CHECKING:
+    from memory_kb.providers.base import TokenCounter
+
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not injected.
 MIN_ACTIVATION = 0.3

@@ -8,15 +8,15 @@ from collections.abc import Collection
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.briefs import Assess, fill
-from memory_kb.context.framing import frame
-from memory_kb.context.gather import Found, Material
-from memory_kb.context.relevance import Topic, shared_words
-from memory_kb.context.session_start import Given
 from memory_kb.injected import strip
 from memory_kb.stop_words import stop_words
 
+# Most prompts get nothing: what writes a context is loaded for the others.
 if TYPE_CHECKING:
+    from memory_kb.context.briefs import Assess
+    from memory_kb.context.framing import Given
+    from memory_kb.context.gather import Found, Material
+    from memory_kb.context.relevance import Topic
     from memory_kb.search.why_not import Absence
 
 #: What a prompt gets at most.
@@ -93,6 +93,8 @@ def weigh(topic: Topic, found: Found, floor: float) -> Bearing:
     Words that many notes have are those of orders and of the trade, and prove nothing. Of the rare ones it needs three, worth a
     share of the rarest of the prompt. A word that no note has counts half: the prompt is about that, too.
     """
+    from memory_kb.context.relevance import shared_words
+
     rare = tuple((word, worth) for word, worth in topic.words if worth >= min(_RARE * topic.rarest, _RARE_WORTH))
     shared = shared_words(topic._replace(words=rare), found.memory)
     wanted = sum(heapq.nlargest(_RAREST, (worth or topic.rarest / 2 for _, worth in topic.words)))
@@ -139,7 +141,12 @@ def build_prompt_context(
     material: Material, shown: Collection[str], floor: float, today: date, assess: Assess
 ) -> Given:
     """Write what bears on a prompt, within its budget."""
+    from memory_kb.context.briefs import fill
+    from memory_kb.context.framing import Given, frame
+
     chosen = choose(material, shown, floor)
+    if not chosen:
+        return Given()
     brief = fill(
         (one.memory for one in chosen),
         MOST_TOKENS - len(frame("")) // 4 - 1,

@@ -6,13 +6,13 @@ import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
 from memory_kb.context.gather import Found, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.citations import ClaimState, has_claim, say_mark
+from memory_kb.learning.citations import ClaimState, say_mark
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
@@ -32,8 +32,7 @@ from memory_kb.store.project import project_files
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.context.gather import Material, Wanted
-    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.context.gather import Material, Readings
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.continuity import Continuity
     from memory_kb.model import Hit
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-_T = TypeVar("_T")
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
 #: What helps most is first, in case it is cut.
@@ -403,7 +401,7 @@ def build_fresh_context(
         context = build_context(checked, labels, today, settings, count)
         rounds += 1
         shown = _shown(checked, context.ids) if rounds < _ROUNDS else (*_shown(checked, context.ids), *_all(material))
-        new = {_key(one): one for one in shown if has_claim(one) and _key(one) not in standings}
+        new = {_key(one): one for one in shown if one.has_claim and _key(one) not in standings}
         standings |= {key: assess(memory) for key, memory in new.items()}
         if not any(_matters(standings[key]) for key in new):
             break
@@ -484,8 +482,6 @@ def _say_withheld(material: Material, standings: Standings) -> Iterator[str]:
         yield f"{over} learning{'s' * (over != 1)} withheld: past {'their' if over != 1 else 'its'} valid_until (`memory-kb lint`)"
 
 
-#: Hits that compete for the sections; like a search's, they do not depend on the budgets.
-_CANDIDATES = 40
 #: How long git may take to find the cited files that are not where they were.
 _GIT_SECONDS = 1.0
 #: How long another process that writes is waited for, before CONTINUITY.md is left as it is.
@@ -503,6 +499,7 @@ class Contexts:
         models: Models,
         continuity: Continuity,
         searching: Searching,
+        readings: Readings,
     ) -> None:
         self._vault = vault
         self._index = index
@@ -510,6 +507,7 @@ class Contexts:
         self._models = models
         self._continuity = continuity
         self._searching = searching
+        self._readings = readings
 
     def context(
         self,
@@ -554,7 +552,7 @@ class Contexts:
                 "the files are outside the project, and there is no task", "say in words what is to be done"
             )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
-        material, degraded = self.gather(wanted)
+        material, degraded = self._readings.gather(wanted)
         material = material.without(without) if without else material
         material = material._replace(host=self._ask_host(wanted.task))
         today = self._vault.clock().date()
@@ -613,47 +611,3 @@ class Contexts:
             return assess(memory, project(_GIT_SECONDS), today, with_commits=False)
 
         return assess_one
-
-    def gather(self, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
-        """Return what the sections of a context are made of, and what was missing."""
-        return self._index.use(lambda index: self._gather(index, wanted))
-
-    def gather_fitting(self, wanted: Wanted) -> Material:
-        """Return only what a search for the task finds, for hooks, which wait for nothing else."""
-        return self._index.use(lambda index: self._gather(index, wanted, only_fitting=True)[0])
-
-    def read(self, reader: Callable[[SqliteIndex, date], _T]) -> _T:
-        """Return what a function reads from the index as it is today."""
-
-        def read(index: SqliteIndex) -> _T:
-            self._index.refresh()
-            with index.snapshot():
-                return reader(index, self._vault.clock().date())
-
-        return self._index.use(read)
-
-    def _gather(
-        self, index: SqliteIndex, wanted: Wanted, *, only_fitting: bool = False
-    ) -> tuple[Material, tuple[str, ...]]:
-        """Read from the index what the sections of a context are made of."""
-        from memory_kb.context.gather import Gathering
-        from memory_kb.model import Filters
-        from memory_kb.search.candidates import Request
-
-        _, degraded = self._index.refresh()
-        request, unnamed = self._searching.construct(
-            Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
-        )
-        question, reasons = self._searching.ask(index, request)
-        with index.snapshot():
-            faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
-            gathering = Gathering(
-                index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
-            )
-            material = gathering.read_fitting() if only_fitting else gathering.read()
-        degraded = (*degraded, *unnamed, *reasons)
-        if faults:
-            from memory_kb.index.rows import tell_faults
-
-            degraded += tell_faults(faults)
-        return material, degraded

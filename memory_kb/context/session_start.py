@@ -7,13 +7,13 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
-from memory_kb.context.framing import as_line, frame
-from memory_kb.context.layers import BASELINE_KINDS, order_baseline
+from memory_kb.context.framing import Given, as_line, frame
+from memory_kb.context.layers import order_baseline
 from memory_kb.context.service import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.inversion import is_doubted, is_snoozed, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, load_merged
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Filters
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
 from memory_kb.store.plan import Memory, make_memory
 from memory_kb.text import count_tokens
 
@@ -59,13 +59,6 @@ class StartMaterial(NamedTuple):
             handoffs=new(self.handoffs),
             episode=None if self.episode is None or self.episode.id in shown else self.episode,
         )
-
-
-class Given(NamedTuple):
-    """A text for an agent, and the entries that it shows."""
-
-    text: str = ""
-    ids: tuple[str, ...] = ()
 
 
 def read_start(index: SqliteIndex, today: date) -> StartMaterial:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from memory_kb.store.events import Event
+from memory_kb.store.events import COMPACTION, Event
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"
-#: What `args` of a resumed session name as its source after a compaction.
-COMPACTION = "compact"
 #: Prompts before an agent is asked.
 PROMPTS = 3
 _EDIT = re.compile(r"edit|write(?!_?todos)|patch|replace|create_?file", re.IGNORECASE)

@@ -251,11 +251,6 @@ def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[Cita
     return finding, changes.shown
 
 
-def has_claim(memory: Memory) -> bool:
-    """Return whether an entry may be anything but sound: it cites something, or has a last day."""
-    return "cites" in memory.metadata or "valid_until" in memory.metadata
-
-
 def is_over(memory: Memory, today: date) -> bool:
     """Return whether the last day of an entry has passed.
 

@@ -249,7 +249,6 @@ class Drafting:
         )
         age = max(0, (today - memory.seen).days) if memory.seen else 0
         usage = self._read_usage()
-        has_claims = not memory.metadata.keys().isdisjoint(("cites", "valid_until"))
         return EntryUse(
             id=memory.id,
             title=memory.title,
@@ -266,7 +265,7 @@ class Drafting:
             shown=usage.shown[memory.id],
             last_shown=usage.last.get(memory.id),
             outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
-            claims=assess(memory, project_files(self._vault, 5.0), today).verdict if has_claims else None,
+            claims=assess(memory, project_files(self._vault, 5.0), today).verdict if memory.has_claim else None,
             tags=memory.tags,
             text=memory.text,
         )

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidence
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
 from memory_kb.markdown.fields import parse_date
-from memory_kb.markdown.splice import Value
 from memory_kb.model import Link, Location
 from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.learning.ingest import Offer
+    from memory_kb.markdown.splice import Value
     from memory_kb.reports import RunReport
 
 #: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.

@@ -13,6 +13,8 @@ from memory_kb.text import load_json
 
 #: Made once: `json.loads` makes one for every line.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+#: What `args` of a resumed session name as its source after a compaction.
+COMPACTION = "compact"
 #: Deeper than this nothing is looked for in a JSON value.
 _DEPTH = 40
 #: A text is not cut for the sake of fewer characters than the mark of a cut has.

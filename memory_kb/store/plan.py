@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from memory_kb.injected import without_occasion
 from memory_kb.markdown.fields import Fields, parse_date, read_fields, read_text, read_words
-from memory_kb.markdown.splice import Value
 from memory_kb.model import INSTRUCTING, LIVE_STATUSES, UNVERIFIED, Link, Location, StoredMemory
 from memory_kb.private import cut_private_values
 from memory_kb.text import encode
@@ -237,6 +236,11 @@ class Memory(NamedTuple):
     def is_evergreen(self) -> bool:
         """Whether a person says that it does not age: it never fades from contexts and is never archived."""
         return self.metadata.get("evergreen") is True
+
+    @property
+    def has_claim(self) -> bool:
+        """Whether it may be anything but sound: it cites something, or has a last day."""
+        return "cites" in self.metadata or "valid_until" in self.metadata
 
     @property
     def is_unverified(self) -> bool:
