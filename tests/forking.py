@@ -28,6 +28,9 @@ _OF_INTERPRETERS = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 _SERVERS = ("lsp", "mcp", "serve")
 _OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.serving")
 
+#: Packages that many commands load when they first need them.
+_OFTEN_USED = ("frontmatter", "yaml")
+
 
 def command(*arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:
     """Return what to start for `memory-kb` with arguments and these variables: where it can be forked, its stand-in."""
@@ -113,6 +116,8 @@ def _serve(listening: socket.socket, serves: bool) -> None:
     for module in pkgutil.walk_packages(memory_kb.__path__, "memory_kb."):
         if not module.name.startswith(left_out):
             importlib.import_module(module.name)
+    for name in _OFTEN_USED:
+        importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         connection, _ = listening.accept()

@@ -15,7 +15,7 @@ from conftest import clean_environment
 from forking import command
 
 Position = tuple[int, int]
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 class Editor:

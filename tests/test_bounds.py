@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,10 +122,8 @@ def test_sixty_thousand_entries_in_one_file(folder: Path, run: Run) -> None:
     )
     write_files(folder, {"memory/all.md": notes})
     run("index", "--vault", folder)
-    started = time.monotonic()
     found = run("contradictions", "--vault", folder)
     assert found.returncode == 0
     assert "only the first 200,000 pairs were compared" in found.stderr
     renamed = run("rename", "e5", "five", "--dry-run", "--vault", folder)
     assert (renamed.returncode, "+id: five" in renamed.stdout) == (0, True)
-    assert time.monotonic() - started < 90

@@ -102,6 +102,7 @@ def test_readers_get_complete_answers_during_a_rebuild(vault: Vault, open_kb: Op
     assert answers > 2
 
 
+@pytest.mark.slow
 def test_a_reader_that_opens_during_a_rebuild_sees_the_old_state(
     vault: Vault, open_kb: Open, home: Path, start: Start
 ) -> None:

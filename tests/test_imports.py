@@ -182,6 +182,7 @@ def test_an_import_is_taken_back_at_once(run: Run, folder: Path, source: Callabl
     assert notes_of(folder) == {}
 
 
+@pytest.mark.slow
 def test_a_thousand_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     """Offers were held against each other in pairs, which took minutes for an import."""
     lines = "".join(

@@ -218,6 +218,7 @@ def test_undo_takes_an_install_back(folder: Path, open_kb: Open) -> None:
     assert tree(folder) == before
 
 
+@pytest.mark.slow
 def test_for_all_that_a_person_does(folder: Path, run: Run, tmp_path: Path, home: Path) -> None:
     state = '{"numStartups": 3, "projects": {"/x": {"mcpServers": {}}}, "mcpServers": {"a": {"command": "a"}}}'
     person = write_files(tmp_path / "person", {".claude.json": state})

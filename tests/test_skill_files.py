@@ -126,6 +126,7 @@ def test_what_is_no_catalogue(text: str) -> None:
         parse_catalogue(text, "s.yaml")
 
 
+@pytest.mark.slow
 def test_a_large_catalogue() -> None:
     text = yaml.safe_dump(
         [{"name": f"Skill {number}", "template": "x" * 1000, "tags": ["a", "b"]} for number in range(1500)]

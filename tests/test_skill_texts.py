@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.errors import CannotSplice
@@ -120,7 +120,6 @@ def cleaned(value: object) -> object:
     return tuple(item for item in kept if item)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies)
 def test_what_is_written_reads_back(said: SkillText) -> None:
     read = parse_skill(render_skill(said))
@@ -129,7 +128,6 @@ def test_what_is_written_reads_back(said: SkillText) -> None:
         assert getattr(read, part) == cleaned(getattr(said, part))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies, bodies)
 def test_an_update_changes_the_parts_it_speaks_of(old: SkillText, new: SkillText) -> None:
     spoken = replace(new, prerequisites=None, exit_criteria=None)

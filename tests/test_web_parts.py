@@ -134,3 +134,10 @@ def test_a_curve_follows_the_formulas() -> None:
     assert draw_curve(Aged(0.5, 0, "retired", None), today, Ranking()).sentence.startswith("It is retired")
     assert "does not age" in draw_curve(Aged(0.5, 0, "active", None), today, Ranking()).sentence
     assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1), date(1, 1, 1)), today, Ranking()).value == 0.0
+
+
+def test_it_is_the_released_code_of_others() -> None:
+    static = REPOSITORY / "memory_kb/web/static"
+    for name in ("htmx", "force-graph", "mermaid.tiny"):
+        assert (static / f"{name}.LICENSE.txt").stat().st_size > 500
+        assert re.search(rf"{re.escape(name)} \d", (static / "README.txt").read_text())
