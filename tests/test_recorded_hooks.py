@@ -37,6 +37,17 @@ def replay(agent: str, folder: Path, home: Path) -> Iterator[tuple[str, dict[str
             yield said["hook"], said["payload"], kb.hook(said["hook"], call, find_agent(agent))
 
 
+def replay_files(agent: str, folder: Path, home: Path) -> list[tuple[str, str]]:
+    """Call our hooks as an agent did when it read and edited src/queue_worker.py, and return what it got."""
+    answers = list[tuple[str, str]]()
+    for line in (RECORDS / f"{agent}-files.jsonl").read_text(encoding="utf-8").splitlines():
+        said = json.loads(line.replace("{PROJECT}", folder.as_posix()))
+        with KnowledgeBase.open(folder, home) as kb:
+            call = read_call(find_agent(agent), said["hook"], json.dumps(said["payload"]).encode())
+            answers.append((said["hook"], kb.hook(said["hook"], call, find_agent(agent)).output))
+    return answers
+
+
 def logged(folder: Path) -> list[dict[str, Any]]:
     (file,) = (folder / "memory/.memory-kb/sessions").glob("*.jsonl")
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -70,6 +81,39 @@ def test_an_entry_that_names_a_file_comes_once_with_a_recorded_result(vault: Vau
     given = {payload["tool_name"]: answer.output for hook, payload, answer in answers if hook == "tool"}
     assert "New modules name the quokka" in given.pop("write_file")
     assert not any("quokka" in output for output in given.values())
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli"])
+def test_a_recorded_file_brings_its_entry_once_and_a_forbidden_edit_is_refused_once(
+    agent: str, vault: Vault, home: Path
+) -> None:
+    rule = (
+        "---\nid: no-print\nkind: rule\nforbid: 'print'\napplies_to: ['src/*.py']\n---\n# No print\n\nUse the logger.\n"
+    )
+    fact = "---\nid: idem\nkind: fact\napplies_to: [src/queue_worker.py]\n---\nThe quokka drains it twice.\n"
+    files = {"memory/learnings/b.md": rule, "memory/learnings/c.md": fact, "src/queue_worker.py": "x = 1\n"}
+    answers = replay_files(agent, vault(NOTES | files), home)
+    refusals = [json.loads(output) for hook, output in answers if hook == "before-tool" and output]
+    reasons = [one.get("reason") or one["hookSpecificOutput"]["permissionDecisionReason"] for one in refusals]
+    assert [one.splitlines()[0] for one in reasons] == [
+        "src/queue_worker.py would break rule no-print: Use the logger."
+    ]
+    assert [hook for hook, _ in answers].count("before-tool") == 2
+    given = [output for hook, output in answers if hook == "tool"]
+    assert "quokka" in given[0]
+    assert not any("quokka" in output for output in given[1:])
+
+
+def test_a_session_that_goes_on_is_not_given_its_own_episode(vault: Vault, home: Path) -> None:
+    episode = "---\nid: ep-1\nkind: episode\ncreated_at: '2026-11-23T08:00:00Z'\nsession_id: {}\ntitle: The upload queue\n---\n"
+    folder, agent = vault(NOTES | {"memory/episodes/a.md": episode.format("s1")}), find_agent("claude-code")
+    given = list[str]()
+    for session, source in (("s1", "resume"), ("s2", "startup")):
+        payload = json.dumps({"session_id": session, "cwd": str(folder), "source": source}).encode()
+        with KnowledgeBase.open(folder, home) as kb:
+            given.append(kb.hook("session-start", read_call(agent, "session-start", payload), agent).output)
+    assert ["Last episode" in one for one in given] == [False, True]
+    assert all("Mondays" in one for one in given)
 
 
 def test_a_result_that_codex_never_wrote_down_leaves_the_call_alone(vault: Vault, home: Path) -> None:

@@ -40,8 +40,12 @@ _MAX_LOG = 8_000_000
 _MAX_LATE = 200_000
 #: Where the tools of agents have the file that they open or edit.
 _FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path")
+#: Programs that show the files they are given; Codex has no other tool to read one.
+_SHOWS = re.compile(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: The most of a rule that a refusal shows.
 _MAX_RULE = 600
+#: The words of a command that are looked at for a file.
+_MAX_WORDS = 40
 _REFUSED = (
     "memory-kb refuses this once a session. Change the edit so that it keeps to the rule;"
     " where the rule does not fit here, make the same edit again and it passes."
@@ -219,7 +223,7 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._readings().read(read_start).without(shown)
+        material = self._readings().read(read_start).without(shown, call.session if goes_on else None)
         if goes_on and shown:
             material = material._replace(proposals=0)
         task = self._current_task(call)
@@ -314,7 +318,9 @@ class Hooks:
         guards = self._readings().read(lambda index, _: read_guards(index))
         for rule, edit in find_broken_rules(guards, edits):
             if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
-                reasons.append(f"{edit.path} would break rule {rule.id}: {' '.join(rule.text.split())[:_MAX_RULE]}")
+                from memory_kb.learning.playbook import rule_text
+
+                reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
         if not reasons:
             return ""
         reasons.append(_REFUSED)
@@ -360,15 +366,19 @@ def _file_of(call: HookCall, project: Path) -> str | None:
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), {})
     named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
     here = Path(call.folders[0]) if call.folders else project
-    if not named:
+    from memory_kb.store.project import locate
+
+    if named:
+        paths: Iterable[str | None] = [locate(named, project, here)]
+    elif _SHOWS.match(command := str((args or {}).get("command"))):
+        words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
+        paths = (locate(word, project, here) for word in words if not word.startswith("-"))
+    else:
         from memory_kb.agents.edits import read_edits
 
         # Codex edits by a patch.
-        return next((one.path for one in read_edits(args or {}, project, here) if (project / one.path).is_file()), None)
-    from memory_kb.store.project import locate
-
-    file = locate(named, project, here)
-    return file if file and (project / file).is_file() else None
+        paths = (one.path for one in read_edits(args or {}, project, here))
+    return next((path for path in paths if path and (project / path).is_file()), None)
 
 
 def _is_same(last: Event, event: Event) -> bool:

@@ -46,18 +46,20 @@ class StartMaterial(NamedTuple):
     episode: Memory | None = None
     proposals: int = 0
 
-    def without(self, shown: Collection[str]) -> StartMaterial:
-        """Return what was not shown yet."""
+    def without(self, shown: Collection[str], session: str | None = None) -> StartMaterial:
+        """Return what was not shown yet; the episode of `session` itself is no news to it."""
 
         def new(memories: Sequence[Memory]) -> list[Memory]:
             return [one for one in memories if one.id not in shown]
 
+        episode = self.episode
+        is_own = bool(episode and session and episode.word("session_id") == session)
         return self._replace(
             institutional=new(self.institutional),
             core=new(self.core),
             rules=new(self.rules),
             handoffs=new(self.handoffs),
-            episode=None if self.episode is None or self.episode.id in shown else self.episode,
+            episode=None if episode is None or episode.id in shown or is_own else episode,
         )
 
 
