@@ -24,11 +24,11 @@ NOTES = {
 }
 
 
-def replay(agent: str, folder: Path, home: Path) -> Iterator[tuple[str, dict[str, Any], HookAnswer]]:
+def replay(agent: str, folder: Path, home: Path, record: str = "") -> Iterator[tuple[str, dict[str, Any], HookAnswer]]:
     """Call our hooks as an agent did, and yield what it said and what it got."""
     transcript = folder / "transcript.jsonl"
     transcript.write_bytes((RECORDS / "codex-transcript.jsonl").read_bytes())
-    for line in (RECORDS / f"{agent}.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (RECORDS / f"{record or agent}.jsonl").read_text(encoding="utf-8").splitlines():
         said = json.loads(line.replace("{PROJECT}", folder.as_posix()))
         if agent == "codex":
             said["payload"]["transcript_path"] = str(transcript)
@@ -135,3 +135,32 @@ def test_what_cursor_writes_as_json_into_a_text_is_read() -> None:
     bad = {"hook_event_name": "postToolUseFailure", "tool_name": "Shell", "error_message": "timed out"}
     _, result = read_call(agent, "tool", json.dumps(bad).encode()).events
     assert (result.error, result.ok) == ("timed out", False)
+
+
+def test_a_command_that_codex_runs_from_a_script_has_its_exit_code(vault: Vault, home: Path) -> None:
+    folder = vault(NOTES)
+    list(replay("codex", folder, home, "codex-script"))
+    with KnowledgeBase.open(folder, home) as kb:
+        payload = json.loads((RECORDS / "codex-script.jsonl").read_text(encoding="utf-8"))["payload"]
+        payload |= {"transcript_path": str(folder / "transcript.jsonl"), "last_assistant_message": "Done."}
+        kb.hook("stop", read_call(find_agent("codex"), "stop", json.dumps(payload).encode()), find_agent("codex"))
+    (result,) = (one for one in logged(folder) if one["type"] == "tool_result")
+    assert (result["ok"], result["content"]) == (False, "hi\n")
+
+
+def test_gemini_gets_the_start_with_the_next_prompt_after_it_was_cleared_or_compressed(
+    vault: Vault, home: Path
+) -> None:
+    answers = list(replay("gemini-cli", vault(NOTES), home, "gemini-cli-anew"))
+    given = [(hook, "Mondays" in answer.output, "XAUTOCLAIM" in answer.output) for hook, _, answer in answers]
+    start, prompt = "session-start", "prompt"
+    assert [one for one in given if one[0] == start] == [
+        (start, True, False),
+        (start, False, False),
+        (start, False, False),
+    ]
+    assert [one for one in given if one[0] == prompt] == [
+        (prompt, False, False),
+        (prompt, True, True),
+        (prompt, True, False),
+    ]

@@ -48,6 +48,7 @@ class Agent(NamedTuple):
         refusal: how a hook refuses a tool: `permission` is Claude Code's form, `deny` a decision with a reason; ""
             where there is no way.
         has_late_results: whether the exit code of a command is only in the session's transcript.
+        late_starts: the reasons of a start at which it drops what a hook gives: that comes with the next prompt.
         most_chars: the longest context that it gives its model whole; None where none was found.
         tried: the version in which all of this was seen to work; "" where nobody looked.
         programs: what it is started as; `folders` are those in a home that it makes.
@@ -73,6 +74,7 @@ class Agent(NamedTuple):
     homes: Mapping[str, str] | None = None
     refusal: str = ""
     has_late_results: bool = False
+    late_starts: tuple[str, ...] = ()
     most_chars: int | None = None
     tried: str = ""
     clicks: tuple[str, ...] = ()

@@ -9,6 +9,8 @@ AGENT = Agent(
     server_path=("mcpServers",),
     hooks=(
         Hook("SessionStart", "session-start", 10_000),
+        # "auto" is called before each prompt, whether or not there is anything to compress.
+        Hook("PreCompress", "session-start", 10_000, tools="manual"),
         Hook("BeforeAgent", "prompt", 10_000),
         Hook("BeforeTool", "before-tool", 10_000, tools="write_file|replace"),
         Hook("AfterTool", "tool", 10_000),
@@ -18,6 +20,7 @@ AGENT = Agent(
     hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
     question=("stop", "deny"),
     rules=("GEMINI.md", ".gemini/GEMINI.md"),
+    late_starts=("clear", "compact"),
     takes_tool_context=True,
     refusal="deny",
     tried="0.61.0",

@@ -103,6 +103,7 @@ class Hooks:
             )
         if event == "before-tool":
             return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
+        owes_start = event == "prompt" and self._owes_start(call, agent)
         is_echo = self._log_call(event, call, agent)
         if agent.question and event == agent.question[0] and not is_echo:
             return HookAnswer(self._ask_to_remember(call, agent))
@@ -115,8 +116,22 @@ class Hooks:
             return HookAnswer(over=over)
         if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
             return HookAnswer()
-        context = self._start_context(call, agent) if event == "session-start" else self._prompt_context(call, agent)
+        texts = list[str]()
+        if owes_start or (event == "session-start" and call.source not in agent.late_starts):
+            texts.append(self._start_context(call, agent))
+        if event == "prompt":
+            texts.append(self._prompt_context(call, agent))
+        context = "\n\n".join(filter(None, texts))
         return HookAnswer(format_answer(agent, event, context), over, self._is_behind())
+
+    def _owes_start(self, call: HookCall, agent: Agent) -> bool:
+        """Return whether a session began anew and its agent dropped what the start gave."""
+        if not (agent.late_starts and call.session and self._sessions.files.path(call.session).exists()):
+            return False
+        last = None
+        for event in self._sessions.files.recent(call.session, _MAX_LATE):
+            last = event
+        return last is not None and last.type == "event" and (last.args or {}).get("source") in agent.late_starts
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""

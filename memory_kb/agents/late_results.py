@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from memory_kb.plainfiles import read_plain
 from memory_kb.sessions.codex import read_outcome
-from memory_kb.store.events import Event
+from memory_kb.store.events import Event, text_of
 from memory_kb.text import load_json
 
 #: The end of a transcript that is read, in bytes.
@@ -30,14 +31,25 @@ def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
         return []
     found: dict[str, Event] = {}
     for line in lines:
-        if b'_output"' not in line:
+        if b'_output"' not in line and b'"item_completed"' not in line:
             continue
         try:
-            item = load_json(line.decode("utf-8", "replace"))["payload"]
-            call = calls.get(item["call_id"])
-        except (ValueError, KeyError, TypeError, RecursionError):
+            call_id, text, ok = _read_result(load_json(line.decode("utf-8", "replace"))["payload"])
+            call = calls.get(call_id)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
-        if call and call.call_id and "output" in item:
-            text, ok = read_outcome(item["output"])
-            found[call.call_id] = call._replace(type="tool_result", content=text, ok=ok, seq=0, ts="")
+        if call:
+            found[call_id] = call._replace(type="tool_result", content=text, ok=ok, seq=0, ts="")
     return list(found.values())
+
+
+def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
+    """Return the call that a record is about, what it gave, and whether that was good.
+
+    Where a model calls its tools from a script, the record of a call that is over alone names it.
+    """
+    item = payload.get("item")
+    if item is None:
+        return (payload["call_id"], *read_outcome(payload["output"]))
+    text = text_of(item.get("aggregated_output", item.get("stdout")))
+    return item["id"], text, {"completed": True, "failed": False}.get(item["status"])

@@ -87,7 +87,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
         tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
         prompt,
         tuple(_events(agent, event, values, prompt)),
-        text_of(values.get("source")),
+        "compact" if values.get("hook_event_name") == "PreCompress" else text_of(values.get("source")),
         _transcript(values),
         _tool_call(agent, values) if event == "before-tool" and isinstance(values.get("tool_name"), str) else None,
         not _is_followed(values),
