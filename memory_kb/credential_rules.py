@@ -19,7 +19,8 @@ class Rule(NamedTuple):
         pattern: the group `value`, if there is one, is the credential itself.
         least: how many bits of entropy a character of the value must have.
         judged: how the value is read: a `token` is random behind its mark and may be broken by a line end, a `name` is
-            assigned to something called a key or password, a `phrase` is what the pattern says it is.
+            assigned to something called a key or password, or to a `service`, a `phrase` is what the pattern says it is.
+        lead: how far in front of a keyword the pattern begins at most; None where it may be anywhere.
     """
 
     what: str
@@ -27,6 +28,7 @@ class Rule(NamedTuple):
     pattern: str
     least: float = 0.0
     judged: str = "phrase"
+    lead: int | None = None
 
 
 #: What services give out with a mark in front: name, keywords, pattern.
@@ -155,9 +157,17 @@ _WEBHOOKS = (
     r"|(?:open\.feishu\.cn|open\.larksuite\.com)/open-apis/bot/v2/hook/[\w-]{20,}|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=[\w-]{20,}"
     r"|oapi\.dingtalk\.com/robot/send\?access_token=\w{20,}|\.logic\.azure\.com[:/][^\s\"']{0,300}sig=[\w%-]{20,}"
 )
+#: What makes a `key` one that is secret, if no line is between them.
+_KEYS = "".join(
+    rf"|(?<={word}-key)|(?<={word}key)"
+    for word in (
+        *("api", "access", "private", "auth", "account", "encryption", "signing", "master", "storage"),
+        *("service", "admin", "deploy", "app"),
+    )
+)
 _NAMES = (
     r"password|passwd|passphrase|passwort|pwd|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|token"
-    r"|(?:api|access|private|auth|account|encryption|signing|master|storage|service|admin|deploy|app)[_-]?key|credentials?|_pass|_key"
+    rf"|credentials?|_pass|key(?:(?<=_key){_KEYS})"
 )
 #: Before `token` or `key`: what is shown to everybody, or a place in a list.
 _HARMLESS = "".join(
@@ -285,6 +295,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})",
         3.0,
         "name",
+        lead=0,
     ),
     Rule(
         "a password in an address",
@@ -292,6 +303,7 @@ RULES: tuple[Rule, ...] = (
         r"://[^\s/:@]{0,200}:(?![$*{<%])(?P<value>[^\s/@\"'`<>]{3,200})@",
         1.5,
         "address",
+        lead=0,
     ),
     Rule(
         "a token in an address",
@@ -299,6 +311,7 @@ RULES: tuple[Rule, ...] = (
         r"://(?P<value>(?=[\w~-]{0,200}\d)(?=[\w~-]{0,200}[A-Za-z])[\w~-]{20,200})@[\w-]",
         3.0,
         "name",
+        lead=0,
     ),
     Rule(
         "a key of a service",
@@ -308,49 +321,50 @@ RULES: tuple[Rule, ...] = (
             r"(?=[\w=+/-]{0,100}\d)(?=[\w=+/-]{0,100}[a-z])(?P<value>(?!https?\b)[A-Za-z0-9_=+/-]{16,150})(?![\w./-])"
         ),
         3.0,
-        "name",
+        "service",
+        lead=0,
     ),
     Rule(
         "a password or key",
         ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
-        rf"(?i){_HARMLESS}(?:{_NAMES})[\"'`\]]{{0,3}}\s{{0,9}}(?:=>|:=|[:=](?![:=]))\s{{0,9}}[rbuf]?[\"'`]?(?P<value>[^\s\"'`,;|]{{8,250}})",
+        rf"(?i)(?=[\w-]{{1,30}}[\"'`\]]{{0,3}}\s{{0,9}}[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]]{{0,3}}\s{{0,9}}(?:=>|:=|[:=](?![:=]))\s{{0,9}}[rbuf]?[\"'`]?(?P<value>[^\s\"'`,;|]{{8,250}})",
         2.5,
         "name",
+        lead=0,
     ),
     Rule(
         "an access token",
-        ("s.",),
+        ("token",),
         r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])",
         3.0,
     ),
-    Rule("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said"),
+    Rule("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said", lead=len("mot de ")),
     Rule(
         "a password",
         ("password", "passwort"),
         rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}",
         2.0,
         "said",
+        lead=0,
     ),
-    Rule("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said"),
-    Rule("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said"),
+    Rule("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said", lead=0),
+    Rule("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said", lead=0),
     Rule(
         "a passcode",
         ("pin", "passcode", "暗証番号"),
         rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}",
+        lead=len("code "),
     ),
     Rule(
         "a token",
         _TOKEN_WORDS,
-        rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)(?P<value>{_MARKED})(?![A-Za-z0-9_./(-])",
+        (
+            rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)"
+            rf"(?P<value>{_MARKED}(?![A-Za-z0-9_./(-])|{_RANDOM}[A-Za-z0-9_+=-]{{10,200}}(?![A-Za-z0-9_./(]))"
+        ),
         2.5,
         "said",
-    ),
-    Rule(
-        "a token",
-        _TOKEN_WORDS,
-        rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?){_RANDOM}(?P<value>[A-Za-z0-9_+=-]{{10,200}})(?![A-Za-z0-9_./(])",
-        2.5,
-        "said",
+        lead=len("clave de "),
     ),
 )
 

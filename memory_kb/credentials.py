@@ -6,26 +6,26 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, KEY_BODY, PLACEHOLDER, RULES, Rule
 from memory_kb.private import cut_private
 
-#: The rules that each keyword calls for, by their places in the table: those of tokens, and all others.
+#: The rules that each keyword calls for, by their places in the table: those of tokens, of services, and all others.
 _TOKEN_PLACES: dict[str, list[int]] = {}
+_SERVICE_PLACES: dict[str, list[int]] = {}
 _PLACES: dict[str, list[int]] = {}
 for _place, _rule in enumerate(RULES):
+    _called = {"token": _TOKEN_PLACES, "service": _SERVICE_PLACES}.get(_rule.judged, _PLACES)
     for _keyword in _rule.keywords:
-        (_TOKEN_PLACES if _rule.judged == "token" else _PLACES).setdefault(_keyword, []).append(_place)
+        _called.setdefault(_keyword, []).append(_place)
 #: No pattern of a token matches less than this, a blank, or letters other than those of ASCII.
 _LONG_WORD = re.compile(r"[!-~]{12,}")
 #: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
 _JOINT = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
-#: How far in front of a keyword a pattern begins at most, how much behind it is always searched, and how far it may go.
-_BEFORE, _BESIDE, _BEHIND = 300, 80, 600
-#: What every value that people name has somewhere.
-_MIXED = re.compile(r"[0-9!#%^&*$]|[a-z][A-Z]")
+#: A run of characters that may be the key of a service: long, with a digit.
+_UNMARKED = re.compile(r"(?<![\w=+/-])(?=[\w=+/-]*\d)[\w=+/-]{16}")
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
@@ -184,27 +184,54 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
     plain = _unhide(text)
     folded = plain.text.casefold()
     words = _long_words(plain.text)
-    folded_words = words.casefold()
-    fitting = {place for word, places in _PLACES.items() if word in folded for place in places}
-    fitting |= {place for word, places in _TOKEN_PLACES.items() if word in folded_words for place in places}
-    for rule in map(RULES.__getitem__, sorted(fitting)):
-        for view, match in _matches(rule, plain, folded, words):
+    fitting = _called_by(folded, _PLACES) | _called_by(words.casefold(), _TOKEN_PLACES)
+    if _UNMARKED.search(words):
+        fitting |= _called_by(folded, _SERVICE_PLACES)
+    for rule, keywords in ((RULES[place], fitting[place]) for place in sorted(fitting)):
+        for view, match in _matches(rule, keywords, plain, folded, words):
             first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
             value = view.text[first:last]
-            cut = _trim(value) if rule.judged in ("name", "address") else value
+            cut = _trim(value) if rule.judged in ("name", "service", "address") else value
             is_cut_short = view.text.startswith("...", first + len(cut))
             if not is_cut_short and _is_credential(rule, cut):
                 yield rule, view, view.span(first, first + len(cut))
 
 
-def _matches(rule: Rule, plain: _View, folded: str, words: str) -> Iterator[tuple[_View, re.Match[str]]]:
+def _called_by(folded: str, rules: Mapping[str, list[int]]) -> dict[int, list[str]]:
+    """Return the rules that a text calls for, and their keywords that it holds."""
+    found: dict[int, list[str]] = {}
+    for word, places in rules.items():
+        if word in folded:
+            for place in places:
+                found.setdefault(place, []).append(word)
+    return found
+
+
+def _matches(
+    rule: Rule, keywords: Sequence[str], plain: _View, folded: str, words: str
+) -> Iterator[tuple[_View, re.Match[str]]]:
     pattern = _compile(_whole(rule))
-    if rule.judged != "token":
-        for start, end in _stretches(rule, plain.text, folded):
-            yield from ((plain, match) for match in pattern.finditer(plain.text, start, end))
-    elif pattern.search(words):
-        for view in filter(None, (plain, _join_lines(plain))):
+    if rule.judged == "token":
+        views = (plain, _join_lines(plain)) if pattern.search(words) else ()
+        for view in filter(None, views):
             yield from ((view, match) for match in pattern.finditer(view.text))
+    elif rule.lead is None or len(folded) != len(plain.text):
+        yield from ((plain, match) for match in pattern.finditer(plain.text))
+    else:
+        places = sorted({place for word in keywords for place in _places_of(word, folded)})
+        yield from ((plain, match) for match in _match_near(pattern, plain.text, places, rule.lead))
+
+
+def _match_near(pattern: re.Pattern[str], text: str, places: Sequence[int], lead: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern that begins at some places or a little in front; trying it everywhere is slow."""
+    done = 0
+    for place in places:
+        for start in range(max(done, place - lead), place + 1):
+            done = start + 1
+            if match := pattern.match(text, start):
+                yield match
+                done = match.end()
+                break
 
 
 def _long_words(text: str) -> str:
@@ -212,37 +239,9 @@ def _long_words(text: str) -> str:
     words = _LONG_WORD.findall(text)
     if "\n" in text:
         lines = text.replace("\r\n", "\n").replace("\\\n", "\n").replace(" \n", "\n").replace("\t\n", "\n")
-        words += _LONG_WORD.findall(_JOINT.sub("", lines))
+        joined, count = _JOINT.subn("", lines)
+        words += _LONG_WORD.findall(joined) if count else ()
     return " ".join(words)
-
-
-def _stretches(rule: Rule, text: str, folded: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where a rule is looked for in a text.
-
-    What people name is near a keyword, and the patterns for that are slow: only what is around it is searched.
-    """
-    if rule.judged not in ("name", "said") or len(folded) != len(text):
-        yield 0, len(text)
-        return
-    start = end = 0
-    mixed = -1
-    for place in sorted({place for word in rule.keywords for place in _places_of(word, folded)}):
-        behind = text.find("\n", place + _BESIDE, place + _BEHIND)
-        behind = behind if behind >= 0 else min(len(text), place + _BEHIND)
-        if mixed < place:
-            found = _MIXED.search(text, place)
-            mixed = found.start() if found else len(text)
-        if mixed >= behind:
-            continue
-        before = max(0, place - _BEFORE)
-        line = text.rfind("\n", before, place) + 1 or before
-        if line >= end:
-            if end:
-                yield start, end
-            start = line
-        end = behind
-    if end:
-        yield start, end
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:
@@ -286,7 +285,7 @@ def _is_credential(rule: Rule, value: str) -> bool:
             )
             or is_common
         )
-    if judged != "name":
+    if judged not in ("name", "service"):
         return True
     is_mixed = re.search(r"\d", value) or len(re.findall(r"[a-z][A-Z]", value)) > len(value) // 5
     if len(value) < 8 or not is_mixed or not re.search(r"[A-Za-z]", value):

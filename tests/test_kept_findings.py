@@ -74,3 +74,16 @@ def test_nothing_is_kept_through_a_link(vault: Vault, open_kb: Open, tmp_path: P
     link.symlink_to(outside if name == "lint" else outside / "facts.db")
     assert _said(open_kb(folder)) == first
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_many_files_are_examined_as_few_are(vault: Vault, open_kb: Open) -> None:
+    notes = {f"{number:04}.md": f"# Note {number}\n\nSee [x](gone{number}.md).\n" for number in range(1_050)}
+    notes["0007.md"] += "\nThe wifi password is hunter2!\n"
+    said = _said(open_kb(vault(notes)))
+    assert len(said) == 1_051
+    assert said[:2] == [
+        "0000.md:3 the link to 'gone0.md' leads to no file",
+        "0001.md:3 the link to 'gone1.md' leads to no file",
+    ]
+    assert [line for line in said if "password" in line and line.startswith("0007.md:5 ")]

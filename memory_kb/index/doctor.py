@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Facts, FactStore, Link, examine
+from memory_kb.index.facts import FACTS, Facts, FactStore, Link, Unexamined
 from memory_kb.index.link_names import (
     find_rivals,
     group_stems,
@@ -132,18 +132,12 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
     kept = store.read_whole(state)
     if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
         return kept[0]
-    check = _Check(vault, index, store.of(hashes, lambda path: _examine(vault, index, path)))
+    check = _Check(
+        vault, index, store.of(hashes, lambda path: Unexamined(path, vault.resolve(path), index.chunks_of(path)))
+    )
     found = list(check.problems())
     store.keep_whole(state, found, check.probes)
     return found
-
-
-def _examine(vault: Vault, index: SqliteIndex, path: str) -> Facts:
-    try:
-        text, _ = decode(read_note_text(path, vault.resolve(path)).data)
-    except (MemoryKBError, OSError):
-        text = ""
-    return examine(index.chunks_of(path), text)
 
 
 class _Check:

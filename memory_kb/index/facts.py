@@ -7,21 +7,29 @@ import json
 import os
 import re
 import sqlite3
+import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
+from memory_kb.errors import MemoryKBError
+from memory_kb.index.rows import decode
 from memory_kb.markdown.links import find_links
 from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
 from memory_kb.model import Chunk, Problem
+from memory_kb.store.files import read_note_text
 
 #: Where the facts are kept in the machine folder.
 FACTS = "lint/facts.db"
 #: Grows with every change of what is found, so that facts of an older version are not used.
 _VERSION = 1
+#: So many files are worth further processes, which are given so many at a time.
+_MANY, _BATCH = 1_000, 64
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
-_BLOCK = re.compile(r"(?:^|[ \t\]])\^(\S+)(?=[ \t]*\r?$)", re.MULTILINE)
+_BLOCK = re.compile(r"\^(?<![^\n \t\]]\^)(\S+)(?=[ \t]*\r?$)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL);
@@ -71,6 +79,14 @@ class Facts(NamedTuple):
         parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
         left = iter(self.headings)
         return bool(parts) and all(part in left for part in parts)
+
+
+class Unexamined(NamedTuple):
+    """A file to examine: its path, where it is, and its chunks."""
+
+    path: str
+    location: Path
+    chunks: Sequence[Chunk]
 
 
 def examine(chunks: Iterable[Chunk], text: str) -> Facts:
@@ -147,11 +163,12 @@ class FactStore:
         if self._connection:
             self._connection.close()
 
-    def of(self, hashes: Mapping[str, str], look: Callable[[str], Facts]) -> dict[str, Facts]:
-        """Return the facts of files, given by the hashes of their content, looking at those that are not kept."""
+    def of(self, hashes: Mapping[str, str], look: Callable[[str], Unexamined]) -> dict[str, Facts]:
+        """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
         kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
-        new = {path: look(path) for path in hashes if path not in found}
+        unknown = [path for path in hashes if path not in found]
+        new = dict(zip(unknown, _examine_all(unknown, look), strict=True))
         self._write("DELETE FROM facts WHERE path = ?", [(path,) for path in kept if path not in hashes])
         rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
@@ -182,6 +199,45 @@ class FactStore:
                 with self._connection:
                     self._connection.execute("BEGIN")
                     self._connection.executemany(statement, rows)
+
+
+def _examine_all(paths: Sequence[str], look: Callable[[str], Unexamined]) -> Iterator[Facts]:
+    """Yield the facts of files; of many, all processors examine some."""
+    processes = os.cpu_count() or 1
+    # A fork of a process with threads may wait for ever for a lock that one of them held.
+    is_parallel = sys.platform == "linux" and processes > 1 and threading.active_count() == 1
+    if not is_parallel or len(paths) < _MANY:
+        yield from (_examine_one(look(path)) for path in paths)
+        return
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    done = 0
+    waiting: deque[Future[list[Facts]]] = deque()
+    try:
+        with ProcessPoolExecutor(processes, get_context("fork")) as pool:
+            for start in range(0, len(paths), _BATCH):
+                waiting.append(pool.submit(_examine_batch, [look(path) for path in paths[start : start + _BATCH]]))
+                while waiting and (len(waiting) > 2 * processes or start + _BATCH >= len(paths)):
+                    for facts in waiting.popleft().result():
+                        yield facts
+                        done += 1
+    except (BrokenProcessPool, OSError):
+        # Without room for processes this one does it all.
+        yield from (_examine_one(look(path)) for path in paths[done:])
+
+
+def _examine_batch(sources: Sequence[Unexamined]) -> list[Facts]:
+    return [_examine_one(source) for source in sources]
+
+
+def _examine_one(source: Unexamined) -> Facts:
+    try:
+        text, _ = decode(read_note_text(source.path, source.location).data)
+    except (MemoryKBError, OSError):
+        text = ""
+    return examine(source.chunks, text)
 
 
 def _unpack(facts: str) -> Facts:

@@ -20,6 +20,8 @@ _COMMENT = re.compile("<!--")
 _INLINE = re.compile(r"\\[\\`<]|(?P<found><!--(?:(?!<!--).)*?-->|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`))|`+", re.DOTALL)
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
+#: Without one of these a text holds neither code nor comments.
+_HIDING = ("`", "    ", "\t", "<!--", "~~~")
 #: What begins a rule, what else is separate from a paragraph, and what marks an item of a list.
 _RULES, _APART, _BULLETS = frozenset("-*_"), frozenset("#=`~<"), frozenset("-*+0123456789")
 _TAB = 4
@@ -33,6 +35,8 @@ def find_code(text: str) -> Iterator[Span]:
         >>> [text[span.start : span.end].strip() for span in find_code(text)]
         ['`a`', '```sh\\nls\\n```', 'b', '<!-- c -->']
     """
+    if not any(sign in text for sign in _HIDING):
+        return
     place = began = 0  # `began`: where the paragraph does that the line may go on
     has_text = is_quoted = False
     items: list[int] = []  # the columns at which the open list items have their text
