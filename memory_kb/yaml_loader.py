@@ -18,8 +18,10 @@ from memory_kb.text import as_read
 if TYPE_CHECKING:
     import yaml
 #: Characters of one block, and values in it, that we are ready to look at.
-MAX_BLOCK = 65_536
-MAX_VALUES = 10_000
+MAX_BLOCK = 300_000
+MAX_VALUES = 50_000
+#: Characters of a block that is not valid YAML, or never ends, that are looked at field by field.
+MAX_BROKEN = 65_536
 MAX_DEPTH = 50
 #: Characters of a block that is remembered for a while once it is read.
 _SHORT = 2_000

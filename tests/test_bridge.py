@@ -84,6 +84,16 @@ def test_what_is_written_is_what_was_previewed_and_goes_again(place: Place) -> N
     assert place.tree() == before
 
 
+def test_a_link_in_the_place_of_our_file_is_not_written_through(place: Place) -> None:
+    with_index(place)
+    other = place.home / "mine.md"
+    other.write_text("Mine.\n")
+    place.file.symlink_to(other)
+    for words in ((), ("--dry-run",), ("--remove",)):
+        assert f"is not written: it leads to {other}" in place.bridge("claude-code", *words, code=2).stderr
+    assert (other.read_text(), (place.memory / "MEMORY.md").read_bytes()) == ("Mine.\n", INDEX)
+
+
 def test_a_memory_that_was_not_there_is_made_and_goes_again(place: Place) -> None:
     place.bridge("claude-code")
     assert place.file.exists()

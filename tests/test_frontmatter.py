@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import frontmatter
@@ -13,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.yaml_loader import MAX_BLOCK, MAX_DEPTH, MAX_VALUES, InvalidBlock, load_mapping
 
@@ -126,6 +129,14 @@ def test_depth_and_size_have_bounds() -> None:
     for block in (nested_lists(MAX_DEPTH + 1), f"a: [{'1,' * MAX_VALUES}]", "a: " + "x" * MAX_BLOCK):
         with pytest.raises(InvalidBlock):
             load_mapping(block)
+
+
+def test_a_note_with_more_properties_than_64_kib_is_read(
+    vault: Callable[..., Path], open_kb: Callable[..., KnowledgeBase]
+) -> None:
+    aliases = "".join(f"- another name of the quokka, number {number}\n" for number in range(3_000))
+    kb = open_kb(vault({"a.md": f"---\nid: quokka\naliases:\n{aliases}---\nIt sleeps.\n"}))
+    assert (kb.lint(), kb.show("quokka").path) == ((), "a.md")
 
 
 def doubling(levels: int, line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ from memory_kb.agents.splicing import put_in, take_out
 from memory_kb.agents.traces import Traces
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
+from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import load_merged, make_rule, rule_text
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
@@ -126,7 +128,7 @@ class Bridge:
             dry_run: write nothing; the report says what would be written.
 
         Raises:
-            UsageError: the agent has no memory that is documented, or its index is full.
+            UsageError: the agent has no memory that is documented, its index is full, or a link is in the place of our file.
             CannotSplice: our marks in a file are damaged, and nothing was written.
             UnreadableInput: a file cannot be read or written.
         """
@@ -135,6 +137,7 @@ class Bridge:
             return self._put(store, take=take, dry_run=dry_run)
 
     def _put(self, store: Store, *, take: bool, dry_run: bool) -> RunReport:
+        _refuse_links(store)
         traces, bases = self._traces(), self._read_bases()
         place = str(store.file)
         before = read_if_there(place, store.file)
@@ -189,6 +192,7 @@ class Bridge:
             CannotSplice: our marks in a file are damaged, and nothing was written.
         """
         store = find_store(agent, self._vault)
+        _refuse_links(store)
         with nullcontext() if dry_run else self._writer.lock():
             traces, bases, edits = self._traces(), self._read_bases(), list[AgentEdit]()
             known = traces.read()
@@ -279,6 +283,19 @@ def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
     if store.instructions:
         parts[store.instructions[0]] = MarkedLines(WORD, store.instructions[1])
     return parts | {store.index_file: MarkedLines(store.word, store.pointer)}
+
+
+def _refuse_links(store: Store) -> None:
+    """Refuse to write through a link to where a file of ours would be; the index is the person's own.
+
+    Raises:
+        UsageError: one is a link.
+    """
+    for file in _parts(store, ""):
+        if file != store.index_file and os.path.realpath(file) != os.fspath(file):
+            raise UsageError(
+                f"{file} is not written: it leads to {os.path.realpath(file)}", "delete the link, or move it away"
+            )
 
 
 def _is_shared(store: Store) -> bool:

@@ -19,7 +19,7 @@ from memory_kb.markdown.frontmatter import begins_as_fields, salvage
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.model import Document, Entry, Problem, Span
 from memory_kb.text import as_read
-from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, load_mapping
+from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
 
 _BLANK = " \t\r\n\ufeff"
 _HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
@@ -157,7 +157,9 @@ def _read_block(
 ) -> Block | None:
     closing = _CLOSING.search(text, opening.end)
     inner = Span(opening.end, closing.start() if closing else len(text))
-    if not is_head and not (closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BLOCK))):
+    if not is_head and not (
+        closing and _ENTRY_WORD.search(text, inner.start, min(inner.end, inner.start + MAX_BROKEN))
+    ):
         return None
     if closing is None:
         return _read_unclosed(text, opening, path, problems, lines)
@@ -185,7 +187,7 @@ def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem],
     if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
         return None
     line = lines.line_at(opening.start)
-    found = salvage(text[opening.end : opening.end + MAX_BLOCK], is_closed=False)
+    found = salvage(text[opening.end : opening.end + MAX_BROKEN], is_closed=False)
     read = "its first lines are taken for it" if found else "read as plain text"
     problems.append(Problem(path, line, f"the frontmatter opened here is never closed with a `---` line; {read}"))
     if found is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED
-from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, load_mapping
+from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
 
 _ENTRY_FIELDS = ("id", "kind", "type", "status", "source")
 _NAMED = re.compile(rf"(?:{'|'.join(_ENTRY_FIELDS)}|tags|title)[ \t]*:")
@@ -48,7 +48,7 @@ def salvage(block: str, *, is_closed: bool = True) -> Salvaged | None:
         >>> salvage("Just [a sentence\\n") is None
         True
     """
-    lines = (block if is_closed else block[:MAX_BLOCK]).split("\n")
+    lines = (block if is_closed else block[:MAX_BROKEN]).split("\n")
     count = _count_lines(lines) if is_closed else _count_leading(lines)
     own = "\n".join(lines[:count])
     length = len(own) + (count < len(lines))
@@ -104,7 +104,7 @@ def _read_pieces(lines: list[str]) -> tuple[dict[str, Any], int | None]:
     """Return the fields that can be read, each with the lines below it or else alone, and the first line that cannot."""
     values: dict[str, Any] = {}
     broken: int | None = None
-    left = MAX_BLOCK
+    left = MAX_BROKEN
     for count, (start, piece) in enumerate(_cut(lines)):
         left -= sum(map(len, piece))
         if count >= _MAX_PIECES or left < 0:
