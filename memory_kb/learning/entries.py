@@ -9,10 +9,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
-from memory_kb.index.scrub import drop_vectors, scrub_all
 from memory_kb.learning import new_entry as remember
 from memory_kb.learning.duplicates import find_near, find_twin
-from memory_kb.learning.purge import PurgeTools, purge
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
 from memory_kb.store.plan import Change, plan_fields, with_links
@@ -213,6 +211,9 @@ class Entries:
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 
     def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
+        from memory_kb.index.scrub import drop_vectors, scrub_all
+        from memory_kb.learning.purge import PurgeTools, purge
+
         parts = PurgeTools(
             self._vault,
             self._writer,
