@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.agents.payloads import HookCall
     from memory_kb.context.framing import Given
     from memory_kb.context.gather import Readings
+    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citations import ClaimState
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
@@ -69,15 +70,21 @@ class HookAnswer(NamedTuple):
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `readings` are loaded by what gives context only; they belong to an index that waits for nobody and asks no language model.
+    `index` and `readings` are loaded by what gives context only; the index waits for nobody and asks no language model.
     """
 
     def __init__(
-        self, vault: Vault, sessions: Sessions, readings: Callable[[], Readings], is_behind: Callable[[], bool]
+        self,
+        vault: Vault,
+        sessions: Sessions,
+        index: Callable[[], VaultIndex],
+        readings: Callable[[], Readings],
+        is_behind: Callable[[], bool],
     ) -> None:
         self._vault = vault
         self._sessions = sessions
         self._readings = readings
+        self._index = index
         self._is_behind = is_behind
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
@@ -307,7 +314,7 @@ class Hooks:
             return ""
         from memory_kb.context.at_file import build_file_context, read_naming
 
-        naming = self._readings().read(lambda index, _: read_naming(index, file))
+        naming = self._index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
         today = self._vault.clock().date()
@@ -330,7 +337,7 @@ class Hooks:
         if not edits:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        guards = self._readings().read(lambda index, _: read_guards(index))
+        guards = self._index().read(read_guards)
         for rule, edit in find_broken_rules(guards, edits):
             if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
                 from memory_kb.learning.playbook import rule_text

@@ -9,7 +9,7 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memory_kb.context.relevance import Topic, fits_files, is_about, stem, weigh_words
+from memory_kb.context.relevance import Topic, fits_files, is_about, shared_words, stem, weigh_words
 from memory_kb.index.port import FileIndex, Question
 from memory_kb.learning.inversion import is_doubted, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
@@ -114,10 +114,11 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An entry that fits the task, with the passage that does."""
+    """An entry that fits the task, with the passage that does and the words that both say."""
 
     memory: Memory
     hit: Hit
+    shared: frozenset[str] = frozenset()
 
 
 class Material(NamedTuple):
@@ -257,13 +258,9 @@ class Gathering:
 
     def _topic(self, without: str = _ECHO) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
-        queries = map(parse_query, terms)
-        counts = [0 if query.is_empty else self._count(query.expression, without) for query in queries]
-        return weigh_words(terms, counts, max(self._index.count_entries(without=without), 1))
-
-    def _count(self, expression: str, without: str) -> int:
-        """Return how many entries have a word; one that only episodes have counts as in one note."""
-        return self._index.count_entries(expression, without) or min(1, self._index.count_entries(expression))
+        queries = [parse_query(term).expression for term in terms]
+        counts, entries = self._index.count_entries(queries, without)
+        return weigh_words(terms, counts, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
         """Yield what a search finds, what is about the task and for its files alone."""
@@ -275,13 +272,10 @@ class Gathering:
         hits, _ = retrieve(self._index, request, self._ranking, self._today, self._question)
         for hit in hits:
             memory = self._memory_of(hit)
-            if (
-                memory
-                and self._may_be_given(memory)
-                and fits_files(memory, self._wanted.files)
-                and is_about(topic, memory, hit)
-            ):
-                yield Found(memory, hit)
+            if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files):
+                shared = shared_words(topic, memory)
+                if is_about(topic, shared, hit):
+                    yield Found(memory, hit, shared)
 
     def _for_files(self) -> Iterator[Found]:
         """Yield the entries whose globs name a file of the task."""

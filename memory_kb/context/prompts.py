@@ -93,10 +93,8 @@ def weigh(topic: Topic, found: Found, floor: float) -> Bearing:
     Words that many notes have are those of orders and of the trade, and prove nothing. Of the rare ones it needs three, worth a
     share of the rarest of the prompt. A word that no note has counts half: the prompt is about that, too.
     """
-    from memory_kb.context.relevance import shared_words
-
     rare = tuple((word, worth) for word, worth in topic.words if worth >= min(_RARE * topic.rarest, _RARE_WORTH))
-    shared = shared_words(topic._replace(words=rare), found.memory)
+    shared = {word: worth for word, worth in rare if word in found.shared}
     wanted = sum(heapq.nlargest(_RAREST, (worth or topic.rarest / 2 for _, worth in topic.words)))
     is_near = found.hit.parts.vector is not None and found.hit.parts.vector >= _NEAR
     needed = (floor / 2 if is_near else floor) * wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
@@ -15,7 +15,7 @@ from memory_kb.store.plan import Memory
 _MIN_SHARE, _MIN_WORTH = 0.5, 0.5
 #: A passage this near in meaning fits without sharing a word.
 _NEAR = 0.6
-_WORD = re.compile(r"\w+")
+_WORD, _INSIDE = re.compile(r"\w+"), re.compile(r"\w")
 _SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
 
 
@@ -59,21 +59,29 @@ def stem(word: str) -> str:
     return short
 
 
-def is_about(topic: Topic, memory: Memory, hit: Hit) -> bool:
-    """Return whether a hit has to do with the task."""
+def is_about(topic: Topic, shared: Collection[str], hit: Hit) -> bool:
+    """Return whether a hit that shares some words with the task has to do with it."""
     if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
         return True
-    shared = shared_words(topic, memory)
-    return len(shared) >= _MIN_SHARE * len(topic.words) or sum(shared.values()) >= _MIN_WORTH * topic.rarest
+    worth = sum(worth for word, worth in topic.words if word in shared)
+    return len(shared) >= _MIN_SHARE * len(topic.words) or worth >= _MIN_WORTH * topic.rarest
 
 
-def shared_words(topic: Topic, memory: Memory) -> dict[str, float]:
-    """Return the words of a task that an entry says, too, with their worth."""
-    words = set(_WORD.findall(f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()))
-    # A word begins with its stem; few of a long text begin with one of the task's.
-    beginnings = tuple(word for word, _ in topic.words)
-    there = {stem(word) for word in words if word.startswith(beginnings)}
-    return {word: worth for word, worth in topic.words if word in there}
+def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
+    """Return the words of a task that an entry says, too."""
+    text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
+    return frozenset(word for word, _ in topic.words if _says(text, word))
+
+
+def _says(text: str, word: str) -> bool:
+    """Return whether a text has a word with some stem; to look for it is faster than to cut the text into its words."""
+    start = text.find(word) if word else -1
+    while start >= 0:
+        found = _WORD.match(text, start)
+        if found and not _INSIDE.match(text[start - 1 : start]) and stem(found[0]) == word:
+            return True
+        start = text.find(word, start + 1)
+    return False
 
 
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:

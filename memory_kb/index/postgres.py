@@ -218,7 +218,14 @@ class PostgresIndex:
     def count_chunks(self) -> int:
         return sum(vault.chunks for vault in self._vaults)
 
-    def count_entries(self, expression: str | None = None, without: str = "") -> int:
+    def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
+        counts = [
+            (self._count_entries(one, without) or min(1, self._count_entries(one, ""))) if one else 0
+            for one in expressions
+        ]
+        return counts, self._count_entries(None, without)
+
+    def _count_entries(self, expression: str | None, without: str) -> int:
         statement = self._statement()
         wanted = f"c.vault = ANY(%(vaults)s) AND c.kind <> {statement.bind(without)}"
         if expression is None:

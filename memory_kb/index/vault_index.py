@@ -423,7 +423,7 @@ class VaultIndex:
 
         if not is_new and has_watcher(self._file.parent):
             return
-        if not is_new and index.count_files() > _GLANCED:
+        if not is_new and index.has_more_files(_GLANCED):
             self.is_left_behind = True
             return
         if is_new or needs_writing(self._vault, index, self._settings, self._again):
