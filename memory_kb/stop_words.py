@@ -69,5 +69,20 @@ def stop_words(words: Sequence[str]) -> frozenset[str]:
         >>> "die" in stop_words("wie kann ich die notiz finden".split()), "die" in stop_words("did the dog die".split())
         (True, False)
     """
+    return _closest(words) or _LISTS["en"]
+
+
+def is_english(words: Sequence[str]) -> bool:
+    """Return whether the words of a query look like English, or like no language at all.
+
+    Example:
+        >>> is_english("naïve use of the cache".split()), is_english(["cache"]), is_english(["café"])
+        (True, True, False)
+    """
+    known = _closest(words)
+    return known is _LISTS["en"] or (known is None and all(word.isascii() for word in words))
+
+
+def _closest(words: Sequence[str]) -> frozenset[str] | None:
     known, found = max(((known, sum(word in known for word in words)) for known in _LISTS.values()), key=itemgetter(1))
-    return known if found > 1 else _LISTS["en"]
+    return known if found > 1 else None

@@ -55,6 +55,20 @@ def test_a_note_is_found_by_all_its_names(vault: Vault, open_kb: Open, query: st
     assert (first.path, first.title) == ("memory/learnings/Appearance.md", "Colours")
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Wann sind die Prüfungen?", "Die Prüfung ist am Montag."),
+        ("Где хранятся документы?", "Каждый документ лежит в синей папке."),
+        ("Πού είναι τα κλειδιά;", "Το κλειδί βρίσκεται κάτω από το χαλί."),
+    ],
+)
+def test_other_forms_of_a_word_are_found_beyond_english(vault: Vault, open_kb: Open, query: str, text: str) -> None:
+    files = {f"memory/learnings/{number}.md": f"Order {number} was sent out today.\n" for number in range(9)}
+    files["memory/learnings/wanted.md"] = f"{text}\n"
+    assert [hit.path for hit in open_kb(vault(files)).search(query).hits] == ["memory/learnings/wanted.md"]
+
+
 @pytest.mark.parametrize(("spoken", "first"), [(12, "person"), (0, "manual")])
 def test_where_people_speak_i_and_my_count(vault: Vault, open_kb: Open, spoken: int, first: str) -> None:
     files = {f"memory/learnings/{number}.md": f"My day {number}: I ate soup.\n" for number in range(spoken)}

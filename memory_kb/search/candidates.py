@@ -79,7 +79,7 @@ def read_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return narrow(index, request.text)
-    query = _as_said(index, parse_query(request.text))
+    query = _as_said(index, parse_query(request.text)).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 

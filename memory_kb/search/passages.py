@@ -83,7 +83,7 @@ class WordFinder:
                 stem = stems[found[0]]
                 self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
                 if term.endswith("*"):
-                    self._beginnings.append(found[0].casefold())
+                    self._beginnings.append(stem)
         for pair in query.pairs:
             chain = tuple(stems[token] for token in tokens[pair])
             if not has_cjk(pair):
@@ -97,15 +97,20 @@ class WordFinder:
         """Return the query's words in every one of some texts."""
         matches = [[(match.start(), match.group()) for match in self._pattern.finditer(text)] for text in texts]
         words = {word for found in matches for _, word in found}
-        self._stems |= self._index.stems(words - self._stems.keys())
+        stems = self._index.stems(words - self._stems.keys())
+        self._stems |= {word: self._recognise(stem) for word, stem in stems.items()}
         return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
+
+    def _recognise(self, stem: str) -> str:
+        """Return what a word of a text counts as: itself, if the query has it, or a beginning that it has."""
+        if stem in self._known:
+            return stem
+        return next((start for start in self._beginnings if stem.startswith(start)), stem)
 
     def _choose(self, text: str, matches: Sequence[tuple[int, str]]) -> list[_Word]:
         found = []
         for place, word in matches:
             stem = self._stems[word]
-            if stem not in self._known and self._beginnings:
-                stem = next((start for start in self._beginnings if word.casefold().startswith(start)), stem)
             if stem in self._known:
                 found.append(_Word(place, place + len(word), stem))
         for literal, pattern in self._literals.items():

@@ -9,13 +9,15 @@ from typing import NamedTuple
 from memory_kb.errors import ProviderFailed
 from memory_kb.index.port import Index
 from memory_kb.providers.base import Llm
-from memory_kb.stop_words import stop_words
+from memory_kb.stop_words import is_english, stop_words
 from memory_kb.text import cut_cjk, has_cjk, query_terms, symbol_terms
 
 #: More distinct terms than this make a query slower, not better.
 MAX_TERMS = 32
 MAX_PAIRS = 12
 _LEAST_PREFIX = 2
+#: Letters that may be an ending, of a word of another language than English, and the least that must be left.
+_ENDING, _LEAST_STEM = 3, 4
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
@@ -81,6 +83,22 @@ class TextQuery(NamedTuple):
         if not last or len(last[0]) < _LEAST_PREFIX or has_cjk(last[0]):
             return self
         return self._replace(terms=tuple(dict.fromkeys((*self.terms, _quote(last[0]) + " *"))))
+
+    def without_endings(self) -> TextQuery:
+        """Return the query with its words also as beginnings, so that other forms match; an English one as it is.
+
+        The index stems English only.
+
+        Example:
+            >>> parse_query("wo sind die Häuser").without_endings().terms
+            ('"Häuser"', '"Häus" *')
+        """
+        if is_english([token.lower() for word in self.words for token in _TOKEN.findall(word)]):
+            return self
+        bare = (term.strip('"') for term in self.terms)
+        words = (word for word in bare if word.isalpha() and len(word) > _LEAST_STEM and not has_cjk(word))
+        beginnings = (_quote(word[: max(_LEAST_STEM, len(word) - _ENDING)]) + " *" for word in words)
+        return self._replace(terms=tuple(dict.fromkeys((*self.terms, *beginnings))))
 
 
 def parse_query(text: str) -> TextQuery:

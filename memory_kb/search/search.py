@@ -143,7 +143,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     limit = len(groups) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    most = sum(weights.values())
+    most = sum(weight for term, weight in weights.items() if not term.endswith("*"))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
     return Trace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
 
