@@ -308,10 +308,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its word, in the plural where there is not one.
 
     Example:
-        >>> counted(1, "failure"), counted(0, "failure"), counted(1200, "success", "successes")
-        ('1 failure', '0 failures', '1,200 successes')
+        >>> counted(1, "failure"), counted(0, "entry"), counted(1200, "success", "successes")
+        ('1 failure', '0 entries', '1,200 successes')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    usual = f"{one[:-1]}ies" if one.endswith("y") and one[-2:-1] not in "aeiou" else f"{one}s"
+    return f"{number:,} {one if number == 1 else many or usual}"
 
 
 def count_same(one: Iterable[object], other: Iterable[object]) -> int:

@@ -190,7 +190,8 @@ def test_places(folder: Path, open_kb: Open, vault: Callable[[Files], Path], tmp
 
 def test_the_command_takes_text_and_stdin(folder: Path, run: Run) -> None:
     done = run("--vault", folder, "capture", "Looks", "good.", "Always use UTC for timestamps.")
-    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "created", "")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "created")
+    assert done.stderr.startswith("`memory-kb undo ")
     assert done.stdout.rstrip().endswith("Always use UTC for timestamps.")
     done = run("--vault", folder, "capture", "--json", stdin="Thanks!\n\nFrom now on sign all commits.\n")
     told = json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
@@ -10,22 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, cli, shared_options, vaults_option
-from memory_kb.cli.output import (
-    CONFLICT,
-    FINDINGS,
-    FileProgress,
-    Options,
-    clean,
-    end_run,
-    finish_run,
-    one_line,
-    print_json,
-    print_preview,
-    run_as_json,
-    say,
+from memory_kb.cli.app import (
+    Family,
+    cli,
+    dry_run_option,
+    flag,
+    option,
+    place_options,
+    shared_options,
+    vaults_option,
+    verb,
 )
+from memory_kb.cli.output import FINDINGS, FileProgress, Options, clean, finish_run, one_line, pick, print_preview, say
 from memory_kb.errors import UsageError
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.agents.proof import Check
@@ -34,28 +31,23 @@ if TYPE_CHECKING:
     from memory_kb.reports import RunReport
 
 
-_USER = click.option("--user", "scope", flag_value="user", help="For everything you do, not for one project.")
-_PROJECT = click.option(
-    "--project", "scope", flag_value="project", default="project", help="For one project [default]."
+_USER = option("--user scope", "For everything you do, not for one project.", flag_value="user")
+_PROJECT = option(
+    "--project scope", "For one project [default].", show_default=False, flag_value="project", default="project"
 )
-_FOLDER = click.option("--folder", metavar="DIR", help="The project [default: the vault's folder].")
-_YES = click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+_FOLDER = option("--folder", "The project [default: the vault's folder].", metavar="DIR")
+_YES = flag("--yes", "Do not ask on a terminal.")
 
 
-@click.command("install")
-@shared_options
+@verb("install")
 @click.argument("agent", required=False)
 @_PROJECT
 @_USER
 @_FOLDER
-@click.option("--pin-vault", "pin", is_flag=True, help="Name this vault in the files, so that every project uses it.")
+@flag("--pin-vault pin", "Name this vault in the files, so that every project uses it.")
 @_YES
-@_DRY_RUN
-@click.pass_obj
-def install_verb(
-    options: Options, /, agent: str | None, scope: str, folder: str | None, pin: bool, yes: bool, dry_run: bool
-) -> int:
+@dry_run_option()
+def install_verb(options: Options, /, agent: str | None, scope: str, folder: str | None, pin: bool, yes: bool) -> int:
     """Set up an agent such as claude-code or codex.
 
     AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode.
@@ -69,25 +61,24 @@ def install_verb(
     memory-kb install claude-code --dry-run
     memory-kb install codex --user
     """
-    with options.open() as kb:
-        name = agent or _choose_agent(options, kb)
-        if not name:
-            return 0
-        where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
-        if not dry_run:
-            with FileProgress() as progress:
-                kb.sync(embed=False, progress=progress)
-        code = carry_out(options, lambda dry: kb.install(name, dry_run=dry, **where), yes=yes, dry_run=dry_run)
-        if code or dry_run or options.as_json:
-            return code
-        return 0 if print_checks(kb.prove_agent(name, **where)) else FINDINGS
+    kb = options.kb
+    name = agent or _choose_agent(options, kb)
+    if not name:
+        return 0
+    where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
+    if not options.dry_run:
+        with FileProgress() as progress:
+            kb.sync(embed=False, progress=progress)
+    code = carry_out(options, lambda dry: kb.install(name, dry_run=dry, **where), yes=yes)
+    if code or options.dry_run or options.as_json:
+        return code
+    return 0 if print_checks(kb.prove_agent(name, **where)) else FINDINGS
 
 
 def _choose_agent(options: Options, kb: KnowledgeBase) -> str | None:
     """List the agents on this machine; on a terminal ask for one of them."""
     found = kb.found_agents()
-    if options.as_json:
-        print_json([{"name": one.name, "title": one.title, "tried": one.tried} for one in found])
+    if options.answer([pick(one, "name", "title", "tried") for one in found]):
         return None
     for one in found:
         click.echo(f"{one.name:12} {one.title}{f', tried with {one.tried}' if one.tried else ''}")
@@ -107,16 +98,14 @@ def print_checks(checks: Iterable[Check]) -> bool:
     return is_good
 
 
-@click.command("uninstall")
-@shared_options
+@verb("uninstall")
 @click.argument("agent")
 @_PROJECT
 @_USER
 @_FOLDER
 @_YES
-@_DRY_RUN
-@click.pass_obj
-def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | None, yes: bool, dry_run: bool) -> int:
+@dry_run_option()
+def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | None, yes: bool) -> int:
     """Remove memory-kb from an agent.
 
     A file that nobody wrote to since is byte for byte what it was before; from another only our own parts go.
@@ -124,20 +113,17 @@ def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | No
     \b
     memory-kb uninstall claude-code
     """
-    with options.open() as kb:
-        return carry_out(
-            options, lambda dry: kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes, dry_run=dry_run
-        )
+    return carry_out(options, lambda dry: options.kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes)
 
 
-def carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool, dry_run: bool) -> int:
+def carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool) -> int:
     """Do it, or show what it would do; on a terminal show it first and ask."""
-    if not (dry_run or yes or options.as_json) and sys.stdin.isatty():
+    if not (options.dry_run or yes or options.as_json) and sys.stdin.isatty():
         preview = work(True)
         print_preview(preview)
         if preview.changes and not click.confirm("Write this?", default=True, err=True):
             return 0
-    return finish_run(options, work(dry_run), dry_run=dry_run, nothing="Nothing to do.")
+    return finish_run(options, work(options.dry_run), nothing="Nothing to do.")
 
 
 @click.group("export", cls=Family)
@@ -150,26 +136,22 @@ def export_verb() -> None:
     """
 
 
-@export_verb.command("agents-md")
-@shared_options
-@click.option("--file", metavar="FILE", help="Put the lines into this file, between marks [default: print them].")
-@_DRY_RUN
-@click.pass_obj
-def agents_md_verb(options: Options, /, file: str | None, dry_run: bool) -> int:
+@verb("agents-md", export_verb)
+@option("--file", "Put the lines into this file, between marks [default: print them].", metavar="FILE")
+@dry_run_option()
+def agents_md_verb(options: Options, /, file: str | None) -> int:
     """Write policies and the best rules as lines for AGENTS.md, for agents that know no memory-kb.
 
     \b
     memory-kb export agents-md --file AGENTS.md
     """
-    with options.open() as kb:
-        done = kb.export_agents_md(file, dry_run=dry_run)
+    done = options.kb.export_agents_md(file, dry_run=options.dry_run)
     if file is not None:
-        return finish_run(
-            options, done.run, dry_run=dry_run, told={"text": done.text}, nothing=f"{one_line(file)} says so already."
-        )
-    if options.as_json:
-        print_json({"text": done.text})
-    elif done.text:
+        nothing = f"{one_line(file)} says so already."
+        return finish_run(options, done.run, {"text": done.text}, nothing=nothing)
+    if options.answer({"text": done.text}):
+        return 0
+    if done.text:
         click.echo("\n".join(map(clean, done.text.split("\n"))))
     else:
         say("There are no policies or rules yet.")
@@ -181,30 +163,13 @@ _FORMATS = ("auto", "basic-memory", "obsidian", "daily-logs", "claude-export", "
 _SHOWN = 20
 
 
-@click.command("import")
-@shared_options
+@verb("import")
 @click.argument("source", type=click.Path())
-@click.option("--format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="What SOURCE is.")
-@click.option(
-    "--as",
-    "wanted",
-    type=click.Choice(["entries", "sessions"]),
-    default="entries",
-    show_default=True,
-    help="What an export becomes.",
-)
-@click.option(
-    "--scope",
-    type=click.Choice(["global", "project"]),
-    default="project",
-    show_default=True,
-    help="Where the entries go.",
-)
-@click.option("--job", help="Keep them with this job.")
-@click.option("--task", help="Keep them with this task of --job.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def import_verb(options: Options, /, source: str, wanted: str, dry_run: bool, **chosen: Any) -> int:
+@option("--format", "What SOURCE is.", choice=_FORMATS, default="auto")
+@option("--as wanted", "What an export becomes.", choice=["entries", "sessions"], default="entries")
+@place_options("Where the entries go.", "them")
+@dry_run_option()
+def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
     """Bring in notes, memories or conversations of another tool.
 
     SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a JSON file of
@@ -218,61 +183,38 @@ def import_verb(options: Options, /, source: str, wanted: str, dry_run: bool, **
     memory-kb import ~/basic-memory
     memory-kb import ~/Downloads/data-export.zip --as sessions
     """
-    with options.open() as kb:
-        report = kb.import_(source, as_sessions=wanted == "sessions", dry_run=dry_run, **chosen)
-    if options.as_json:
-        print_json(_as_json(report) | run_as_json(report.run, dry_run=dry_run))
-        return CONFLICT if report.run.conflicts else 0
-    if dry_run and wanted == "entries":
-        print_preview(report.run)
-    _print_report(report, dry_run=dry_run)
-    return end_run(report.run)
-
-
-def _as_json(report: ImportReport) -> dict[str, Any]:
-    return {
-        "format": report.format,
-        "source": report.source,
-        "pieces": [dataclasses.asdict(one) for one in report.pieces],
-        "left_out": [one._asdict() for one in report.left_out],
-        "sessions": report.sessions,
-        "events": report.events,
-    }
+    report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
+    told = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
+    if not options.as_json:
+        _print_report(report, dry_run=options.dry_run)
+    preview = options.dry_run and (options.as_json or wanted == "entries")
+    return finish_run(options, report.run, told, is_shown=True, preview=preview)
 
 
 def _print_report(report: ImportReport, *, dry_run: bool) -> None:
     tell = say if dry_run else click.echo
     if report.sessions or report.events:
-        tell(f"{_count(report.sessions, 'session')}, {_count(report.events, 'event')}")
+        tell(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
         tell(
-            f"{_count(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
+            f"{counted(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
         )
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
     for left in sorted(report.left_out, key=lambda one: -one.number)[:_SHOWN]:
         where = f", the first at {one_line(left.first)}" if left.number > 1 else f", at {one_line(left.first)}"
-        say(f"left out: {_count(left.number, left.what)}: {one_line(left.why)}{where}")
+        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}{where}")
     if len(report.left_out) > _SHOWN:
         say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
     if not report.pieces and not report.events:
         tell(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
-    if report.run.run:
-        say(f"`memory-kb undo {report.run.run}` takes this back.")
 
 
-def _count(number: int, what: str) -> str:
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number:,} {what if number == 1 else many}"
-
-
-@click.command("hook", context_settings={"ignore_unknown_options": True})
-@shared_options
+@verb("hook", context_settings={"ignore_unknown_options": True})
 @click.argument("event")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="")
-@click.option("--agent", default="claude-code", show_default=True, help="Whose hook it is.")
-@click.pass_obj
+@option("--agent", "Whose hook it is.", default="claude-code")
 def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str) -> None:
     """Answer a hook of an agent.
 
@@ -293,28 +235,18 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
 _DEFAULT_PLACE = "127.0.0.1:8765"
 
 
-@click.command("mcp")
-@shared_options
-@click.option(
+@verb("mcp")
+@option(
     "--http",
+    f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
     metavar="[HOST:PORT]",
     is_flag=False,
     flag_value=_DEFAULT_PLACE,
-    help=f"Serve over HTTP [default: {_DEFAULT_PLACE}].",
 )
-@click.option(
-    "--token", envvar="MEMORY_KB_MCP_TOKEN", help="What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN]."
-)
-@click.option(
-    "--profile",
-    type=click.Choice(["default", "full"]),
-    default="default",
-    show_default=True,
-    help="Offer six tools, or all.",
-)
-@click.option("--no-watch", is_flag=True, help="Do not keep the index up to date between calls.")
+@option("--token", "What clients over HTTP must show [default: $MEMORY_KB_MCP_TOKEN].", envvar="MEMORY_KB_MCP_TOKEN")
+@option("--profile", "Offer six tools, or all.", choice=["default", "full"], default="default")
+@flag("--no-watch", "Do not keep the index up to date between calls.")
 @vaults_option
-@click.pass_obj
 def mcp_verb(
     options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool, vaults: tuple[str, ...]
 ) -> int:
@@ -346,21 +278,13 @@ def mcp_verb(
 _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 
 
-@click.command("serve")
-@shared_options
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8766, show_default=True, help="The port; 0 is any that is free."
-)
-@click.option(
-    "--token", envvar="MEMORY_KB_SERVE_TOKEN", help="What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN]."
-)
-@click.option("--open", "is_opening", is_flag=True, help="Open it in the browser.")
-@click.option(
-    "--no-watch", is_flag=True, help="Do not keep the index up to date; look at the files before each answer."
-)
+@verb("serve")
+@option("--host", "Where to listen.", default="127.0.0.1")
+@option("--port", "The port; 0 is any that is free.", type=click.IntRange(0, 65535), default=8766)
+@option("--token", "What the page asks for once [default: $MEMORY_KB_SERVE_TOKEN].", envvar="MEMORY_KB_SERVE_TOKEN")
+@flag("--open is_opening", "Open it in the browser.")
+@flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")
 @vaults_option
-@click.pass_obj
 def serve_verb(options: Options, /, **chosen: Any) -> int:
     """Open a page in the browser to search, read and edit.
 

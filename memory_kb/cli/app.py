@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,12 +58,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
         "skills": "skills",
         "procedure": "skills",
     },
-    "Work in progress": {
-        "ledger": "working",
-        "handoff": "working",
-        "continuity": "working",
-        "stage": "maintenance",
-    },
+    "Work in progress": {"ledger": "working", "handoff": "working", "continuity": "working", "stage": "maintenance"},
     "Looking after it": {
         "consolidate": "maintenance",
         "maintain": "maintenance",
@@ -182,47 +178,90 @@ vaults_option = click.option(
 )
 
 
-def shared_options(function: _F) -> _F:
-    """Add `--vault`, `--home` and `--json`.
+def verb(
+    name: str, family: click.Group | None = None, **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb, or one of a family: it takes the shared options, and is given the `Options`."""
 
-    What they say is in the context's `Options`.
-    """
-    shared: dict[str, Any] = {"expose_value": False, "is_eager": True}
-    for option in (
-        click.option("--json", is_flag=True, help="Print JSON on stdout.", callback=_store("as_json"), **shared),
-        click.option(
-            "--home",
-            metavar="DIR",
-            help="The global home [default: $MEMORY_KB_HOME or ~/.memory].",
-            callback=_store("home"),
-            **shared,
-        ),
-        click.option(
-            "--vault",
-            metavar="DIR",
-            help="The vault, or any folder of notes [default: the nearest one].",
-            callback=_store("vault"),
-            **shared,
-        ),
-    ):
-        function = option(function)
-    return function
+    def make(function: Callable[..., Any]) -> click.Command:
+        given = shared_options(click.pass_obj(function))
+        command: click.Command = (family or click).command(name, **settings)(given)
+        return command
+
+    return make
+
+
+def option(
+    names: str, help: str, *, choice: Iterable[str] = (), many: bool = False, show_default: bool = True, **settings: Any
+) -> Callable[[_F], _F]:
+    """Add an option: its names with blanks between them, what it is for, and the words it may take."""
+    if choice:
+        settings["type"] = click.Choice(tuple(choice))
+    is_shown = show_default and settings.get("default") is not None
+    return click.option(*names.split(), help=help, multiple=many, show_default=is_shown, **settings)
+
+
+def flag(names: str, help: str) -> Callable[[_F], _F]:
+    """Add an option without a value."""
+    return click.option(*names.split(), is_flag=True, help=help)
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[_F], _F]:
+    """Return options as one, in their order."""
+    return lambda function: functools.reduce(lambda inner, one: one(inner), reversed(options), function)
+
+
+def _shared(names: str, name: str, help: str, **settings: Any) -> Callable[[_F], _F]:
+    """Return an option whose value is in the context's `Options`."""
+    return option(names, help, expose_value=False, is_eager=True, callback=_store(name), **settings)
+
+
+#: What every verb takes, before or after its name.
+shared_options = together(
+    _shared("--vault", "vault", "The vault, or any folder of notes [default: the nearest one].", metavar="DIR"),
+    _shared("--home", "home", "The global home [default: $MEMORY_KB_HOME or ~/.memory].", metavar="DIR"),
+    _shared("--json", "as_json", "Print JSON on stdout.", is_flag=True),
+)
+
+
+def dry_run_option(help: str = "Show what would change, write nothing.") -> Callable[[_F], _F]:
+    """Add `--dry-run`."""
+    return _shared("--dry-run", "dry_run", help, is_flag=True)
+
+
+def tag_option(help: str = "A tag; may be given several times.") -> Callable[[_F], _F]:
+    """Add `--tag`, any number of times."""
+    return option("--tag tags", help, many=True, metavar="TAG")
+
+
+def job_options(what: str = "it") -> Callable[[_F], _F]:
+    """Add `--job` and `--task`, which say what an entry is kept with."""
+    return together(
+        option("--job", f"Keep {what} with this job."), option("--task", f"Keep {what} with this task of --job.")
+    )
+
+
+def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[[_F], _F]:
+    """Add `--scope`, `--job` and `--task`, which say where an entry is kept."""
+    scope = option("--scope", where, choice=("project", "global"), default="project")
+    return together(scope, job_options(what))
+
+
+def limit_option(help: str, default: int = 10, least: int = 0, most: int | None = None) -> Callable[[_F], _F]:
+    """Add `--limit`, short `-k`."""
+    return option("-k --limit", help, type=click.IntRange(least, most), default=default)
+
+
+def read_text(words: Sequence[str], most: int = -1, errors: str = "surrogateescape") -> str:
+    """Return the words of an argument as a text; a single - is what stdin holds, `most` bytes of it at the most."""
+    if tuple(words) == ("-",):
+        return sys.stdin.buffer.read(most).decode("utf-8", errors) if sys.stdin else ""
+    return " ".join(words)
 
 
 def is_terminal() -> bool:
     """Return whether a person sees what is typed and what comes of it."""
     return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def allow_secret_option(function: _F) -> _F:
-    """Add `--allow-secret`, which only a person at a terminal may give."""
-    return click.option(
-        "--allow-secret",
-        is_flag=True,
-        help="Store what only looks like a credential; on a terminal alone.",
-        callback=_allow_secret,
-        expose_value=False,
-    )(function)
 
 
 def _allow_secret(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -231,6 +270,16 @@ def _allow_secret(ctx: click.Context, _param: click.Parameter, value: bool) -> N
             "--allow-secret works on a terminal only", "a person must see what is stored; edit the file instead"
         )
     ctx.ensure_object(Options).allow_secret = value
+
+
+#: Only a person at a terminal may give it.
+allow_secret_option = option(
+    "--allow-secret",
+    "Store what only looks like a credential; on a terminal alone.",
+    is_flag=True,
+    callback=_allow_secret,
+    expose_value=False,
+)
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -7,21 +7,19 @@ from pathlib import Path
 
 import click
 
-from memory_kb.cli.app import shared_options
-from memory_kb.cli.output import Options, print_json, say
+from memory_kb.cli.app import option, verb
+from memory_kb.cli.output import Options, print_rows, say
 
 
-@click.command("benefit")
-@shared_options
+@verb("benefit")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page with every count.")
-@click.option(
+@option("--html", "Also write a page with every count.", type=click.Path(path_type=Path, dir_okay=False))
+@option(
     "--project",
+    "Whose git history has the project's notes [default: where the sessions ran].",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Whose git history has the project's notes [default: where the sessions ran].",
 )
-@click.pass_obj
 def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: Path | None) -> None:
     """Count from your own transcripts in DIR what a memory would have saved, before you install one.
 
@@ -42,21 +40,13 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
     made = replay(folder, _say_progress if is_shown else None, project)
     if html:
         html.write_text(render(made, str(folder)), encoding="utf-8")
-    if options.as_json:
-        print_json(made.as_json())
+    if options.answer(made.as_json()):
         return
     again = sum(made.found_again.values())
     click.echo(
         f"{made.sessions:,} sessions, {made.prompts:,} prompts; {again:,} things were found out that an earlier session knew."
     )
-    lines = [HEAD, *table_of(made)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
-    for line in lines:
-        first, *rest = (
-            cell.ljust(width) if not place else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        click.echo("  ".join((first, *rest)).rstrip())
+    print_rows([HEAD, *table_of(made)], numbers=True)
     click.echo(
         f"{made.entries_given:,} entries were given; {len(made.never_paid):,} of them never paid, {len(made.wrong):,} were wrong: "
         "they name a command that then failed."

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.agents import carry_out
-from memory_kb.cli.app import shared_options
-from memory_kb.cli.output import FINDINGS, Options, print_json, print_problems
+from memory_kb.cli.app import dry_run_option, flag, verb
+from memory_kb.cli.output import FINDINGS, Options, print_problems
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
 
 
-@click.command("bridge")
-@shared_options
+@verb("bridge")
 @click.argument("agent", metavar="AGENT|doctor")
-@click.option("--remove", is_flag=True, help="Take our line and our file out of the agent's memory again.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal; take changed texts into the vault.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool, dry_run: bool) -> int:
+@flag("--remove", "Take our line and our file out of the agent's memory again.")
+@flag("--yes", "Do not ask on a terminal; take changed texts into the vault.")
+@dry_run_option()
+def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int:
     """Share what always holds with an agent's own memory, or examine that.
 
     AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line, and a file of ours beside it the policies and
@@ -38,21 +36,17 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool, dry_ru
     memory-kb bridge codex
     memory-kb bridge doctor
     """
-    with options.open() as kb:
-        if agent == "doctor":
-            return _examine(options, kb)
-        if remove:
-            return carry_out(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes, dry_run=dry_run)
-        take = yes or (sys.stdin.isatty() and not options.as_json)
-        return carry_out(
-            options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes, dry_run=dry_run
-        )
+    kb = options.kb
+    if agent == "doctor":
+        return _examine(options, kb)
+    if remove:
+        return carry_out(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
+    take = yes or (sys.stdin.isatty() and not options.as_json)
+    return carry_out(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
 
 
 def _examine(options: Options, kb: KnowledgeBase) -> int:
     problems = kb.bridges.examine()
-    if options.as_json:
-        print_json({"problems": [{"path": one.path, "line": one.line, "message": one.message} for one in problems]})
-    else:
+    if not options.answer({"problems": problems}):
         print_problems(problems)
     return FINDINGS if problems else 0

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, shared_options
+from memory_kb.cli.app import (
+    Family,
+    allow_secret_option,
+    dry_run_option,
+    flag,
+    job_options,
+    option,
+    read_text,
+    tag_option,
+    together,
+    verb,
+)
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
     clean,
     end_run,
+    finish_entry,
     finish_run,
     one_line,
+    pick,
     print_json,
     print_preview,
     print_problems,
@@ -28,7 +39,7 @@ from memory_kb.cli.output import (
 )
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.learning.checkpoints import RECOMMENDATIONS
-from memory_kb.learning.diary import DiaryEntry, Reflected
+from memory_kb.learning.diary import Reflected
 from memory_kb.model import Problem
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.session_log import OUTCOMES
@@ -39,7 +50,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.checkpoints import Checkpoints
     from memory_kb.learning.extraction import ExtractionReport, ScopeReport
     from memory_kb.providers.spending import Metered
-    from memory_kb.reports import RunReport
 
 
 _TOLD = {
@@ -51,13 +61,11 @@ _TOLD = {
 }
 
 
-@click.command("reflect")
-@shared_options
+@verb("reflect")
 @click.argument("session", metavar="SESSION")
-@click.option("--again", is_flag=True, help="Also build what was taken back or deleted since.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def reflect_verb(options: Options, /, session: str, again: bool, dry_run: bool) -> int:
+@flag("--again", "Also build what was taken back or deleted since.")
+@dry_run_option()
+def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     """Build the episodes of a session from its events.
 
     A session that names several tasks gets an episode for each. One that went on renews its episode, unless somebody has edited that.
@@ -66,21 +74,21 @@ def reflect_verb(options: Options, /, session: str, again: bool, dry_run: bool) 
     memory-kb reflect burst_20260321T120000_001
     memory-kb reflect burst_2026 --dry-run
     """
-    with options.open() as kb:
-        done = kb.reflect(
-            session, again=again, dry_run=dry_run, on_problem=lambda line, message: say(f"{session}:{line}: {message}")
-        )
-    for notice in done.notices:
-        say(notice)
-    if options.as_json:
-        told = {"session": done.session, "episodes": [dataclasses.asdict(one) for one in done.episodes]}
-        print_json(told | run_as_json(done.run, dry_run=dry_run))
-        return CONFLICT if done.run.conflicts else 0
-    if dry_run:
-        print_preview(done.run)
-    for one in done.episodes:
-        _print_reflected(one, is_done=not dry_run)
-    return end_run(done.run)
+    done = options.kb.reflect(
+        session,
+        again=again,
+        dry_run=options.dry_run,
+        on_problem=lambda line, message: say(f"{session}:{line}: {message}"),
+    )
+
+    def show() -> None:
+        for one in done.episodes:
+            _print_reflected(one, is_done=not options.dry_run)
+
+    if options.dry_run and not options.as_json:
+        show()
+    told = pick(done, "session", "episodes")
+    return finish_run(options, done.run, told, notes=done.notices, show=show)
 
 
 def _print_reflected(one: Reflected, *, is_done: bool) -> None:
@@ -93,43 +101,30 @@ def _print_reflected(one: Reflected, *, is_done: bool) -> None:
         say(f"{one_line(one.path)} {_TOLD[one.action]}")
 
 
-@click.command("episode")
-@shared_options
+@verb("episode")
 @click.argument("event", nargs=-1)
-@click.option("--outcome", type=click.Choice(OUTCOMES), help="What came of it.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be given several times.")
-@click.option("--job", help="Keep it with this job.")
-@click.option("--task", help="Keep it with this task of --job.")
-@click.option("--session", help="The session it happened in.")
-@click.option("--agent", help="Who it happened to.")
+@option("--outcome", "What came of it.", choice=OUTCOMES)
+@tag_option()
+@job_options()
+@option("--session", "The session it happened in.")
+@option("--agent", "Who it happened to.")
 @allow_secret_option
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def episode_verb(options: Options, /, event: tuple[str, ...], dry_run: bool, **chosen: Any) -> int:
+@dry_run_option()
+def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> int:
     """Record that EVENT happened. A single - reads it from stdin.
 
     \b
     memory-kb episode "Rolled 4.2 back: the migration held a lock for six minutes." --outcome failure --tag release
     """
-    words = " ".join(event)
-    if event == ("-",):
-        words = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if sys.stdin else ""
+    words = read_text(event)
     if not words.strip():
         raise UsageError(
             "there is no event to record", 'try: memory-kb episode "Deployed 4.2 to staging." --outcome success'
         )
-    with options.open() as kb:
-        learned = kb.episode(words, dry_run=dry_run, **chosen)
+    learned = options.kb.episode(words, dry_run=options.dry_run, **chosen)
     assert learned.run
-    told = {"id": learned.id, "path": learned.path, "action": learned.action}
-    if options.as_json:
-        print_json(told | run_as_json(learned.run, dry_run=True) if dry_run else told)
-        return CONFLICT if learned.run.conflicts else 0
-    if dry_run:
-        print_preview(learned.run)
-    else:
-        click.echo(f"{learned.action} {one_line(learned.path)}  {learned.id}")
-    return end_run(learned.run)
+    line = f"{learned.action} {one_line(learned.path)}  {learned.id}"
+    return finish_entry(options, learned.run, pick(learned, "id", "path", "action"), line)
 
 
 @click.group("diary", cls=Family, alone="list")
@@ -142,88 +137,71 @@ def diary_verb() -> None:
     """
 
 
-def _filters(function: Any) -> Any:
-    for option in (
-        click.option("--agent", help="Only what this agent did."),
-        click.option("--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only this day and later ones."),
-        click.option(
-            "--min-quality", type=click.FloatRange(0, 1), help="Only with at least this quality score, from 0 to 1."
-        ),
-        click.option(
-            "--status",
-            multiple=True,
-            type=click.Choice(["success", "failure", "mixed", "partial"]),
-            help="Only what ended so.",
-        ),
-        click.option("--tag", multiple=True, metavar="TAG", help="Only with any of these tags."),
-    ):
-        function = option(function)
-    return function
+def _day_of(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
+    return moment.date() if moment else None
 
 
-def _chosen(since: datetime | None, more: dict[str, Any]) -> dict[str, Any]:
-    return more | {"since": since.date() if since else None}
+_DAY = click.DateTime(["%Y-%m-%d"])
+_filters = together(
+    option("--tag", "Only with any of these tags.", many=True, metavar="TAG"),
+    option("--status", "Only what ended so.", choice=["success", "failure", "mixed", "partial"], many=True),
+    option("--min-quality", "Only with at least this quality score, from 0 to 1.", type=click.FloatRange(0, 1)),
+    option("--since", "Only this day and later ones.", type=_DAY, metavar="DAY", callback=_day_of),
+    option("--agent", "Only what this agent did."),
+)
 
 
-@diary_verb.command("list")
-@shared_options
+@verb("list", diary_verb)
 @_filters
-@click.pass_obj
-def list_verb(options: Options, /, since: datetime | None, **more: Any) -> None:
+def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the diary, the newest first.
 
     \b
     memory-kb diary list
     memory-kb diary list --tag deploy --min-quality 0.8
     """
-    with options.open() as kb:
-        entries = kb.diary.list(**_chosen(since, more))
-    if options.as_json:
-        print_json({"entries": [dataclasses.asdict(entry) for entry in entries]})
+    entries = options.kb.diary.list(**chosen)
+    if options.answer({"entries": entries}):
         return
     for entry in entries:
-        _print_entry(entry)
+        status = style(f"{entry.status:<7}", fg=_COLOURS[entry.status])
+        place = style(one_line(entry.path), dim=True)
+        day = entry.timestamp[:10] or " " * 10
+        click.echo(f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {place}")
     if not entries:
-        say("The diary has no such entry." if since or any(more.values()) else "The diary has no entry yet.")
+        say("The diary has no such entry." if any(chosen.values()) else "The diary has no entry yet.")
 
 
-_COLOURS = {"success": "green", "failure": "red", "mixed": "yellow"}
+_COLOURS = {
+    "success": "green",
+    "failure": "red",
+    "mixed": "yellow",
+    "done": "green",
+    "failed": "red",
+    "skipped": "yellow",
+}
 
 
-def _print_entry(entry: DiaryEntry) -> None:
-    day = entry.timestamp[:10] or "          "
-    status = style(f"{entry.status:<7}", fg=_COLOURS[entry.status])
-    click.echo(
-        f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {style(one_line(entry.path), dim=True)}"
-    )
-
-
-@diary_verb.command("export")
-@shared_options
+@verb("export", diary_verb)
 @_filters
-@click.option("--jsonl", is_flag=True, help="One entry a line, as JSON; the only format there is.")
-@click.pass_obj
-def export_verb(options: Options, /, since: datetime | None, jsonl: bool, **more: Any) -> None:  # noqa: ARG001 - it is what is printed anyway
+@flag("--jsonl", "One entry a line, as JSON; the only format there is.")
+def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noqa: ARG001 - it is what is printed anyway
     """Print the diary for other tools, the oldest first: one JSON object a line.
 
     \b
     memory-kb diary export --jsonl > diary.jsonl
     """
-    with options.open() as kb:
-        for entry in kb.diary.export(**_chosen(since, more)):
-            click.echo(json.dumps(entry, ensure_ascii=(sys.stdout.encoding or "").lower().replace("-", "") != "utf8"))
+    for entry in options.kb.diary.export(**chosen):
+        print_json(entry)
 
 
-@click.command("capture")
-@shared_options
+@verb("capture")
 @click.argument("text", nargs=-1)
-@click.option("--job", help="Keep it with this job.")
-@click.option("--task", help="Keep it with this task of --job.")
-@click.option("--session", metavar="ID", help="Where the message comes from.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
+@job_options()
+@option("--session", "Where the message comes from.", metavar="ID")
+@dry_run_option()
 def capture_verb(
-    options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None, dry_run: bool
+    options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None
 ) -> int:
     """Keep what a message states with a marker.
 
@@ -239,19 +217,12 @@ def capture_verb(
     """
     problems: list[Problem] = []
     messages = _read(text, problems)
-    with options.open() as kb:
-        report = kb.capture(messages, job=job, task=task, session=session, dry_run=dry_run)
-    code = 0 if dry_run else end_run(report.run)
-    if options.as_json:
-        told = {
-            "messages": [dataclasses.asdict(one) for one in report.messages],
-            "problems": [one._asdict() for one in problems],
-        }
-        print_json(told | run_as_json(report.run, dry_run=dry_run))
-        return code
-    print_problems(problems)
-    _print_report(report, dry_run=dry_run)
-    return code
+    report = options.kb.capture(messages, job=job, task=task, session=session, dry_run=options.dry_run)
+    if not options.as_json:
+        print_problems(problems)
+        _print_captured(report, dry_run=options.dry_run)
+    told = {"messages": report.messages, "problems": problems}
+    return finish_run(options, report.run, told, is_shown=True, preview=options.dry_run and options.as_json)
 
 
 def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:
@@ -279,7 +250,7 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def _print_report(report: CaptureReport, *, dry_run: bool) -> None:
+def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
     for one in report.kept:
         if not dry_run and one.path and one.id:
             click.echo(
@@ -307,25 +278,14 @@ _SHOWN = {
     "withdrawn": "withdrawn",
     "refused": "refused",
 }
-_EXTRACTING_COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 
 
-@click.command("extract")
-@shared_options
+@verb("extract")
 @click.argument("session", metavar="ID")
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    metavar="NAME",
-    help="Only this scope, such as corrective; may be given several times.",
-)
-@click.option(
-    "--again", is_flag=True, help="Ask again what was asked before, and keep what was taken back or deleted since."
-)
-@click.option("--dry-run", is_flag=True, help="Ask nothing and write nothing; show what asking would cost.")
-@click.pass_obj
-def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool, dry_run: bool) -> int:
+@option("--scope scopes", "Only this scope, such as corrective; may be given several times.", many=True, metavar="NAME")
+@flag("--again", "Ask again what was asked before, and keep what was taken back or deleted since.")
+@dry_run_option("Ask nothing and write nothing; show what asking would cost.")
+def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Learn from a session that is over: ten scopes, each by itself.
 
     A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is reported and
@@ -336,42 +296,22 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     memory-kb extract 0b1c42 --scope corrective --scope observations
     memory-kb extract 0b1c42 --dry-run
     """
-    with options.open() as kb:
-        report = kb.extract(session, scopes=scopes or None, again=again, dry_run=dry_run)
+    report = options.kb.extract(session, scopes=scopes or None, again=again, dry_run=options.dry_run)
     is_left = any(run.conflicts for run in report.runs)
     failure = ProviderFailed.exit_code if report.is_failure else 0
     if options.as_json:
-        print_json(_as_json(report, dry_run=dry_run))
-        return 6 if is_left else failure
-    _print_extraction(report, dry_run=dry_run)
+        runs = [run_as_json(run, dry_run=options.dry_run) for run in report.runs]
+        told = pick(report, "session", "summary", "scopes", "used") | {"runs": runs}
+        print_json(told | ({"dry_run": True} if options.dry_run else {}))
+        return CONFLICT if is_left else failure
+    _print_extraction(report, dry_run=options.dry_run)
     return max((end_run(run) for run in report.runs), default=0) or failure
-
-
-def _as_json(report: ExtractionReport, *, dry_run: bool) -> dict[str, Any]:
-    scopes = [
-        dataclasses.asdict(one)
-        | {
-            "used": one.used._asdict(),
-            "kept": [kept._asdict() for kept in one.kept],
-            "dropped": [dropped._asdict() for dropped in one.dropped],
-        }
-        for one in report.scopes
-    ]
-    runs = [run_as_json(run, dry_run=dry_run) for run in report.runs]
-    told = {
-        "session": report.session,
-        "summary": report.summary,
-        "scopes": scopes,
-        "used": report.used._asdict(),
-        "runs": runs,
-    }
-    return told | ({"dry_run": True} if dry_run else {})
 
 
 def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     width = max(len(one.scope) for one in report.scopes)
     for one in report.scopes:
-        state = style(f"{one.outcome:<9}", fg=_EXTRACTING_COLOURS.get(one.outcome))
+        state = style(f"{one.outcome:<9}", fg=_COLOURS.get(one.outcome))
         click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe(one))}".rstrip())
         for kept in one.kept:
             where = f"  {one_line(kept.path)}" if kept.path else ""
@@ -406,16 +346,17 @@ def _cost(used: Metered, *, dry_run: bool) -> str:
     return f"would take {used}, estimated" if dry_run else str(used)
 
 
-@click.command("premortem")
-@shared_options
+_NOTHING_NEW = "Nothing is new; nothing was written."
+
+
+@verb("premortem")
 @click.argument("text", nargs=-1)
-@click.option("--title", help="What the plan is called [default: its first line].")
-@click.option("--job", help="The job it is for.")
-@click.option("--task", help="The task of that job.")
+@option("--title", "What the plan is called [default: its first line].")
+@option("--job", "The job it is for.")
+@option("--task", "The task of that job.")
 @allow_secret_option
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def premortem_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **chosen: Any) -> int:
+@dry_run_option()
+def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Record a plan and what may go wrong, before the work begins.
 
     TEXT is both; a single - reads it from stdin.
@@ -426,35 +367,23 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], dry_run: bool, **
     memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
     memory-kb premortem - --title "Move to Postgres" < plan.md
     """
-    words = " ".join(text)
-    if text == ("-",):
-        words = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin else ""
-    with options.open() as kb:
-        report = kb.premortem(words, dry_run=dry_run, **chosen)
-    return _tell_written(options, report, dry_run=dry_run)
+    report = options.kb.premortem(read_text(text, errors="replace"), dry_run=options.dry_run, **chosen)
+    return finish_run(options, report, nothing=_NOTHING_NEW)
 
 
-@click.command("assume")
-@shared_options
+@verb("assume")
 @click.argument("milestone", required=False)
-@click.option("--complexity", default="", help="How hard the work is taken to be.")
-@click.option("--approach", default="", help="Whether the approach is taken to be viable.")
-@click.option("--preferences", default="", help="What the person is taken to want.")
-@click.option("--scope-note", default="", help="What is taken to belong to the work.")
-@click.option(
-    "--recommendation",
-    type=click.Choice(RECOMMENDATIONS),
-    default="continue",
-    show_default=True,
-    help="What to do now.",
-)
-@click.option("--job", help="The job it is about.")
-@click.option("--task", help="The task of that job.")
-@click.option("--list", "is_list", is_flag=True, help="Show what was assumed so far.")
+@option("--complexity", "How hard the work is taken to be.", show_default=False, default="")
+@option("--approach", "Whether the approach is taken to be viable.", show_default=False, default="")
+@option("--preferences", "What the person is taken to want.", show_default=False, default="")
+@option("--scope-note", "What is taken to belong to the work.", show_default=False, default="")
+@option("--recommendation", "What to do now.", choice=RECOMMENDATIONS, default="continue")
+@option("--job", "The job it is about.")
+@option("--task", "The task of that job.")
+@flag("--list is_list", "Show what was assumed so far.")
 @allow_secret_option
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def assume_verb(options: Options, /, milestone: str | None, is_list: bool, dry_run: bool, **chosen: Any) -> int:
+@dry_run_option()
+def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **chosen: Any) -> int:
     """Record what is assumed when MILESTONE is reached.
 
     It is kept in .assumptions.jsonl beside the notes. `extract` holds the session against it.
@@ -464,29 +393,20 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, dry_r
     memory-kb assume built --scope-note "no migration" --recommendation notify --job api
     memory-kb assume --list --job api
     """
-    with options.open() as kb:
-        if is_list:
-            return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
-        if not milestone:
-            raise UsageError(
-                "no milestone is named", "try: memory-kb assume planned --complexity medium, or memory-kb assume --list"
-            )
-        report = kb.assume(milestone, dry_run=dry_run, **chosen)
-    return _tell_written(options, report, dry_run=dry_run)
+    kb = options.kb
+    if is_list:
+        return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
+    if not milestone:
+        raise UsageError(
+            "no milestone is named", "try: memory-kb assume planned --complexity medium, or memory-kb assume --list"
+        )
+    report = kb.assume(milestone, dry_run=options.dry_run, **chosen)
+    return finish_run(options, report, nothing=_NOTHING_NEW)
 
 
 def _list_assumptions(options: Options, found: Checkpoints) -> int:
-    if options.as_json:
-        listed = [
-            {
-                "milestone": one.milestone,
-                "timestamp": one.timestamp,
-                "assumptions": one.assumptions,
-                "recommendation": one.recommendation,
-            }
-            for one in found.checkpoints
-        ]
-        print_json({"checkpoints": listed, "torn": list(found.torn)})
+    names = ("milestone", "timestamp", "assumptions", "recommendation")
+    if options.answer({"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}):
         return 0
     for one in found.checkpoints:
         assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
@@ -498,7 +418,3 @@ def _list_assumptions(options: Options, found: Checkpoints) -> int:
     if not found.checkpoints:
         say("Nothing was assumed yet.")
     return 0
-
-
-def _tell_written(options: Options, report: RunReport, *, dry_run: bool) -> int:
-    return finish_run(options, report, dry_run=dry_run, nothing="Nothing is new; nothing was written.")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, shared_options
+from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import (
     CONFLICT,
     FINDINGS,
     Options,
+    as_plain,
     clean,
     end_run,
     finish_run,
     one_line,
+    pick,
     print_json,
     print_preview,
+    print_rows,
     run_as_json,
     say,
     style,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport
     from memory_kb.reports import RunView
-    from memory_kb.search.evaluation import Outcome, Row
+    from memory_kb.search.evaluation import Outcome
 
 
 @click.group("git", cls=Family)
@@ -45,12 +47,10 @@ def git_verb() -> None:
     """
 
 
-@git_verb.command("install")
-@shared_options
-@click.option("--uninstall", is_flag=True, help="Take everything out again.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
-@click.pass_obj
-def install_command(options: Options, /, uninstall: bool, dry_run: bool) -> None:
+@verb("install", git_verb)
+@flag("--uninstall", "Take everything out again.")
+@dry_run_option("Show what would be written, write nothing.")
+def install_command(options: Options, /, uninstall: bool) -> None:
     """Merge memory files entry by entry and field by field when branches meet.
 
     Lines in the vault's .gitattributes name the files; commit them. The driver itself is in this clone's configuration, so that
@@ -60,16 +60,14 @@ def install_command(options: Options, /, uninstall: bool, dry_run: bool) -> None
     memory-kb git install
     memory-kb git install --uninstall --dry-run
     """
-    with options.open() as kb:
-        setup = kb.git.install(uninstall=uninstall, dry_run=dry_run)
-    if options.as_json:
-        print_json({"done": setup.done, "attributes": setup.attributes, "driver": setup.driver, "dry_run": dry_run})
+    setup = options.kb.git.install(uninstall=uninstall, dry_run=options.dry_run)
+    if options.answer(pick(setup, "done", "attributes", "driver") | {"dry_run": options.dry_run}):
         return
     for line in setup.done:
-        click.echo(f"{'would have ' if dry_run else ''}{one_line(line)}")
+        click.echo(f"{'would have ' if options.dry_run else ''}{one_line(line)}")
     if not setup.done:
         say("Everything is as it should be already; nothing was changed.")
-    elif not uninstall and not dry_run:
+    elif not uninstall and not options.dry_run:
         say("Next: commit .gitattributes; in every other clone, run `memory-kb git install` once.")
 
 
@@ -82,14 +80,12 @@ def merge_file_command(words: tuple[str, ...]) -> int:
     return answer(words)
 
 
-@click.command("commit")
-@shared_options
+@verb("commit")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("-m", "--message", metavar="TEXT", help="The first line of the message; what was learned follows it.")
-@click.option("--session", metavar="ID", help="All that the end of this session wrote.")
-@click.option("--dry-run", is_flag=True, help="Show the message and the files, commit nothing.")
-@click.pass_obj
-def commit_verb(options: Options, /, run: str | None, message: str | None, session: str | None, dry_run: bool) -> None:
+@option("-m --message", "The first line of the message; what was learned follows it.", metavar="TEXT")
+@option("--session", "All that the end of this session wrote.", metavar="ID")
+@dry_run_option("Show the message and the files, commit nothing.")
+def commit_verb(options: Options, /, run: str | None, message: str | None, session: str | None) -> None:
     """Commit the files that the last run wrote, and no others.
 
     The message says what was learned.
@@ -101,10 +97,8 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
     memory-kb commit --session 0b1c42
     memory-kb commit 3f9a0c12 -m "memory: what the incident taught us"
     """
-    with options.open() as kb:
-        report = kb.commit(run, message=message, session=session, dry_run=dry_run)
-    if options.as_json:
-        print_json(dataclasses.asdict(report) | {"dry_run": dry_run})
+    report = options.kb.commit(run, message=message, session=session, dry_run=options.dry_run)
+    if options.answer(as_plain(report) | {"dry_run": options.dry_run}):
         return
     for notice in report.notices:
         say(f"note: {one_line(notice)}")
@@ -117,19 +111,12 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
             click.echo(f"  {one_line(file)}")
 
 
-@click.command("undo")
-@shared_options
+@verb("undo")
 @click.argument("named", metavar="[RUN]...", nargs=-1)
-@click.option("--session", metavar="ID", help="Take back all that the end of this session wrote.")
-@click.option(
-    "--list",
-    "is_list",
-    is_flag=True,
-    help="Show the runs that can be taken back, newest first; with --session, only its own.",
-)
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool, dry_run: bool) -> int:
+@option("--session", "Take back all that the end of this session wrote.", metavar="ID")
+@flag("--list is_list", "Show the runs that can be taken back, newest first; with --session, only its own.")
+@dry_run_option()
+def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool) -> int:
     """Undo what the last run wrote, or those named.
 
     Every file becomes what it was, byte for byte.
@@ -144,43 +131,36 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
     memory-kb undo --session 0b1c42 --dry-run
     memory-kb undo 77ab0c1e 3f9a0c12
     """
-    with options.open() as kb:
-        if is_list:
-            return _list_runs(options, kb.runs(session))
-        if session is not None and named:
-            raise UsageError("a run and a session are named", "name the one or the other")
-        if session is not None:
-            return _finish_all(options, kb.undo_session(session, dry_run=dry_run), dry_run=dry_run)
-        if len(named) > 1:
-            return _finish_all(options, kb.undo_runs(named, dry_run=dry_run), dry_run=dry_run)
-        report = kb.undo(*named, dry_run=dry_run)
-    return finish_run(options, report, dry_run=dry_run, show=lambda: _show(report))
+    kb = options.kb
+    if is_list:
+        return _list_runs(options, kb.runs(session))
+    if session is not None and named:
+        raise UsageError("a run and a session are named", "name the one or the other")
+    if session is not None:
+        return _finish_all(options, kb.undo_session(session, dry_run=options.dry_run))
+    if len(named) > 1:
+        return _finish_all(options, kb.undo_runs(named, dry_run=options.dry_run))
+    report = kb.undo(*named, dry_run=options.dry_run)
+    return finish_run(options, report, show=lambda: _show(report))
 
 
-def _finish_all(options: Options, reports: Sequence[RunReport], *, dry_run: bool) -> int:
+def _finish_all(options: Options, reports: Sequence[RunReport]) -> int:
     """Print several runs, with one way back for all of them; return the exit code."""
-    if options.as_json:
-        print_json({"runs": [run_as_json(report, dry_run=dry_run) for report in reports]})
+    if options.answer({"runs": [run_as_json(report, dry_run=options.dry_run) for report in reports]}):
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
         say("All of it is taken back already.")
     for report in reports:
-        if dry_run:
+        if options.dry_run:
             print_preview(report)
         else:
             _show(report)
     made = [report.run for report in reports if report.run]
     if made:
         say(f"`memory-kb undo {' '.join(reversed(made))}` takes this back.")
-    notices = tuple(dict.fromkeys(notice for report in reports for notice in report.notices))
-    return end_run(
-        RunReport(
-            None,
-            "undo",
-            conflicts=tuple(conflict for report in reports for conflict in report.conflicts),
-            notices=notices,
-        )
-    )
+    notices = dict.fromkeys(notice for report in reports for notice in report.notices)
+    conflicts = tuple(conflict for report in reports for conflict in report.conflicts)
+    return end_run(RunReport(None, "undo", conflicts=conflicts, notices=tuple(notices)))
 
 
 def _show(report: RunReport) -> None:
@@ -194,28 +174,25 @@ _PAST = {"create": "brought back", "restore": "restored", "remove": "removed"}
 
 
 def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
-    if options.as_json:
-        print_json({"runs": [dataclasses.asdict(run) for run in runs]})
+    if options.answer({"runs": runs}):
         return 0
-    for run in runs:
-        state = f" (taken back by {run.undone_by})" if run.undone_by else ""
-        click.echo(
-            f"{style(run.run, fg='green')}  {run.time}  {clean(run.verb):<10}  {one_line(run.summary)}{style(state, dim=True)}"
-        )
+    marks = (f" (taken back by {run.undone_by})" if run.undone_by else "" for run in runs)
+    print_rows(
+        [(run.run, run.time, run.verb, f"{run.summary}{mark}") for run, mark in zip(runs, marks, strict=True)],
+        [{"fg": "green"}],
+    )
     if not runs:
         say("No run has changed anything yet.")
     return 0
 
 
-@click.command("eval")
-@shared_options
-@click.option(
+@verb("eval")
+@option(
     "--propose",
+    "Propose so many queries as YAML, from your searches and notes.",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Propose so many queries as YAML, from your searches and notes.",
 )
-@click.pass_obj
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Measure how well the queries of queries.yaml find their notes.
 
@@ -228,13 +205,12 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
     memory-kb eval
     memory-kb eval --propose 10 >> memory/queries.yaml
     """
-    with options.open() as kb:
-        if propose:
-            return _propose(options, kb.eval_propose(propose))
-        report = kb.eval()
-    if options.as_json:
-        print_json(_eval_as_json(report))
-    else:
+    kb = options.kb
+    if propose:
+        return _propose(options, kb.eval_propose(propose))
+    report = kb.eval()
+    names = ("path", "rows", "problems", "degraded")
+    if not options.answer(pick(report, *names) | {"queries": [_outcome(one) for one in report.outcomes]}):
         _print_eval(report)
     return FINDINGS if report.missed or report.problems else 0
 
@@ -242,43 +218,16 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
 def _propose(options: Options, queries: Any) -> int:
     from memory_kb.store.queries import write_queries
 
-    if options.as_json:
-        print_json({"queries": [{"question": one.question, "expect": list(one.expect)} for one in queries]})
-    else:
+    if not options.answer({"queries": [pick(one, "question", "expect") for one in queries]}):
         click.echo(write_queries(queries), nl=False)
-        say(
-            "Read them before you keep them: a proposal expects what is found today."
-            if queries
-            else "There is nothing left to propose."
-        )
+        kept = "Read them before you keep them: a proposal expects what is found today."
+        say(kept if queries else "There is nothing left to propose.")
     return 0
 
 
-def _eval_as_json(report: EvalReport) -> dict[str, Any]:
-    return {
-        "path": report.path,
-        "rows": [_row(row) for row in report.rows],
-        "queries": [_outcome(one) for one in report.outcomes],
-        "problems": [problem._asdict() for problem in report.problems],
-        "degraded": list(report.degraded),
-    }
-
-
-def _row(row: Row) -> dict[str, Any]:
-    recall, hits = ({str(cut): value for cut, value in shares.items()} for shares in (row.recall, row.hits))
-    return {"name": row.name, "questions": row.questions, "recall": recall, "hits": hits, "mrr": row.mrr}
-
-
 def _outcome(one: Outcome) -> dict[str, Any]:
-    query = one.query
-    return {
-        "question": query.question,
-        "k": query.k,
-        "ranks": dict(one.ranks),
-        "rank": one.rank,
-        "found": one.is_found,
-        "top": list(one.top[: query.k]),
-    }
+    top = one.top[: one.query.k]
+    return pick(one.query, "question", "k") | pick(one, "ranks", "rank") | {"found": one.is_found, "top": top}
 
 
 def _print_eval(report: EvalReport) -> None:
@@ -303,21 +252,17 @@ def _print_eval(report: EvalReport) -> None:
         )
 
 
-@click.command("ci")
-@shared_options
+@verb("ci")
 @click.argument("range_", metavar="[BASE..HEAD]", required=False)
-@click.option("--staged", is_flag=True, help="From HEAD to what is staged, for a pre-commit hook.")
-@click.option(
+@flag("--staged", "From HEAD to what is staged, for a pre-commit hook.")
+@option(
     "--max-tokens",
+    "What the context of a query may cost, unless it says so itself.",
     type=click.IntRange(1),
     metavar="N",
-    help="What the context of a query may cost, unless it says so itself.",
 )
-@click.option("--strict", is_flag=True, help="Examine every note, and fail on what was wrong before too.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the Markdown report there as well."
-)
-@click.pass_obj
+@flag("--strict", "Examine every note, and fail on what was wrong before too.")
+@option("--output", "Write the Markdown report there as well.", type=click.Path(dir_okay=False), metavar="FILE")
 def ci_verb(
     options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None
 ) -> int:
@@ -335,49 +280,37 @@ def ci_verb(
     """
     from memory_kb.git.ci_report import as_markdown
 
-    with options.open() as kb:
-        report = kb.ci(range_, staged=staged, max_tokens=max_tokens, strict=strict)
+    report = options.kb.ci(range_, staged=staged, max_tokens=max_tokens, strict=strict)
     text = as_markdown(report)
     if output:
         try:
             Path(output).write_text(text, encoding="utf-8", newline="\n")
         except OSError as exc:
             raise UnreadableInput(f"{output} cannot be written: {exc.strerror}") from exc
-    if options.as_json:
-        print_json(ci_as_json(report))
-    else:
+    if not options.as_json:
         click.echo("\n".join(map(clean, text.split("\n"))), nl=False)
+    else:
+        print_json(ci_as_json(report))
     return 0 if report.is_sound else FINDINGS
 
 
 def ci_as_json(report: CiReport) -> dict[str, Any]:
     """Return a report in the form that `--json` promises."""
-    return {
-        "base": {"name": report.base.name, "revision": report.base.revision},
-        "head": {"name": report.head.name, "revision": report.head.revision},
-        "sound": report.is_sound,
-        "findings": [one._asdict() for one in report.findings],
-        "known": [one._asdict() for one in report.known],
-        "recall": {"before": _row(report.rows[0]), "after": _row(report.rows[1])},
-        "queries": [
-            {
-                "verdict": one.verdict,
-                "before": _outcome(one.before) if one.before else None,
-                "after": _outcome(one.after),
-            }
-            for one in report.queries
-        ],
-        "contexts": [
-            {
-                "task": one.task,
-                "same": one.is_same,
-                "tokens": {"before": one.before.tokens, "after": one.after.tokens},
-                "added": list(one.added),
-                "removed": list(one.removed),
-                "text": {"before": one.before.text, "after": one.after.text},
-            }
-            for one in report.contexts
-        ],
-        "unasked": list(report.unasked),
-        "notices": list(report.notices),
-    }
+    before, after = report.rows
+    queries = [
+        {"verdict": one.verdict, "before": one.before and _outcome(one.before), "after": _outcome(one.after)}
+        for one in report.queries
+    ]
+    contexts = [
+        pick(one, "task", "added", "removed")
+        | {"same": one.is_same}
+        | {
+            name: {"before": getattr(one.before, name), "after": getattr(one.after, name)}
+            for name in ("tokens", "text")
+        }
+        for one in report.contexts
+    ]
+    told: dict[str, Any] = {name: pick(getattr(report, name), "name", "revision") for name in ("base", "head")}
+    told |= {"sound": report.is_sound, "recall": {"before": before, "after": after}}
+    told |= pick(report, "findings", "known", "unasked", "notices") | {"queries": queries, "contexts": contexts}
+    return {name: as_plain(value) for name, value in told.items()}

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from memory_kb.cli.output import Options, clean, echo, one_line, print_json, say, style, tell_id, use_colour, wrap
+from memory_kb.cli.output import (
+    Options,
+    as_plain,
+    clean,
+    echo,
+    one_line,
+    print_json,
+    say,
+    style,
+    tell_id,
+    use_colour,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from memory_kb.model import Hit, SearchResult
@@ -18,20 +30,15 @@ _LEAST_PIECE = 60
 _LINES = 4
 
 
-def search_as_json(result: SearchResult) -> dict[str, Any]:
-    """Return a search result in the form that `--json` promises."""
-    hits = [hit._asdict() | {"parts": hit.parts._asdict()} for hit in result.hits]
-    for hit in hits:
-        for name in ("explanation", "copies", "vault"):
-            if not hit[name]:
-                del hit[name]
-    return result._asdict() | {"hits": hits, "freshness": result.freshness._asdict()}
-
-
 def print_found(options: Options, result: SearchResult, file: str | None = None) -> None:
     """Print the hits of a search, which may have been one for what covers a file."""
     if options.as_json:
-        print_json(search_as_json(result))
+        told = as_plain(result)
+        for hit in told["hits"]:
+            for name in ("explanation", "copies", "vault"):
+                if not hit[name]:
+                    del hit[name]
+        print_json(told)
         return
     from memory_kb.search.query import parse_words
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
@@ -12,17 +11,17 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memory_kb.cli.app import Family, shared_options
+from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import (
     FINDINGS,
     FileProgress,
     Options,
+    as_plain,
     print_findings,
-    print_json,
     print_note_problems,
     print_table,
     say,
@@ -30,21 +29,18 @@ from memory_kb.cli.output import (
 from memory_kb.cli.plain import index_notes
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import Problem
+from memory_kb.reports import Findings
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.reports import TeamState, WatchReport
 
 
-@click.command("index")
-@shared_options
-@click.option("--rebuild", is_flag=True, help="Start from nothing; searches see the old state until it is done.")
-@click.option("--no-embed", is_flag=True, help="Index the words only.")
-@click.option(
-    "--dry-run", is_flag=True, help="Tell what would be indexed and embedded, and what that costs; write nothing."
-)
-@click.pass_obj
-def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool) -> None:
+@verb("index")
+@flag("--rebuild", "Start from nothing; searches see the old state until it is done.")
+@flag("--no-embed", "Index the words only.")
+@dry_run_option("Tell what would be indexed and embedded, and what that costs; write nothing.")
+def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """Bring the index to what the files say. Searches do this by themselves.
 
     With an embedding provider, vectors are made too, for what has none yet. They are kept as they
@@ -55,7 +51,7 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool
     memory-kb index --dry-run
     memory-kb --vault ~/notes index --rebuild
     """
-    if dry_run:
+    if options.dry_run:
         _print_plan(options, embed=not no_embed)
         return
     index_notes(options, rebuild=rebuild, embed=not no_embed)
@@ -63,30 +59,22 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool, dry_run: bool
 
 def _print_plan(options: Options, *, embed: bool) -> None:
     """Return what `index` would do."""
-    with options.open() as kb:
-        status = kb.status()
-        estimate = kb.estimate() if embed else None
+    kb = options.kb
+    status = kb.status()
+    estimate = kb.estimate() if embed else None
     counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
-    if options.as_json:
-        print_json(counts | {"embed": estimate and estimate._asdict(), "dry_run": True})
+    if options.answer(counts | {"embed": estimate, "dry_run": True}):
         return
     rows: dict[str, object] = {f"to be {name}": f"{count:,} files" for name, count in counts.items()}
     if estimate:
-        price = (
-            "no price known"
-            if estimate.usd is None
-            else f"about ${estimate.usd:,.4f}"
-            if estimate.usd
-            else "free of charge"
-        )
+        priced = f"about ${estimate.usd:,.4f}" if estimate.usd else "free of charge"
+        price = "no price known" if estimate.usd is None else priced
         rows["to be embedded"] = f"{estimate.texts:,} passages, about {estimate.tokens:,} tokens, {price}"
     print_table(rows)
 
 
-@click.command("status")
-@shared_options
-@click.option("--check", is_flag=True, help="Read every file: finds an edit that kept size and time, too.")
-@click.pass_obj
+@verb("status")
+@flag("--check", "Read every file: finds an edit that kept size and time, too.")
 def status_verb(options: Options, /, check: bool) -> None:
     """Compare disk and index as they are now. Nothing is changed.
 
@@ -96,19 +84,8 @@ def status_verb(options: Options, /, check: bool) -> None:
     memory-kb status --json
     memory-kb status --check
     """
-    with options.open() as kb:
-        status = kb.status(check=check)
-    if options.as_json:
-        print_json(
-            dataclasses.asdict(status)
-            | {
-                "pending": status.pending,
-                "problems": [problem._asdict() for problem in status.problems],
-                "vectors": [one._asdict() for one in status.vectors],
-                "team": status.team
-                and status.team._asdict() | {"vaults": [one._asdict() for one in status.team.vaults]},
-            }
-        )
+    status = options.kb.status(check=check)
+    if options.answer(as_plain(status) | {"pending": status.pending}):
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
     pending = (
@@ -150,41 +127,34 @@ def _describe_team(team: TeamState) -> dict[str, object]:
     return rows
 
 
-def _report(
-    options: Options,
-    problems: tuple[Problem, ...],
-    extra: dict[str, Any],
-    repaired: tuple[str, ...] = (),
-    *,
-    whole: bool,
-) -> int:
+def _report(options: Options, findings: Findings, *, whole: bool) -> int:
+    """Print what was repaired and found; return the exit code."""
+    problems = findings.problems
+    code = FINDINGS if problems else 0
     if options.as_json:
-        print_json({"problems": [problem._asdict() for problem in problems]} | extra)
-        return FINDINGS if problems else 0
-    for line in repaired:
+        return code
+    for line in findings.repaired:
         say(f"repaired: {line}")
     print_findings(problems, whole=whole)
-    say(f"{len(problems):,} finding{'' if len(problems) == 1 else 's'}" if problems else "Nothing to fix.")
-    return FINDINGS if problems else 0
+    say(counted(len(problems), "finding") if problems else "Nothing to fix.")
+    return code
 
 
-all_option = click.option("--all", "whole", is_flag=True, help="List every finding instead of totals and examples.")
+all_option = flag("--all whole", "List every finding instead of totals and examples.")
 
 
-@click.command("doctor")
-@shared_options
-@click.option("--fix", is_flag=True, help="Repair what is safe: the index, and leftovers of killed writes.")
-@click.option(
-    "--adopt",
-    is_flag=True,
-    help="Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.",
-)
-@click.option("--agent", metavar="NAME", help="Instead, call each hook and the server as this agent would.")
-@click.option(
-    "--user", "scope", flag_value="user", default="project", help="With --agent: as installed for all you do."
+@verb("doctor")
+@flag("--fix", "Repair what is safe: the index, and leftovers of killed writes.")
+@flag("--adopt", "Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.")
+@option("--agent", "Instead, call each hook and the server as this agent would.", metavar="NAME")
+@option(
+    "--user scope",
+    "With --agent: as installed for all you do.",
+    show_default=False,
+    flag_value="user",
+    default="project",
 )
 @all_option
-@click.pass_obj
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and hold the index against the notes. Exits with 7 when there is something to fix.
 
@@ -196,23 +166,22 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
     memory-kb doctor --adopt --fix
     memory-kb doctor --agent codex
     """
-    with options.open() as kb:
-        if agent:
-            from memory_kb.cli.agents import print_checks
+    kb = options.kb
+    if agent:
+        from memory_kb.cli.agents import print_checks
 
-            return 0 if print_checks(kb.prove_agent(agent, scope=scope)) else FINDINGS
-        if adopt:
-            for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
-                say(line)
-        findings = kb.doctor(fix=fix)
-    return _report(options, findings.problems, {"repaired": list(findings.repaired)}, findings.repaired, whole=whole)
+        return 0 if print_checks(kb.prove_agent(agent, scope=scope)) else FINDINGS
+    if adopt:
+        for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
+            say(line)
+    findings = kb.doctor(fix=fix)
+    options.answer(findings)
+    return _report(options, findings, whole=whole)
 
 
-@click.command("lint")
-@shared_options
+@verb("lint")
 @click.argument("paths", nargs=-1)
 @all_option
-@click.pass_obj
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
@@ -223,9 +192,9 @@ def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     memory-kb lint
     memory-kb lint memory/rules
     """
-    with options.open() as kb:
-        problems = kb.lint(paths)
-    return _report(options, problems, {}, whole=whole)
+    problems = options.kb.lint(paths)
+    options.answer({"problems": problems})
+    return _report(options, Findings(problems), whole=whole)
 
 
 _MEGABYTE = 1_000_000
@@ -240,10 +209,8 @@ def model_verb() -> None:
     """
 
 
-@model_verb.command("fetch")
-@shared_options
+@verb("fetch", model_verb)
 @click.argument("name", required=False)
-@click.pass_obj
 def fetch_verb(options: Options, /, name: str | None) -> None:
     """Download an embedding model, so that searches by meaning need no key and no network.
 
@@ -263,8 +230,7 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     if models is None:
         raise UsageError("there is no home folder to keep models in", "set MEMORY_KB_MODELS to a folder")
     folder = fetch_model(name or DEFAULT_MODEL, models, environ=os.environ)
-    if options.as_json:
-        print_json({"path": str(folder)})
+    if options.answer({"path": str(folder)}):
         return
     click.echo(str(folder))
     is_usual = name in (None, DEFAULT_MODEL)
@@ -284,31 +250,25 @@ def cache_verb() -> None:
     """
 
 
-@cache_verb.command("prune")
-@shared_options
-@click.option(
-    "--keep-days", type=click.FloatRange(0), default=30.0, show_default=True, help="Keep what was of use this recently."
-)
-@click.option("--max-mb", type=click.FloatRange(0), help="Keep no more than this, whatever its age.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be deleted.")
-@click.pass_obj
-def prune_verb(options: Options, /, keep_days: float, max_mb: float | None, dry_run: bool) -> None:
+@verb("prune", cache_verb)
+@option("--keep-days", "Keep what was of use this recently.", type=click.FloatRange(0), default=30.0)
+@option("--max-mb", "Keep no more than this, whatever its age.", type=click.FloatRange(0))
+@dry_run_option("Tell what would be deleted.")
+def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> None:
     """Delete cached vectors of texts that no note has any more.
 
     \b
     memory-kb cache prune
     memory-kb cache prune --keep-days 0 --max-mb 200
     """
-    with options.open() as kb:
-        pruned = kb.prune_cache(
-            keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=dry_run
-        )
-    if options.as_json:
-        print_json(pruned._asdict() | {"dry_run": dry_run})
+    pruned = options.kb.prune_cache(
+        keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=options.dry_run
+    )
+    if options.answer(pruned._asdict() | {"dry_run": options.dry_run}):
         return
-    verb = "would be deleted" if dry_run else "deleted"
+    done = "would be deleted" if options.dry_run else "deleted"
     click.echo(
-        f"{pruned.deleted:,} vectors {verb} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept"
+        f"{pruned.deleted:,} vectors {done} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept"
     )
 
 
@@ -318,20 +278,9 @@ _GRACE_SECONDS = 0.8
 _CTRL_C = 130
 
 
-@click.command("watch")
-@shared_options
-@click.option(
-    "--stdin",
-    "until_stdin_ends",
-    is_flag=True,
-    help="End when standard input is closed, as when the parent process dies.",
-)
-@click.option(
-    "--poll",
-    is_flag=True,
-    help="Compare at intervals instead of waiting for file events. Chosen by itself where none come.",
-)
-@click.pass_obj
+@verb("watch")
+@flag("--stdin until_stdin_ends", "End when standard input is closed, as when the parent process dies.")
+@flag("--poll", "Compare at intervals instead of waiting for file events. Chosen by itself where none come.")
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
 
@@ -341,15 +290,14 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     memory-kb watch
     memory-kb --vault ~/notes watch --json
     """
-    with options.open() as kb:
-        return _Service(kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
+    return _Service(options.kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
 
 
 class _Service:
     """The watcher in a thread, so that signals are handled whatever it is doing."""
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
-        self._kb, self._as_json, self._poll = kb, options.as_json, poll
+        self._kb, self._options, self._poll = kb, options, poll
         self._stop, self._ended, self._bell = threading.Event(), threading.Event(), _Bell()
         self._exit_code = 0
         self._error: BaseException | None = None
@@ -403,9 +351,7 @@ class _Service:
         say(sentence)
 
     def _print(self, report: WatchReport) -> None:
-        if self._as_json:
-            problems = [problem._asdict() for problem in report.problems]
-            print_json(dataclasses.asdict(report) | {"problems": problems, "seconds": round(report.seconds, 3)})
+        if self._options.answer(as_plain(report) | {"seconds": round(report.seconds, 3)}):
             return
         print_note_problems(report.problems)
         counts = {"added": report.added, "changed": report.changed, "removed": report.removed}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, shared_options
+from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import (
     CONFLICT,
     Options,
+    as_plain,
     clean,
     finish_run,
     one_line,
-    print_json,
+    pick,
     say,
     style,
     tell_id,
@@ -23,9 +23,9 @@ from memory_kb.cli.output import (
 )
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.reports import StageReport
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.learning.compaction import CompactReport
     from memory_kb.learning.contradictions import Contradiction
     from memory_kb.reports import StepReport
     from memory_kb.store.plan import Memory
@@ -37,11 +37,8 @@ _MOST_NEW = 8
 
 
 def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
-    """Return steps as `--json` prints them."""
-    listed = [
-        dataclasses.asdict(step) | {"conflicts": [conflict._asdict() for conflict in step.conflicts]} for step in steps
-    ]
-    return listed if dry_run else [{name: value for name, value in step.items() if name != "diff"} for step in listed]
+    """Return steps as `--json` prints them, with their diffs in a dry run alone."""
+    return [{name: value for name, value in as_plain(step).items() if dry_run or name != "diff"} for step in steps]
 
 
 def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
@@ -69,14 +66,10 @@ def exit_code(steps: Sequence[StepReport]) -> int:
     return CONFLICT if any(step.conflicts for step in steps) else 0
 
 
-@click.command("consolidate")
-@shared_options
-@click.option(
-    "--stage", metavar="NAME", help="One of semantic, dedup, age, archive, promote [default: all, in this order]."
-)
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> int:
+@verb("consolidate")
+@option("--stage", "One of semantic, dedup, age, archive, promote [default: all, in this order].", metavar="NAME")
+@dry_run_option()
+def consolidate_verb(options: Options, /, stage: str | None) -> int:
     """Turn what recurs into rules, merge doubles, age and archive.
 
     What several jobs share is promoted.
@@ -87,17 +80,14 @@ def consolidate_verb(options: Options, /, stage: str | None, dry_run: bool) -> i
     memory-kb consolidate --dry-run
     memory-kb consolidate --stage dedup
     """
-    with options.open() as kb:
-        steps = kb.consolidate(stage, dry_run=dry_run)
-    return _finish(options, steps, "memory-kb consolidate", dry_run=dry_run)
+    steps = options.kb.consolidate(stage, dry_run=options.dry_run)
+    return _finish(options, steps, "memory-kb consolidate")
 
 
-@click.command("maintain")
-@shared_options
-@click.option("--force", is_flag=True, help="Do all of it, due or not.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
+@verb("maintain")
+@flag("--force", "Do all of it, due or not.")
+@dry_run_option()
+def maintain_verb(options: Options, /, force: bool) -> int:
     """Do what is due: each step of the maintenance once a week.
 
     It counts what was retrieved outside of sessions, consolidates, sweeps over the rules, looks for damage and
@@ -107,19 +97,11 @@ def maintain_verb(options: Options, /, force: bool, dry_run: bool) -> int:
     memory-kb maintain
     memory-kb maintain --force --dry-run
     """
-    with options.open() as kb:
-        report = kb.maintain(force=force, dry_run=dry_run)
-    if options.as_json:
-        print_json(
-            {
-                "steps": steps_as_json(report.steps, dry_run=dry_run),
-                "next_due": report.next_due.isoformat(timespec="seconds"),
-            }
-        )
-        return exit_code(report.steps)
-    if not report.steps:
+    report = options.kb.maintain(force=force, dry_run=options.dry_run)
+    if not (report.steps or options.as_json):
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
-    return _finish(options, report.steps, "memory-kb maintain", dry_run=dry_run)
+    due = {"next_due": report.next_due.isoformat(timespec="seconds")}
+    return _finish(options, report.steps, "memory-kb maintain", due)
 
 
 def tell_failures(steps: Sequence[StepReport], command: str) -> None:
@@ -130,21 +112,17 @@ def tell_failures(steps: Sequence[StepReport], command: str) -> None:
         say(f"{what}; once that is fixed, `{command}` again does what is left.")
 
 
-def _finish(options: Options, steps: Sequence[StepReport], command: str, *, dry_run: bool) -> int:
-    if options.as_json:
-        print_json({"steps": steps_as_json(steps, dry_run=dry_run)})
-    else:
-        print_steps(steps, dry_run=dry_run)
+def _finish(options: Options, steps: Sequence[StepReport], command: str, told: Mapping[str, Any] | None = None) -> int:
+    if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(told or {})}):
+        print_steps(steps, dry_run=options.dry_run)
     tell_failures(steps, command)
     return exit_code(steps)
 
 
-@click.command("reinforce")
-@shared_options
-@click.option("--session", metavar="ID", help="The session whose retrievals count [default: those outside any].")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def reinforce_verb(options: Options, /, session: str | None, dry_run: bool) -> int:
+@verb("reinforce")
+@option("--session", "The session whose retrievals count [default: those outside any].", metavar="ID")
+@dry_run_option()
+def reinforce_verb(options: Options, /, session: str | None) -> int:
     """Count which entries were used, so that these stay prominent.
 
     Each entry counts once for a session, and once a day outside of any. `session end` does this by itself.
@@ -153,16 +131,13 @@ def reinforce_verb(options: Options, /, session: str | None, dry_run: bool) -> i
     memory-kb reinforce
     memory-kb reinforce --session 0b1c42 --dry-run
     """
-    with options.open() as kb:
-        report = kb.reinforce(session, dry_run=dry_run)
-    return finish_run(options, report, dry_run=dry_run, nothing="Nothing was retrieved that is not counted yet.")
+    report = options.kb.reinforce(session, dry_run=options.dry_run)
+    return finish_run(options, report, nothing="Nothing was retrieved that is not counted yet.")
 
 
-@click.command("promote")
-@shared_options
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
-def promote_verb(options: Options, /, dry_run: bool) -> int:
+@verb("promote")
+@dry_run_option()
+def promote_verb(options: Options, /) -> int:
     """Copy what several jobs learned to the project or the home.
 
     What three jobs learned goes to the project, what holds everywhere to the home.
@@ -172,11 +147,8 @@ def promote_verb(options: Options, /, dry_run: bool) -> int:
     \b
     memory-kb promote --dry-run
     """
-    with options.open() as kb:
-        report = kb.promote(dry_run=dry_run)
-    return finish_run(
-        options, report, dry_run=dry_run, nothing="No three jobs learned the same that the project does not know."
-    )
+    report = options.kb.promote(dry_run=options.dry_run)
+    return finish_run(options, report, nothing="No three jobs learned the same that the project does not know.")
 
 
 @click.group("stage", cls=Family, alone="show")
@@ -190,98 +162,77 @@ def stage_verb() -> None:
     """
 
 
-_JOB = click.option("--job", help="The job whose stage it is [default: the project's].")
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
+_JOB = option("--job", "The job whose stage it is [default: the project's].")
 
 
-@stage_verb.command("show")
-@shared_options
+@verb("show", stage_verb)
 @_JOB
-@click.pass_obj
 def show_verb(options: Options, /, job: str | None) -> None:
     """Print the stage that was last entered."""
-    with options.open() as kb:
-        stage = kb.stage.show(job)
-    if options.as_json:
-        print_json({"stage": stage})
-    else:
+    stage = options.kb.stage.show(job)
+    if not options.answer({"stage": stage}):
         click.echo(stage)
 
 
-@stage_verb.command("detect")
-@shared_options
+@verb("detect", stage_verb)
 @_JOB
-@_DRY_RUN
-@click.pass_obj
-def detect_verb(options: Options, /, job: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def detect_verb(options: Options, /, job: str | None) -> int:
     """Read INTENT.md; when it mentions another stage, retire what was learned for the one before.
 
     Only learnings of domain `task` are retired, only those of the stage that ended, and none that is pinned.
     """
-    with options.open() as kb:
-        report = kb.stage.detect(job, dry_run=dry_run)
-    return _print_stage(options, report, dry_run=dry_run)
+    report = options.kb.stage.detect(job, dry_run=options.dry_run)
+    return _print_stage(options, report)
 
 
-@stage_verb.command("set")
-@shared_options
+@verb("set", stage_verb)
 @click.argument("stage")
 @_JOB
-@_DRY_RUN
-@click.pass_obj
-def set_verb(options: Options, /, stage: str, job: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def set_verb(options: Options, /, stage: str, job: str | None) -> int:
     """Enter STAGE: specification, planning, design, implementation, review or maintenance."""
-    with options.open() as kb:
-        report = kb.stage.set(stage, job, dry_run=dry_run)
-    return _print_stage(options, report, dry_run=dry_run)
+    report = options.kb.stage.set(stage, job, dry_run=options.dry_run)
+    return _print_stage(options, report)
 
 
-@stage_verb.command("retire")
-@shared_options
+@verb("retire", stage_verb)
 @click.argument("stage")
 @_JOB
-@_DRY_RUN
-@click.pass_obj
-def retire_verb(options: Options, /, stage: str, job: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def retire_verb(options: Options, /, stage: str, job: str | None) -> int:
     """Retire what was learned for STAGE, without entering another."""
-    with options.open() as kb:
-        report = kb.stage.retire(stage, job, dry_run=dry_run)
-    return finish_run(options, report, dry_run=dry_run, nothing=f"Nothing live was learned for the stage {stage}.")
+    report = options.kb.stage.retire(stage, job, dry_run=options.dry_run)
+    return finish_run(options, report, nothing=f"Nothing live was learned for the stage {stage}.")
 
 
-def _print_stage(options: Options, report: StageReport, *, dry_run: bool) -> int:
+def _print_stage(options: Options, report: StageReport) -> int:
     def show() -> None:
         retired = sum(change.action == "set" for change in report.run.changes)
         said = f"{report.before} is over, {retired} retired" if retired else f"it was {report.before}"
         click.echo(f"{report.stage} ({said})" if report.is_new else report.stage)
 
-    told = {"before": report.before, "stage": report.stage, "notice": report.notice or None}
-    return finish_run(options, report.run, dry_run=dry_run, told=told, notes=filter(None, [report.notice]), show=show)
+    told = pick(report, "before", "stage") | {"notice": report.notice or None}
+    return finish_run(options, report.run, told, notes=filter(None, [report.notice]), show=show)
 
 
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
 _TO_DO = {"retire": "would retire the older", "weaken": "would flag both for review", "keep": "keeps both"}
 
 
-@click.command("compact")
-@shared_options
-@click.option(
-    "--scope",
-    type=click.Choice((*SCOPES, *SCOPE_ALIASES)),
-    help="Compact this scope alone [default: job, project and global].",
-)
-@click.option("--job", help="Compact this job alone.")
-@click.option("--task", help="Compact this task of --job alone.")
-@click.option(
+@verb("compact")
+@option("--scope", "Compact this scope alone [default: job, project and global].", choice=(*SCOPES, *SCOPE_ALIASES))
+@option("--job", "Compact this job alone.")
+@option("--task", "Compact this task of --job alone.")
+@option(
     "--threshold",
+    "Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot.",
     type=float,
     metavar="SHARE",
-    help="Merge paraphrases too, whose stemmed words overlap by this much; 0.4 merges a lot.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-@click.pass_obj
+@dry_run_option()
 def compact_verb(
-    options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None, dry_run: bool
+    options: Options, /, scope: str | None, job: str | None, task: str | None, threshold: float | None
 ) -> int:
     """Merge entries that say the same.
 
@@ -292,28 +243,16 @@ def compact_verb(
     memory-kb compact --dry-run
     memory-kb compact --job api
     """
-    with options.open() as kb:
-        report = kb.compact(scope, job, task, threshold=threshold, dry_run=dry_run)
-    told = {
-        "before": report.before,
-        "after": report.after,
-        "retired": report.retired,
-        "repeated": report.repeated,
-        "merged": report.merged,
-    }
-    return finish_run(options, report.run, dry_run=dry_run, told=told, show=lambda: _print_counts(report))
+    report = options.kb.compact(scope, job, task, threshold=threshold, dry_run=options.dry_run)
+    told = pick(report, "before", "after", "retired", "repeated", "merged")
+    said = report.sentence or f"{counted(report.before, 'entry')}, nothing to do"
+    return finish_run(options, report.run, told, show=lambda: click.echo(said))
 
 
-def _print_counts(report: CompactReport) -> None:
-    click.echo(report.sentence or f"{report.before:,} {'entry' if report.before == 1 else 'entries'}, nothing to do")
-
-
-@click.command("contradictions")
-@shared_options
-@click.option("--resolve", is_flag=True, help="Do what is proposed.")
-@click.option("--dry-run", is_flag=True, help="With --resolve: show what would change, write nothing.")
-@click.pass_obj
-def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> int:
+@verb("contradictions")
+@flag("--resolve", "Do what is proposed.")
+@dry_run_option("With --resolve: show what would change, write nothing.")
+def contradictions_verb(options: Options, /, resolve: bool) -> int:
     """Find entries that contradict each other.
 
     Of two that are 90 days apart, --resolve retires the older in favour of the newer; two others stay, linked and flagged for review,
@@ -323,8 +262,7 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
     memory-kb contradictions
     memory-kb contradictions --resolve --dry-run
     """
-    with options.open() as kb:
-        report = kb.contradictions(resolve=resolve, dry_run=dry_run)
+    report = options.kb.contradictions(resolve=resolve, dry_run=options.dry_run)
 
     def show() -> None:
         for one in report.found:
@@ -333,17 +271,13 @@ def contradictions_verb(options: Options, /, resolve: bool, dry_run: bool) -> in
             say("No entry contradicts another, beyond what was settled or waits for review.")
 
     found = [
-        {
-            "cause": one.cause,
-            "signal": one.signal,
-            "resolution": one.resolution,
-            "older": _entry_as_json(one.older),
-            "newer": _entry_as_json(one.newer),
-        }
+        pick(one, "cause", "signal", "resolution")
+        | {name: pick(getattr(one, name), "id", "path", "line", "title") for name in ("older", "newer")}
         for one in report.found
     ]
     told = {"contradictions": found}
-    return finish_run(options, report.run, dry_run=resolve and dry_run, told=told, notes=report.notices, show=show)
+    preview = resolve and options.dry_run
+    return finish_run(options, report.run, told, notes=report.notices, show=show, preview=preview)
 
 
 def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
@@ -351,10 +285,6 @@ def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
     click.echo(f"{style(found.cause, bold=True)}: {one_line(found.signal)}; {words}")
     for word, entry in (("older", found.older), ("newer", found.newer)):
         click.echo(f"  {word}  {_show(entry)}")
-
-
-def _entry_as_json(entry: Memory) -> dict[str, Any]:
-    return {"id": entry.id, "path": entry.path, "line": entry.line, "title": entry.title}
 
 
 def _show(entry: Memory) -> str:

@@ -31,12 +31,42 @@ _BYTE = re.compile(r"[\udc80-\udcff]")
 _CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 
+def as_plain(value: Any) -> Any:
+    """Return a report as mappings and lists, whatever it is made of: every `--json` goes through here.
+
+    Example:
+        >>> from memory_kb.model import Problem
+        >>> as_plain({"problems": (Problem("a.md", 3, "no title"),)})
+        {'problems': [{'path': 'a.md', 'line': 3, 'message': 'no title'}]}
+    """
+    if isinstance(value, str | int | float | None):
+        return value
+    names = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", None)
+    if names:
+        return {name: as_plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(name): as_plain(one) for name, one in value.items()}
+    return [as_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def pick(value: Any, *names: str) -> dict[str, Any]:
+    """Return some of what a report holds, properties among them, for `--json`.
+
+    Example:
+        >>> from memory_kb.model import Problem
+        >>> pick(Problem("a.md", 3, "no title"), "path", "line")
+        {'path': 'a.md', 'line': 3}
+    """
+    return {name: getattr(value, name) for name in names}
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object on stdout."""
     import json
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    text = _BYTE.sub(lambda found: f"\\{_escape(found.group())}", json.dumps(value, ensure_ascii=False, default=str))
+    text = json.dumps(as_plain(value), ensure_ascii=False, default=str)
+    text = _BYTE.sub(lambda found: f"\\{_escape(found.group())}", text)
     echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
 
 
@@ -167,22 +197,33 @@ def print_findings(problems: Sequence[Problem], *, whole: bool) -> None:
     say("--all lists them one by one")
 
 
-def print_problems(problems: Sequence[Problem], *, limit: int = _SHOWN_PROBLEMS) -> None:
-    """Return what should be fixed.
-
-    A long list is cut and says where the rest is.
-    """
-    for problem in problems[:limit]:
+def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
+    """Say what should be fixed; of a long list only the beginning, and where the rest is."""
+    for problem in problems[:_SHOWN_PROBLEMS]:
         say(str(problem))
-    if len(problems) > limit:
-        say(f"… and {len(problems) - limit:,} more; `memory-kb lint` lists them all")
+    if len(problems) > _SHOWN_PROBLEMS:
+        say(f"… and {len(problems) - _SHOWN_PROBLEMS:,} more{rest}")
+
+
+def print_rows(
+    rows: Iterable[Sequence[object]], styles: Sequence[Mapping[str, Any]] = (), *, numbers: bool = False
+) -> None:
+    """Print rows in aligned columns, each column in a style; with `numbers` all but the first are aligned to the right."""
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    looks = (*styles, *({},) * len(widths))
+    for row in cells:
+        last = max((at for at, cell in enumerate(row) if cell), default=0)
+        shown = list[str]()
+        for at, cell in enumerate(row[: last + 1]):
+            width = widths[at] if numbers or at < last else 0
+            shown.append(style(cell.rjust(width) if numbers and at else cell.ljust(width), **looks[at]))
+        echo("  ".join(shown))
 
 
 def print_table(rows: Mapping[str, object]) -> None:
-    """Print names and values in two columns."""
-    width = max(map(len, rows), default=0)
-    for name, value in rows.items():
-        echo(f"{name:<{width}}  {clean(str(value))}")
+    """Print names and values in two columns, without the names that have none."""
+    print_rows([(name, value) for name, value in rows.items() if value not in (None, "")], [{"dim": True}])
 
 
 class FileProgress:
@@ -260,37 +301,40 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def finish_run(
     options: Options,
     report: RunReport,
-    *,
-    dry_run: bool,
     told: Mapping[str, Any] | None = None,
+    *,
     notes: Iterable[str] = (),
     show: Callable[[], object] | None = None,
+    is_shown: bool = False,
     nothing: str = "Nothing changed: it is so already.",
+    preview: bool | None = None,
 ) -> int:
     """Print a run in the way that was asked for; return the exit code.
 
     Args:
         options: whether to print JSON.
         report: the run.
-        dry_run: whether to print what would change.
         told: what `--json` says beside the run.
         notes: what a person should know, each in a sentence.
         show: prints what was done; without it every change has a line.
+        is_shown: the verb has said itself what was done.
         nothing: said when nothing was changed and there is no `show`.
+        preview: whether to print what would change [default: with `--dry-run`].
     """
+    preview = options.dry_run if preview is None else preview
     if options.as_json:
         for notice in report.notices:
             say(notice)
-        print_json({**(told or {}), **run_as_json(report, dry_run=dry_run)})
+        print_json({**(told or {}), **run_as_json(report, dry_run=preview)})
         return CONFLICT if report.conflicts else 0
     for note in notes:
         say(note)
-    if dry_run:
+    if preview:
         print_preview(report)
         return end_run(report)
     if show:
         show()
-    else:
+    elif not is_shown:
         for change in report.changes:
             echo(_describe(change))
         if not (report.changes or report.conflicts):
@@ -300,6 +344,15 @@ def finish_run(
     return end_run(report)
 
 
+def list_changes(report: RunReport) -> None:
+    """Print each file that a run changed, where it is now, and why."""
+    moved = {change.path: change.to for change in report.changes if change.to}
+    for path, reason in dict.fromkeys((change.path, change.reason) for change in report.changes):
+        echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
+    if not report.changes and not report.conflicts:
+        say("Nothing changed: it is so already.")
+
+
 def _describe(change: ChangeView) -> str:
     to = f" to {one_line(change.to)}" if change.to else ""
     return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
@@ -307,15 +360,19 @@ def _describe(change: ChangeView) -> str:
 
 def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
     """Return a run as the object that `--json` prints."""
-    import dataclasses
-
-    listed = {
-        "run": report.run,
-        "verb": report.verb,
-        "changes": [dataclasses.asdict(change) for change in report.changes],
-        "conflicts": [conflict._asdict() for conflict in report.conflicts],
-    }
+    listed = pick(report, "run", "verb", "changes", "conflicts")
     return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
+
+
+def finish_entry(options: Options, run: RunReport, told: Mapping[str, Any], line: str) -> int:
+    """Print what became of one entry, with `--json` without the run where it was written; return the exit code."""
+    if options.as_json:
+        print_json({**told, **(run_as_json(run, dry_run=True) if options.dry_run else {})})
+    elif options.dry_run:
+        print_preview(run)
+    elif not run.conflicts:
+        echo(line)
+    return end_run(run)
 
 
 def print_preview(report: RunReport) -> None:
@@ -400,15 +457,30 @@ class Options:
         self.vault: str | None = None
         self.home: str | None = None
         self.as_json = False
+        self.dry_run = False
         self.allow_secret = False
         self.written: list[WrittenRun] = []
+        self._kb: KnowledgeBase | None = None
 
-    def open(self) -> KnowledgeBase:
-        """Open the vault and pass on what its configuration warns of."""
-        from memory_kb.kb import KnowledgeBase
+    def answer(self, value: Any) -> bool:
+        """Print a value where `--json` asks for it; return whether it did."""
+        if self.as_json:
+            print_json(value)
+        return self.as_json
 
-        kb = KnowledgeBase.open(self.vault, self.home, allow_secret=self.allow_secret)
-        kb.on_written = self.written.append
-        for warning in kb.vault.warnings:
-            say(f"warning: {warning}")
-        return kb
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The knowledge base, opened when it is first asked for; what its configuration warns of is passed on."""
+        if self._kb is None:
+            from memory_kb.kb import KnowledgeBase
+
+            self._kb = KnowledgeBase.open(self.vault, self.home, allow_secret=self.allow_secret)
+            self._kb.on_written = self.written.append
+            for warning in self._kb.vault.warnings:
+                say(f"warning: {warning}")
+        return self._kb
+
+    def close(self) -> None:
+        """Close the knowledge base, if it was opened."""
+        if self._kb is not None:
+            self._kb.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memory_kb.cli.output import FileProgress, Options, ShareProgress, echo, print_json, print_note_problems, say
+from memory_kb.cli.output import FileProgress, Options, ShareProgress, echo, print_note_problems, say
 
 _VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
 _LIMITS = range(1, 1001)
@@ -67,24 +67,22 @@ def follow(line: Line, options: Options) -> None:
         return
     from memory_kb.cli.hits import print_found
 
-    with options.open() as kb, FileProgress() as progress:
-        result = kb.search(" ".join(line.words), limit=line.limit, progress=progress)
+    with FileProgress() as progress:
+        result = options.kb.search(" ".join(line.words), limit=line.limit, progress=progress)
     print_found(options, result)
 
 
 def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
     """Bring the index up to date, and print what changed."""
-    with options.open() as kb, FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
-        report = kb.sync(
+    with FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
+        report = options.kb.sync(
             rebuild=rebuild,
             embed=embed,
             progress=progress,
             embed_progress=embedding.report,
             on_wait=lambda: say("waiting for another process that is indexing …"),
         )
-    if options.as_json:
-        problems = [problem._asdict() for problem in report.problems]
-        print_json(report._asdict() | {"problems": problems, "seconds": round(report.seconds, 3)})
+    if options.answer(report._asdict() | {"seconds": round(report.seconds, 3)}):
         return
     for notice in report.notices:
         say(f"note: {notice}")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, shared_options
+from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
 from memory_kb.cli.output import (
     Options,
+    as_plain,
     clean,
+    finish_run,
+    list_changes,
     one_line,
-    print_json,
+    pick,
     print_preview,
     print_table,
     run_as_json,
@@ -22,7 +24,6 @@ from memory_kb.cli.output import (
     tell_id,
     wrap,
 )
-from memory_kb.cli.rules import end_writing
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.review import ReviewItem
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-
-
-_ALL_FROM = click.option("--all-from", metavar="SESSION", help="All that comes from this session.")
+_ALL_FROM = option("--all-from", "All that comes from this session.", metavar="SESSION")
 
 
 @click.group("review", cls=Family, invoke_without_command=True)
@@ -63,18 +61,12 @@ def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
         raise click.UsageError(f"--all-from goes after {ctx.invoked_subcommand}", ctx)
 
 
-@review_verb.command("list")
-@shared_options
-@click.option(
-    "--kind",
-    multiple=True,
-    type=click.Choice((*KINDS, *KIND_ALIASES)),
-    metavar="KIND",
-    help="Only this kind; may be given several times.",
+@verb("list", review_verb)
+@option(
+    "--kind", "Only this kind; may be given several times.", choice=(*KINDS, *KIND_ALIASES), many=True, metavar="KIND"
 )
-@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
-@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
-@click.pass_obj
+@option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
+@option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List what waits for a judgment, and what each judgment would do.
 
@@ -85,10 +77,8 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
 
 
 def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool = False) -> None:
-    with options.open() as kb:
-        items = kb.review.list(**chosen)
-    if options.as_json:
-        print_json({"items": [dataclasses.asdict(item) for item in items]})
+    items = options.kb.review.list(**chosen)
+    if options.answer({"items": items}):
         return
     for number, item in enumerate(items):
         if is_whole and number:
@@ -111,24 +101,19 @@ def _print_item(item: ReviewItem) -> None:
     click.echo(wrap(clean(told), 10))
 
 
-@review_verb.command("show")
-@shared_options
+@verb("show", review_verb)
 @click.argument("entry", metavar="ID")
-@click.pass_obj
 def show_verb(options: Options, /, entry: str) -> None:
     """Show an entry of the queue, and what approving it would write.
 
     \b
     memory-kb review show 69712e00
     """
-    with options.open() as kb:
-        view = kb.review.show(entry)
-        past = _backtest(kb, view.item.id)
-    if options.as_json:
-        print_json(
-            dataclasses.asdict(view.item)
-            | {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
-        )
+    kb = options.kb
+    view = kb.review.show(entry)
+    past = _backtest(kb, view.item.id)
+    told = {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
+    if options.answer(as_plain(view.item) | told):
         return
     _print_item(view.item)
     if past:
@@ -163,44 +148,37 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     return "\n".join(told) or None
 
 
-@review_verb.command("scan")
-@shared_options
-@_DRY_RUN
-@click.pass_obj
-def scan_verb(options: Options, /, dry_run: bool) -> int:
+@verb("scan", review_verb)
+@dry_run_option()
+def scan_verb(options: Options, /) -> int:
     """Propose a warning in the place of every rule that failed three times and twice as often as it succeeded.
 
     \b
     memory-kb review scan --dry-run
     """
-    with options.open() as kb:
-        report = kb.review.scan(dry_run=dry_run)
+    report = options.kb.review.scan(dry_run=options.dry_run)
     for refusal in report.refused:
         say(f"not proposed: {refusal}")
-    told = {"proposed": list(report.proposed), "refused": list(report.refused)}
-    if not options.as_json and not dry_run:
-        click.echo(
-            f"{len(report.proposed):,} proposed" + ("; `memory-kb review list` shows them" if report.proposed else "")
-        )
-    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+    if not options.as_json and not options.dry_run:
+        more = "; `memory-kb review list` shows them" if report.proposed else ""
+        click.echo(f"{len(report.proposed):,} proposed{more}")
+    return finish_run(options, report.run, pick(report, "proposed", "refused"), is_shown=True)
 
 
-@review_verb.command("approve")
-@shared_options
+@verb("approve", review_verb)
 @click.argument("entries", metavar="ID...", nargs=-1)
 @_ALL_FROM
-@_DRY_RUN
-@click.pass_obj
-def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None) -> int:
     """Put proposals in use, and take the flags of entries away. Approving again changes nothing.
 
     \b
     memory-kb review approve 69712e00 --dry-run
     memory-kb review approve --all-from 0b1c42
     """
-    with options.open() as kb:
-        run = kb.review.approve(*entries, *_named(kb, all_from), dry_run=dry_run)
-    return end_writing(options, run, {}, dry_run=dry_run)
+    kb = options.kb
+    run = kb.review.approve(*entries, *_named(kb, all_from), dry_run=options.dry_run)
+    return finish_run(options, run, show=lambda: list_changes(run))
 
 
 def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
@@ -217,74 +195,63 @@ def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
     return found
 
 
-@review_verb.command("edit")
-@shared_options
+@verb("edit", review_verb)
 @click.argument("entry", metavar="ID")
 @click.argument("text", required=False)
 @allow_secret_option
-@_DRY_RUN
-@click.pass_obj
-def edit_verb(options: Options, /, entry: str, text: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     """Put TEXT in the place of what a proposal says, or open it in your editor. It goes on waiting.
 
     \b
     memory-kb review edit 69712e00 "Timestamps are stored in UTC."
     """
-    with options.open() as kb:
-        if text is None:
-            text = click.edit(kb.source(entry).body)
-        run = kb.review.edit(entry, text, dry_run=dry_run) if text is not None else RunReport(None, "review edit")
-    return end_writing(options, run, {}, dry_run=dry_run)
+    kb = options.kb
+    if text is None:
+        text = click.edit(kb.source(entry).body)
+    run = kb.review.edit(entry, text, dry_run=options.dry_run) if text is not None else RunReport(None, "review edit")
+    return finish_run(options, run, show=lambda: list_changes(run))
 
 
-@review_verb.command("snooze")
-@shared_options
+@verb("snooze", review_verb)
 @click.argument("entries", metavar="ID...", nargs=-1, required=True)
-@click.option("--days", type=int, default=14, show_default=True, help="For how long.")
-@_DRY_RUN
-@click.pass_obj
-def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int, dry_run: bool) -> int:
+@option("--days", "For how long.", type=int, default=14)
+@dry_run_option()
+def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int) -> int:
     """Leave entries out of the queue for some days.
 
     \b
     memory-kb review snooze 69712e00 --days 30
     """
-    with options.open() as kb:
-        run = kb.review.snooze(*entries, days=days, dry_run=dry_run)
-    return end_writing(options, run, {}, dry_run=dry_run)
+    run = options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run)
+    return finish_run(options, run, show=lambda: list_changes(run))
 
 
-@review_verb.command("reject")
-@shared_options
+@verb("reject", review_verb)
 @click.argument("entries", metavar="ID...", nargs=-1)
 @_ALL_FROM
-@click.option("--reason", metavar="TEXT", help="Why; it is kept in the entry.")
-@_DRY_RUN
-@click.pass_obj
-def reject_verb(
-    options: Options, /, entries: tuple[str, ...], all_from: str | None, reason: str | None, dry_run: bool
-) -> int:
+@option("--reason", "Why; it is kept in the entry.", metavar="TEXT")
+@dry_run_option()
+def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None, reason: str | None) -> int:
     """Reject entries. They stay where they are, and what they say does not come back.
 
     \b
     memory-kb review reject 69712e00 --reason "only true for the old parser"
     """
-    with options.open() as kb:
-        run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=dry_run)
-    return end_writing(options, run, {}, dry_run=dry_run)
+    kb = options.kb
+    run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=options.dry_run)
+    return finish_run(options, run, show=lambda: list_changes(run))
 
 
-@click.command("outcome")
-@shared_options
+@verb("outcome")
 @click.argument("agent")
 @click.argument("task")
 @click.argument("outcome", type=click.Choice(["success", "failure", "mixed"]))
-@click.option("--used", multiple=True, metavar="ID", help="An entry that was used; may be given several times.")
-@click.option("--session", metavar="ID", help="Only what was shown in this session.")
-@_DRY_RUN
-@click.pass_obj
+@option("--used", "An entry that was used; may be given several times.", many=True, metavar="ID")
+@option("--session", "Only what was shown in this session.", metavar="ID")
+@dry_run_option()
 def outcome_verb(
-    options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None, dry_run: bool
+    options: Options, /, agent: str, task: str, outcome: str, used: tuple[str, ...], session: str | None
 ) -> int:
     """Record how a task went, and credit what the agent used.
 
@@ -299,16 +266,12 @@ def outcome_verb(
     memory-kb outcome coder fix-login success
     memory-kb outcome coder fix-login failure --used 69712e00
     """
-    with options.open() as kb:
-        report = kb.outcome(agent, task, outcome, used=used, session=session, dry_run=dry_run)
-    told = {name: getattr(report, name) for name in ("agent", "task", "outcome", "notice")}
-    told |= {"credits": [one._asdict() for one in report.credits], "known": list(report.known)}
+    report = options.kb.outcome(agent, task, outcome, used=used, session=session, dry_run=options.dry_run)
     if not options.as_json:
         for one in report.credits:
             _print_credit(one)
-        if report.notice:
-            say(report.notice)
-    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+    told = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
+    return finish_run(options, report.run, told, notes=filter(None, [report.notice]), is_shown=True)
 
 
 def _print_credit(one: Credited) -> None:
@@ -320,10 +283,8 @@ def _print_credit(one: Credited) -> None:
 _SHOWN = 20
 
 
-@click.command("exposure")
-@shared_options
+@verb("exposure")
 @click.argument("wanted", metavar="ID")
-@click.pass_obj
 def exposure_verb(options: Options, /, wanted: str) -> None:
     """Show who was given an entry, when, and how that went.
 
@@ -334,22 +295,20 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     memory-kb exposure 69712e00
     memory-kb exposure 69712e00 --json
     """
-    with options.open() as kb:
-        found = kb.exposure(wanted)
-    if options.as_json:
-        print_json(dataclasses.asdict(found) | {"totals": found.totals._asdict()})
+    found = options.kb.exposure(wanted)
+    if options.answer(as_plain(found) | {"totals": found.totals}):
         return
     total = found.totals
     place = f"{found.path}:{found.line}" if found.path else "no longer in the notes"
     click.echo(f"{style(clean(found.title or found.id), bold=True)}  {style(one_line(place), fg='green')}")
     rows: dict[str, object] = {
-        "shown": f"{_count(total.shown, 'time')}, {total.injected:,} of them unasked",
-        "to": f"{_count(total.sessions, 'session')}, {_count(total.agents, 'agent')}, {_count(total.tasks, 'task')}",
+        "shown": f"{counted(total.shown, 'time')}, {total.injected:,} of them unasked",
+        "to": f"{counted(total.sessions, 'session')}, {counted(total.agents, 'agent')}, {counted(total.tasks, 'task')}",
         "tasks went": _say_counts(total.outcomes),
         "sessions ended": _say_counts(total.sessions_ended),
         "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} unasked in all (by its text of today)",
     }
-    print_table({name: value for name, value in rows.items() if value})
+    print_table(rows)
     for one in found.showings[-_SHOWN:]:
         who = " ".join(
             f"{name}={one_line(value)}"
@@ -375,10 +334,6 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
         if found.since
         else "Nothing was shown to anybody on this machine yet."
     )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def _say_counts(counts: Mapping[str, int]) -> str:

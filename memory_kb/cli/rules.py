@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import click
 
-from memory_kb.cli.app import Family, shared_options
+from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
 from memory_kb.cli.output import (
     Options,
     clean,
     finish_run,
+    list_changes,
     one_line,
-    print_json,
+    pick,
     print_problems,
     say,
     style,
@@ -23,13 +25,6 @@ from memory_kb.cli.output import (
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
-
-if TYPE_CHECKING:
-    from memory_kb.learning.playbook import PlaybookRule
-    from memory_kb.learning.playbook_file import RuleImported
-    from memory_kb.reports import RunReport
-
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
 
 
 @click.group("rules", cls=Family, alone="list")
@@ -44,24 +39,20 @@ def rules_verb() -> None:
     """
 
 
-@rules_verb.command("list")
-@shared_options
-@click.option("--kind", type=click.Choice(["rule", "pitfall"]), help="Only rules, or only pitfalls.")
-@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
-@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
-@click.option("--job", help="Hide the rules of other jobs.")
-@click.option("--task", help="Hide the rules of other tasks of --job.")
-@click.pass_obj
+@verb("list", rules_verb)
+@option("--kind", "Only rules, or only pitfalls.", choice=["rule", "pitfall"])
+@option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
+@option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
+@option("--job", "Hide the rules of other jobs.")
+@option("--task", "Hide the rules of other tasks of --job.")
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the rules and pitfalls in force, the surest first, with the confidence that is left of each.
 
     \b
     memory-kb rules list --tag sse
     """
-    with options.open() as kb:
-        rules = kb.rules.list(**{name: value for name, value in chosen.items() if value})
-    if options.as_json:
-        print_json({"rules": [_rule_as_json(rule) for rule in rules]})
+    rules = options.kb.rules.list(**{name: value for name, value in chosen.items() if value})
+    if options.answer({"rules": rules}):
         return
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
@@ -75,21 +66,13 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
         say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')
 
 
-@rules_verb.command("select")
-@shared_options
-@click.option(
-    "--label", "labels", multiple=True, metavar="LABEL", help="A label of the task; may be given several times."
-)
-@click.option("--type", "type_", metavar="TYPE", help="The type of the task, such as bug.")
-@click.option("--job", help="Hide the rules of other jobs.")
-@click.option("--task", help="Hide the rules of other tasks of --job.")
-@click.option(
-    "--max-tokens", type=click.IntRange(0), metavar="N", help="What both lists may cost together [default: 500]."
-)
-@click.option(
-    "--max-rules", type=click.IntRange(0), metavar="N", help="How many rules and pitfalls at most [default: 10]."
-)
-@click.pass_obj
+@verb("select", rules_verb)
+@option("--label labels", "A label of the task; may be given several times.", many=True, metavar="LABEL")
+@option("--type type_", "The type of the task, such as bug.", metavar="TYPE")
+@option("--job", "Hide the rules of other jobs.")
+@option("--task", "Hide the rules of other tasks of --job.")
+@option("--max-tokens", "What both lists may cost together [default: 500].", type=click.IntRange(0), metavar="N")
+@option("--max-rules", "How many rules and pitfalls at most [default: 10].", type=click.IntRange(0), metavar="N")
 def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     """Print the rules and pitfalls for a task, ready for a prompt, best first.
 
@@ -98,28 +81,21 @@ def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
     \b
     memory-kb rules select --label streaming --label sse --type bug
     """
-    with options.open() as kb:
-        selection = kb.rules.select(type=type_, **chosen)
-    if options.as_json:
-        rules, pitfalls = (
-            [_rule_as_json(rule) for rule in listed] for listed in (selection.rules, selection.anti_patterns)
-        )
-        sums = {"total_score": selection.total_score, "token_count": selection.token_count, "text": selection.text}
-        print_json({"rules": rules, "anti_patterns": pitfalls} | sums)
-    elif selection.text:
+    selection = options.kb.rules.select(type=type_, **chosen)
+    if options.answer(pick(selection, "rules", "anti_patterns", "total_score", "token_count", "text")):
+        return
+    if selection.text:
         click.echo(clean(selection.text))
     else:
         say("No rule fits; `memory-kb rules list` shows their tags with --json.")
 
 
-@rules_verb.command("feedback")
-@shared_options
+@verb("feedback", rules_verb)
 @click.argument("rule", metavar="ID")
 @click.argument("outcome", type=click.Choice(["success", "failure", "mixed", "helpful", "harmful"]))
-@click.option("--reason", metavar="TEXT", help="Why, for the log.")
-@_DRY_RUN
-@click.pass_obj
-def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | None, dry_run: bool) -> int:
+@option("--reason", "Why, for the log.", metavar="TEXT")
+@dry_run_option()
+def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | None) -> int:
     """Count an outcome of rule ID: success adds 0.05 to what is left of its confidence, failure takes 0.20.
 
     Every call is one more outcome; `memory-kb outcome` credits what a task was shown, once.
@@ -127,22 +103,15 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
     \b
     memory-kb rules feedback 69712e00 failure --reason "broke the release build"
     """
-    with options.open() as kb:
-        run = kb.rules.feedback(rule, outcome, reason=reason, dry_run=dry_run)
-    return end_writing(options, run, {}, dry_run=dry_run)
+    run = options.kb.rules.feedback(rule, outcome, reason=reason, dry_run=options.dry_run)
+    return finish_run(options, run, show=lambda: list_changes(run))
 
 
-@rules_verb.command("import")
-@shared_options
+@verb("import", rules_verb)
 @click.argument("source", metavar="FILE")
-@click.option(
-    "--scope", type=click.Choice(["project", "global"]), default="project", show_default=True, help="Where they hold."
-)
-@click.option("--job", help="Keep them with this job.")
-@click.option("--task", help="Keep them with this task of --job.")
-@_DRY_RUN
-@click.pass_obj
-def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) -> int:
+@place_options("Where they hold.", "them")
+@dry_run_option()
+def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
 
     What is known already stays as it is, so a file may be imported again.
@@ -151,36 +120,22 @@ def import_verb(options: Options, /, source: str, dry_run: bool, **chosen: Any) 
     memory-kb rules import playbook.yaml
     memory-kb rules import ~/.cass-memory/playbook.yaml --scope global --dry-run
     """
-    with options.open() as kb:
-        report = kb.rules.import_(source, dry_run=dry_run, **chosen)
+    report = options.kb.rules.import_(source, dry_run=options.dry_run, **chosen)
     if not options.as_json:
         print_problems(report.problems)
         for one in report.rules:
-            _tell_imported(one, source)
-        if not dry_run:
-            counts = {
-                word: sum(one.action == word for one in report.rules)
-                for word in ("created", "known", "forgotten", "refused")
-            }
-            click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items() if count) or "nothing to import")
-    told = {
-        "rules": [one._asdict() for one in report.rules],
-        "problems": [problem._asdict() for problem in report.problems],
-    }
-    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
+            if one.message:
+                say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
+        counts = Counter(one.action for one in report.rules)
+        if not options.dry_run:
+            click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items()) or "nothing to import")
+    return finish_run(options, report.run, pick(report, "rules", "problems"), is_shown=True)
 
 
-def _tell_imported(one: RuleImported, source: str) -> None:
-    if one.message:
-        say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
-
-
-@rules_verb.command("export")
-@shared_options
-@click.option("--yaml", "is_yaml", is_flag=True, help="Print a playbook.yaml that `rules import` reads back.")
-@click.option("--scope", multiple=True, type=click.Choice(SCOPES), help="Only this scope; may be given several times.")
-@click.option("--tag", multiple=True, metavar="TAG", help="Only those with this tag; may be given several times.")
-@click.pass_obj
+@verb("export", rules_verb)
+@flag("--yaml is_yaml", "Print a playbook.yaml that `rules import` reads back.")
+@option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
+@option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
 def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag: tuple[str, ...]) -> None:
     """Print all rules and pitfalls in force: as text for a prompt or an AGENTS.md, or as YAML.
 
@@ -191,22 +146,18 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
     from memory_kb.learning.playbook import format_for_prompt
 
     words: dict[str, Any] = {name: value for name, value in (("scope", scope), ("tag", tag)) if value}
-    with options.open() as kb:
-        if is_yaml and not options.as_json:
-            click.echo(kb.rules.export(**words), nl=False)
-            return
-        rules = kb.rules.list(**words)
-    if options.as_json:
-        print_json({"rules": [_rule_as_json(rule) for rule in rules]})
-    elif rules:
+    kb = options.kb
+    if is_yaml and not options.as_json:
+        click.echo(kb.rules.export(**words), nl=False)
+        return
+    rules = kb.rules.list(**words)
+    if not options.answer({"rules": rules}) and rules:
         click.echo(clean(format_for_prompt(rules)))
 
 
-@rules_verb.command("allow")
-@shared_options
+@verb("allow", rules_verb)
 @click.argument("rule", metavar="RULE")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
+@flag("--yes", "Do not ask.")
 def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
     """Let the command in the check: of RULE be run by ci and backtest, that very text, here and nowhere else.
 
@@ -215,27 +166,24 @@ def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
     \b
     memory-kb rules allow 69712e00
     """
-    with options.open() as kb:
-        found = kb.rules.find(rule)
-        command, is_allowed = kb.rules.check_of(found)
-        if not command:
-            raise UsageError(f"rule {found.id} has no check:", "add a command to its frontmatter")
-        if not options.as_json:
-            click.echo(clean(command))
-        if not (is_allowed or yes):
-            if not sys.stdin.isatty():
-                raise UsageError("nobody is there to ask", "read the command, then --yes allows it")
-            if not click.confirm(f"Let {found.path} run this as you?", default=False, err=True):
-                return
-        kb.rules.allow(found.id, command)
-    if options.as_json:
-        print_json({"rule": found.id, "check": command, "allowed": True})
+    kb = options.kb
+    found = kb.rules.find(rule)
+    command, is_allowed = kb.rules.check_of(found)
+    if not command:
+        raise UsageError(f"rule {found.id} has no check:", "add a command to its frontmatter")
+    if not options.as_json:
+        click.echo(clean(command))
+    if not (is_allowed or yes):
+        if not sys.stdin.isatty():
+            raise UsageError("nobody is there to ask", "read the command, then --yes allows it")
+        if not click.confirm(f"Let {found.path} run this as you?", default=False, err=True):
+            return
+    kb.rules.allow(found.id, command)
+    options.answer({"rule": found.id, "check": command, "allowed": True})
 
 
-@rules_verb.command("backtest")
-@shared_options
+@verb("backtest", rules_verb)
 @click.argument("rule", metavar="RULE")
-@click.pass_obj
 def backtest_verb(options: Options, /, rule: str) -> None:
     """Count the past commits that broke RULE, how many were fixed within a week, and the edits of agents it refused.
 
@@ -246,22 +194,11 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     \b
     memory-kb rules backtest 69712e00
     """
-    with options.open() as kb:
-        made = kb.git.backtest(kb.rules.find(rule))
-        refused = kb.rules.refusals(made.rule)
-    if options.as_json:
-        breaches = [one._asdict() for one in made.breaches]
-        print_json(
-            {
-                "rule": made.rule,
-                "commits": made.commits,
-                "broken": made.broken,
-                "mended": made.mended,
-                "breaches": breaches,
-                "refused": refused.sessions,
-                "broken_after_refusal": refused.broken,
-            }
-        )
+    kb = options.kb
+    made = kb.git.backtest(kb.rules.find(rule))
+    refused = kb.rules.refusals(made.rule)
+    told = pick(made, "rule", "commits", "broken", "mended", "breaches")
+    if options.answer(told | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):
         return
     for one in made.breaches:
         after = f"  fixed by {one.mended_by}" if one.mended_by else ""
@@ -277,11 +214,9 @@ def backtest_verb(options: Options, /, rule: str) -> None:
         )
 
 
-@click.command("sweep")
-@shared_options
-@_DRY_RUN
-@click.pass_obj
-def sweep_verb(options: Options, /, dry_run: bool) -> int:
+@verb("sweep")
+@dry_run_option()
+def sweep_verb(options: Options, /) -> int:
     """Move rules between levels of trust, and flag doubtful ones.
 
     The levels are nascent, established and proven.
@@ -291,33 +226,8 @@ def sweep_verb(options: Options, /, dry_run: bool) -> int:
     \b
     memory-kb sweep --dry-run
     """
-    with options.open() as kb:
-        report = kb.sweep(dry_run=dry_run)
-    told = {"promoted": len(report.promoted), "demoted": len(report.demoted), "flagged": len(report.flagged)}
-    if not options.as_json and not dry_run:
+    report = options.kb.sweep(dry_run=options.dry_run)
+    told = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
+    if not options.as_json and not options.dry_run:
         click.echo(", ".join(f"{count:,} {word}" for word, count in told.items()))
-    return end_writing(options, report.run, told, dry_run=dry_run, is_quiet=True)
-
-
-def end_writing(
-    options: Options, run: RunReport, told: dict[str, Any], *, dry_run: bool, is_quiet: bool = False
-) -> int:
-    """Show a run in the way that was asked for; return the exit code.
-
-    With `is_quiet` the verb has said itself what it did.
-    """
-
-    def show() -> None:
-        moved = {change.path: change.to for change in run.changes if change.to}
-        for path, reason in dict.fromkeys((change.path, change.reason) for change in run.changes):
-            click.echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
-        if not run.changes and not run.conflicts:
-            say("Nothing changed: it is so already.")
-
-    return finish_run(options, run, dry_run=dry_run, told=told, show=(lambda: None) if is_quiet else show)
-
-
-def _rule_as_json(rule: PlaybookRule) -> dict[str, Any]:
-    return {"last_applied": rule.last_applied and rule.last_applied.isoformat()} | {
-        name: value for name, value in rule._asdict().items() if name != "last_applied"
-    }
+    return finish_run(options, report.run, told, is_shown=True)

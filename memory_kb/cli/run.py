@@ -43,7 +43,10 @@ def _run(arguments: Sequence[str], options: Options) -> int:
     as_json = "--json" in arguments
     _prepare_streams()
     try:
-        return _dispatch(arguments, options)
+        try:
+            return _dispatch(arguments, options)
+        finally:
+            options.close()
     except KeyboardInterrupt:
         return 130
     except MemoryKBError as exc:

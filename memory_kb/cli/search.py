@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import shared_options, vaults_option
+from memory_kb.cli.app import flag, limit_option, option, together, vaults_option, verb
 from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
     FileProgress,
     Options,
+    as_plain,
     clean,
     one_line,
+    pick,
     print_entry_line,
-    print_json,
     print_table,
     say,
     style,
     tell_id,
 )
 from memory_kb.errors import UsageError
-from memory_kb.model import (
-    HOST,
-    KIND_ALIASES,
-    KINDS,
-    LEARNING_TYPES,
-    SCOPE_ALIASES,
-    SCOPES,
-    STATUSES,
-    TYPES,
-)
+from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Context
     from memory_kb.git.history import Version
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.reports import EntryView, LinkReport
+    from memory_kb.reports import EntryView, Reference
 
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 #: The word for `--kind` that searches the logs of past sessions instead of the notes.
 SESSION = "session"
 
@@ -60,59 +50,45 @@ class _Day(click.ParamType[Any]):
         return day
 
 
-def filter_options(function: _F) -> _F:
-    """Add the filters that search and list share.
-
-    Each may be given several times.
-    """
-    many: dict[str, Any] = {"multiple": True}
-    for option in (
-        click.option("--since", type=_Day(), help="Only entries dated on or after this day."),
-        click.option("--task", help="See this task of --job, its job, the project and the home."),
-        click.option("--job", help="See this job, the project and the home."),
-        click.option("--file", metavar="PATH", help="Only entries whose applies_to covers this path."),
-        click.option("--status", type=click.Choice(STATUSES), help="Only entries of this status.", **many),
-        click.option("--tag", metavar="TAG", help="Only entries with this tag.", **many),
-        click.option(
-            "--scope", type=click.Choice((*SCOPES, HOST, *SCOPE_ALIASES)), help="Only entries of this scope.", **many
-        ),
-        click.option(
-            "--learning-type",
-            type=click.Choice(LEARNING_TYPES),
-            help="Only institutional, task or proxy learnings.",
-            **many,
-        ),
-        click.option("--type", type=click.Choice(TYPES), help="Only entries of this type.", **many),
-        click.option(
-            "--kind",
-            type=click.Choice((*KINDS, *KIND_ALIASES, SESSION)),
-            metavar="KIND",
-            help=f"Only this kind: {', '.join(KINDS)}.",
-            **many,
-        ),
-    ):
-        function = option(function)
-    return function
+#: The filters that search and list share; those that name words may be given several times.
+filter_options = together(
+    option(
+        "--kind",
+        f"Only this kind: {', '.join(KINDS)}.",
+        choice=(*KINDS, *KIND_ALIASES, SESSION),
+        many=True,
+        metavar="KIND",
+    ),
+    option("--type", "Only entries of this type.", choice=TYPES, many=True),
+    option("--learning-type", "Only institutional, task or proxy learnings.", choice=LEARNING_TYPES, many=True),
+    option("--scope", "Only entries of this scope.", choice=(*SCOPES, HOST, *SCOPE_ALIASES), many=True),
+    option("--tag", "Only entries with this tag.", many=True, metavar="TAG"),
+    option("--status", "Only entries of this status.", choice=STATUSES, many=True),
+    option("--file", "Only entries whose applies_to covers this path.", metavar="PATH"),
+    option("--job", "See this job, the project and the home."),
+    option("--task", "See this task of --job, its job, the project and the home."),
+    option("--since", "Only entries dated on or after this day.", type=_Day()),
+)
 
 
-@click.command("search")
-@shared_options
+@verb("search")
 @click.argument("query", nargs=-1)
-@click.option(
-    "-k", "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="The most hits to show."
+@limit_option("The most hits to show.", least=1, most=1000)
+@option(
+    "--max-chars",
+    "Stop before the texts get longer than this together.",
+    show_default=False,
+    type=click.IntRange(0),
+    default=0,
 )
-@click.option(
-    "--max-chars", type=click.IntRange(0), default=0, help="Stop before the texts get longer than this together."
-)
-@click.option("--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How to search.")
-@click.option("--explain", is_flag=True, help="Show how each score came about.")
-@click.option("--no-sync", is_flag=True, help="Do not look for changed files first.")
+@option("--mode", "How to search.", choice=["auto", "text", "vector", "hybrid"], show_default=False, default="auto")
+@flag("--explain", "Show how each score came about.")
+@flag("--no-sync", "Do not look for changed files first.")
 @vaults_option
-@click.option("--as-of", metavar="REV", help="Search the notes as they were at this git revision.")
-@click.option("--agent", help="With --kind session: only what happened to this agent.")
-@click.option("--outcome", metavar="WORD", help="With --kind session: only sessions that ended so.")
+@option("--as-of", "Search the notes as they were at this git revision.", metavar="REV")
+@option("--agent", "With --kind session: only what happened to this agent.")
+@option("--outcome", "With --kind session: only sessions that ended so.", metavar="WORD")
 @filter_options
-@click.pass_obj
 def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_of: str | None, **chosen: Any) -> None:
     """Find what the vault knows about QUERY, best first.
 
@@ -147,8 +123,7 @@ def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) ->
 
     known = ("limit", "job", "task", "agent", "outcome")
     since = chosen["since"].isoformat() if chosen["since"] else None
-    with options.open() as kb:
-        found = kb.sessions.search(query, since=since, **{name: chosen[name] for name in known})
+    found = options.kb.sessions.search(query, since=since, **{name: chosen[name] for name in known})
     print_sessions_found(options, found)
 
 
@@ -156,36 +131,26 @@ def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) ->
 def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
     """Open the vault for some verbs, as it is now or as it was at a revision."""
     if revision is None:
-        with options.open() as kb:
-            yield kb
+        yield options.kb
         return
-    with options.open() as whole, whole.at(revision) as past:
+    with options.kb.at(revision) as past:
         for warning in past.vault.warnings:
             say(f"warning: at {revision}, {one_line(warning)}")
         yield past
 
 
-@click.command("why-not")
-@shared_options
+@verb("why-not")
 @click.argument("query")
 @click.argument("entry", metavar="ID")
-@click.option(
-    "-k",
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=10,
-    show_default=True,
-    help="The most hits the search would show.",
+@limit_option("The most hits the search would show.", least=1, most=1000)
+@option("--max-chars", "The budget the search would have.", show_default=False, type=click.IntRange(0), default=0)
+@option(
+    "--mode", "How it would search.", choice=["auto", "text", "vector", "hybrid"], show_default=False, default="auto"
 )
-@click.option("--max-chars", type=click.IntRange(0), default=0, help="The budget the search would have.")
-@click.option(
-    "--mode", type=click.Choice(["auto", "text", "vector", "hybrid"]), default="auto", help="How it would search."
-)
-@click.option("--prompt", is_flag=True, help="QUERY is a prompt to an agent: why its hook did not give the entry.")
-@click.option("--session", metavar="SESSION", help="With --prompt: the session it was typed in.")
+@flag("--prompt", "QUERY is a prompt to an agent: why its hook did not give the entry.")
+@option("--session", "With --prompt: the session it was typed in.", metavar="SESSION")
 @vaults_option
 @filter_options
-@click.pass_obj
 def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:
     """Explain why a search, or a hook at a prompt, does not show an entry.
 
@@ -198,10 +163,9 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
     memory-kb why-not deploy memory/rules/deploy.md --kind rule
     memory-kb why-not --prompt "why do the uploads fail on Mondays?" 69712e00
     """
-    with options.open() as kb:
-        answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
-    if options.as_json:
-        print_json(dataclasses.asdict(answer))
+    kb = options.kb
+    answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
+    if options.answer(answer):
         return
     for reason in answer.degraded:
         say(f"note: {reason}")
@@ -212,12 +176,10 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
         click.echo(style(f"  {line}", dim=True))
 
 
-@click.command("show")
-@shared_options
+@verb("show")
 @click.argument("entry", metavar="ID")
-@click.option("--as-of", metavar="REV", help="As it was at this git revision.")
-@click.option("--history", is_flag=True, help="What git knows of it: every commit that changed it, newest first.")
-@click.pass_obj
+@option("--as-of", "As it was at this git revision.", metavar="REV")
+@flag("--history", "What git knows of it: every commit that changed it, newest first.")
 def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool) -> None:
     """Show an entry as it is in its file.
 
@@ -230,21 +192,18 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool)
     memory-kb show 69712e00 --as-of HEAD~3
     """
     if history:
-        with options.open() as whole:
-            _print_history(options, whole.history(entry))
+        _print_history(options, options.kb.history(entry))
         return
     with _open_at(options, as_of) as kb:
         shown = kb.show(entry)
-    if options.as_json:
-        print_json(dataclasses.asdict(shown))
+    if options.answer(shown):
         return
     say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
     click.echo("\n".join(map(clean, (shown.text or "").rstrip().split("\n"))))
 
 
 def _print_history(options: Options, versions: Sequence[Version]) -> None:
-    if options.as_json:
-        print_json({"versions": [dataclasses.asdict(version) for version in versions]})
+    if options.answer({"versions": versions}):
         return
     for version in versions:
         when = f"{version.time[:10]} {clean(version.author)}"
@@ -254,18 +213,10 @@ def _print_history(options: Options, versions: Sequence[Version]) -> None:
         say("No commit has it yet.")
 
 
-@click.command("list")
-@shared_options
+@verb("list")
 @filter_options
-@click.option("-k", "--limit", type=click.IntRange(1), help="The most entries to list [default: all].")
-@click.option(
-    "--sort",
-    type=click.Choice(["path", "newest", "oldest", "title"]),
-    default="path",
-    show_default=True,
-    help="In which order.",
-)
-@click.pass_obj
+@option("-k --limit", "The most entries to list [default: all].", type=click.IntRange(1))
+@option("--sort", "In which order.", choice=["path", "newest", "oldest", "title"], default="path")
 def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) -> None:
     """List entries, in the order of their files or another one.
 
@@ -274,10 +225,8 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     memory-kb list --sort newest --limit 10
     memory-kb list --status retired --json
     """
-    with options.open() as kb:
-        entries, total = kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
-    if options.as_json:
-        print_json({"entries": [_without_text(entry) for entry in entries]})
+    entries, total = options.kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
+    if options.answer({"entries": [_without_text(entry) for entry in entries]}):
         return
     width = min(20, max((len(tell_id(entry.id)) for entry in entries), default=0))
     for entry in entries:
@@ -289,25 +238,20 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
 
 
 def _without_text(entry: EntryView) -> dict[str, Any]:
-    shown = dataclasses.asdict(entry)
-    del shown["text"]
-    return shown
+    return {name: value for name, value in as_plain(entry).items() if name != "text"}
 
 
-@click.command("links")
-@shared_options
+@verb("links")
 @click.argument("entry", metavar="ID")
-@click.pass_obj
 def links_verb(options: Options, /, entry: str) -> None:
     """Show what an entry links to, and what links to it.
 
     \b
     memory-kb links 69712e00
     """
-    with options.open() as kb:
-        report = kb.links(entry)
-    if options.as_json:
-        print_json(_links_as_json(report))
+    report = options.kb.links(entry)
+    ends = {"outgoing": _ends(report.outgoing), "incoming": _ends(report.incoming)}
+    if options.answer(pick(report.entry, "id", "path") | ends):
         return
     print_entry_line(report.entry)
     for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
@@ -320,39 +264,22 @@ def links_verb(options: Options, /, entry: str) -> None:
         say("No links.")
 
 
-def _links_as_json(report: LinkReport) -> dict[str, Any]:
-    def ends(references: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "relation": item.relation,
-                "target": item.target,
-                "id": item.entry and item.entry.id,
-                "path": item.entry and item.entry.path,
-            }
-            for item in references
-        ]
-
-    return {
-        "id": report.entry.id,
-        "path": report.entry.path,
-        "outgoing": ends(report.outgoing),
-        "incoming": ends(report.incoming),
-    }
+def _ends(references: Sequence[Reference]) -> list[dict[str, Any]]:
+    return [
+        pick(one, "relation", "target") | {name: one.entry and getattr(one.entry, name) for name in ("id", "path")}
+        for one in references
+    ]
 
 
-@click.command("stats")
-@shared_options
-@click.pass_obj
+@verb("stats")
 def stats_verb(options: Options) -> None:
     """Count what the vault holds.
 
     \b
     memory-kb stats --json
     """
-    with options.open() as kb:
-        stats = kb.stats()
-    if options.as_json:
-        print_json(dataclasses.asdict(stats))
+    stats = options.kb.stats()
+    if options.answer(stats):
         return
     tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
     numbers = {
@@ -367,21 +294,15 @@ def stats_verb(options: Options) -> None:
     )
 
 
-@click.command("context")
-@shared_options
+@verb("context")
 @click.argument("task", nargs=-1)
-@click.option(
-    "--label", "labels", multiple=True, help="What kind of task it is; rules are chosen by it. May be given again."
-)
-@click.option("--type", "type_", help="One more label, such as bug.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file the task is about. May be given again.")
-@click.option("--agent", help="Who gets it, for `outcome` later.")
-@click.option("--job", help="The job it belongs to.")
-@click.option(
-    "--task", "task_id", help="What the task is called, for `outcome` later; with --job the task of that job."
-)
-@click.option("--session", metavar="ID", help="The session it happens in [default: $MEMORY_KB_SESSION].")
-@click.pass_obj
+@option("--label labels", "What kind of task it is; rules are chosen by it. May be given again.", many=True)
+@option("--type type_", "One more label, such as bug.")
+@option("--file files", "A file the task is about. May be given again.", many=True, metavar="PATH")
+@option("--agent", "Who gets it, for `outcome` later.")
+@option("--job", "The job it belongs to.")
+@option("--task task_id", "What the task is called, for `outcome` later; with --job the task of that job.")
+@option("--session", "The session it happens in [default: $MEMORY_KB_SESSION].", metavar="ID")
 def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, **chosen: Any) -> None:
     """Print what an agent should know before a task.
 
@@ -393,10 +314,8 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     memory-kb context "fix the flaky upload test" --label testing
     memory-kb context "speed up the report" --file src/report.py --json
     """
-    with options.open() as kb:
-        context = kb.context(" ".join(task), type=type_, **chosen)
-    if options.as_json:
-        print_json(as_json(context))
+    context = options.kb.context(" ".join(task), type=type_, **chosen)
+    if options.answer(as_json(context)):
         return
     if context.text:
         click.echo("\n".join(map(clean, context.text.splitlines())))
@@ -408,26 +327,7 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
 
 def as_json(context: Context) -> dict[str, Any]:
     """Return a context as the object that `--json` prints."""
-    rules = context.rules
-    return {
-        "text": context.text,
-        "sections": [section._asdict() for section in context.sections],
-        "relevant_patterns": [one._asdict() for one in context.relevant_patterns],
-        "avoid_these": [one._asdict() for one in context.avoid_these],
-        "applicable_skills": [one._asdict() for one in context.applicable_skills],
-        "guidelines": {
-            "rules": [
-                {"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score}
-                for rule in rules.rules
-            ],
-            "anti_patterns": [
-                {"id": rule.id, "text": rule.text, "confidence": rule.confidence, "score": rule.score}
-                for rule in rules.anti_patterns
-            ],
-            "total_score": rules.total_score,
-            "token_count": rules.token_count,
-        },
-        "tokens": context.tokens,
-        "stale": list(context.stale),
-        "degraded": list(context.degraded),
-    }
+    told = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
+    names = ("id", "text", "confidence", "score")
+    rules = {name: [pick(rule, *names) for rule in getattr(context.rules, name)] for name in ("rules", "anti_patterns")}
+    return pick(context, *told) | {"guidelines": rules | pick(context.rules, "total_score", "token_count")}

@@ -11,14 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, shared_options
-from memory_kb.cli.output import Options, clean, how_to_look, one_line, print_json, print_problems, say, style
+from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, verb
+from memory_kb.cli.output import (
+    Options,
+    as_plain,
+    clean,
+    how_to_look,
+    one_line,
+    pick,
+    print_json,
+    print_problems,
+    print_rows,
+    say,
+    style,
+)
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.text import printable
+from memory_kb.text import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,74 +38,7 @@ if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionSeen
 
 
-@click.command("list")
-@shared_options
-@click.option("--open", "only_open", is_flag=True, help="Only those that nobody ended.")
-@click.option("--agent", help="Only those in which this agent did something.")
-@click.option("--job", help="Only those with events of this job.")
-@click.option(
-    "-k", "--limit", type=click.IntRange(0), default=20, show_default=True, help="The most sessions to print."
-)
-@click.pass_obj
-def list_verb(options: Options, /, **chosen: Any) -> None:
-    """List the sessions, the one with the newest event first.
-
-    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event in UTC, and
-    how many there are. A session that went on after its end is open again.
-
-    \b
-    memory-kb session list
-    memory-kb session list --open --agent coder
-    memory-kb session list --job api --limit 100 --json
-    """
-    with options.open() as kb:
-        found = kb.sessions.list(**chosen)
-    if options.as_json:
-        listed = [dataclasses.asdict(one) for one in found.sessions]
-        print_json({"sessions": listed, "total": found.total, "degraded": list(found.degraded)})
-        return
-    for note in found.degraded:
-        say(f"note: {note}")
-    _print_table(found.sessions)
-    if found.total > len(found.sessions):
-        say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
-    if not found.total:
-        narrowed = chosen["only_open"] or chosen["agent"] or chosen["job"]
-        say("No session fits." if narrowed else "There is no session yet; `memory-kb session start` begins one.")
-
-
-def _print_table(sessions: Sequence[SessionSeen]) -> None:
-    rows = [_row(one) for one in sessions]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join((style(first, fg="green"), *others)).rstrip())
-
-
-def _row(one: SessionSeen) -> tuple[str, ...]:
-    """Return a session as the cells of a line.
-
-    Example:
-        >>> from memory_kb.index.event_search import SessionSeen
-        >>> _row(SessionSeen("s1", "coder", "api", None, "2026-03-21T12:00:00.000Z", "2026-03-21T12:30:00.000Z", 1, "ended", "success"))
-        ('s1', 'ended success', 'coder', 'api', '2026-03-21 12:00', '2026-03-21 12:30', '1 event')
-    """
-    state = f"{one.state} {one.outcome}" if one.outcome else one.state
-    place = "/".join(filter(None, (one.job, one.task)))
-    moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
-    words = (
-        one.session,
-        state,
-        one.agent or "-",
-        place or "-",
-        *moments,
-        f"{one.events:,} event{'' if one.events == 1 else 's'}",
-    )
-    return tuple(map(one_line, words))
-
-
 _SHOWN = 300
-_SHOWN_PROBLEMS = 10
 _ONE_A_LINE = 'write one JSON object a line, such as {"role": "user", "content": "Use UTC."}'
 
 
@@ -110,13 +55,54 @@ def session_verb() -> None:
     """
 
 
-@session_verb.command("start")
-@shared_options
+@verb("list", session_verb)
+@flag("--open only_open", "Only those that nobody ended.")
+@option("--agent", "Only those in which this agent did something.")
+@option("--job", "Only those with events of this job.")
+@limit_option("The most sessions to print.", 20)
+def list_verb(options: Options, /, **chosen: Any) -> None:
+    """List the sessions, the one with the newest event first.
+
+    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event in UTC, and
+    how many there are. A session that went on after its end is open again.
+
+    \b
+    memory-kb session list
+    memory-kb session list --open --agent coder
+    memory-kb session list --job api --limit 100 --json
+    """
+    found = options.kb.sessions.list(**chosen)
+    if options.answer(found):
+        return
+    for note in found.degraded:
+        say(f"note: {note}")
+    print_rows(map(_row, found.sessions), [{"fg": "green"}])
+    if found.total > len(found.sessions):
+        say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
+    if not found.total:
+        narrowed = chosen["only_open"] or chosen["agent"] or chosen["job"]
+        say("No session fits." if narrowed else "There is no session yet; `memory-kb session start` begins one.")
+
+
+def _row(one: SessionSeen) -> tuple[str, ...]:
+    """Return a session as the cells of a line.
+
+    Example:
+        >>> from memory_kb.index.event_search import SessionSeen
+        >>> _row(SessionSeen("s1", "coder", "api", None, "2026-03-21T12:00:00.000Z", "2026-03-21T12:30:00.000Z", 1, "ended", "success"))
+        ('s1', 'ended success', 'coder', 'api', '2026-03-21 12:00', '2026-03-21 12:30', '1 event')
+    """
+    state = f"{one.state} {one.outcome}" if one.outcome else one.state
+    place = "/".join(filter(None, (one.job, one.task)))
+    moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
+    return (one.session, state, one.agent or "-", place or "-", *moments, counted(one.events, "event"))
+
+
+@verb("start", session_verb)
 @click.argument("session", metavar="[ID]", required=False)
-@click.option("--job", help="The job the session is for.")
-@click.option("--task", help="The task of that job.")
-@click.option("--agent", help="Who works in it.")
-@click.pass_obj
+@option("--job", "The job the session is for.")
+@option("--task", "The task of that job.")
+@option("--agent", "Who works in it.")
 def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     """Begin a session, or take one up again; print its id.
 
@@ -124,11 +110,8 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     memory-kb session start
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
-    with options.open() as kb:
-        written = kb.sessions.start(session, cwd=_working_folder(), **chosen)
-    if options.as_json:
-        print_json(dataclasses.asdict(written))
-    else:
+    written = options.kb.sessions.start(session, cwd=_working_folder(), **chosen)
+    if not options.answer(written):
         click.echo(written.session)
 
 
@@ -144,26 +127,22 @@ def _here() -> Path | None:
         return None
 
 
-@session_verb.command("append")
-@shared_options
+@verb("append", session_verb)
 @click.argument("session", metavar="[ID]", required=False)
 @click.argument("text", nargs=-1)
-@click.option(
-    "--type", "kind", type=click.Choice(TYPES), help="What it is [default: message, or by --tool and --event]."
-)
-@click.option("--role", help="Who says it: user, assistant, system.")
-@click.option("--event", help="The name of an event that is no message.")
-@click.option("--tool", help="The tool that is called, or answers.")
-@click.option("--args", "arguments", metavar="JSON", help="What the tool is called with.")
-@click.option("--call-id", help="What a result has in common with its call.")
-@click.option("--ok/--failed", "ok", default=None, help="Whether the tool succeeded.")
-@click.option("--error", help="What it failed with.")
-@click.option("--stream", type=click.Choice(STREAMS), help="Finding out what is wanted, or doing it.")
-@click.option("--agent", help="Who it happens to [default: the session's].")
-@click.option("--job", help="The job it belongs to [default: the session's].")
-@click.option("--task", help="The task it belongs to [default: the session's].")
-@click.option("--time", "ts", metavar="MOMENT", help="When it happened [default: now].")
-@click.pass_obj
+@option("--type kind", "What it is [default: message, or by --tool and --event].", choice=TYPES)
+@option("--role", "Who says it: user, assistant, system.")
+@option("--event", "The name of an event that is no message.")
+@option("--tool", "The tool that is called, or answers.")
+@option("--args arguments", "What the tool is called with.", metavar="JSON")
+@option("--call-id", "What a result has in common with its call.")
+@option("--ok/--failed ok", "Whether the tool succeeded.")
+@option("--error", "What it failed with.")
+@option("--stream", "Finding out what is wanted, or doing it.", choice=STREAMS)
+@option("--agent", "Who it happens to [default: the session's].")
+@option("--job", "The job it belongs to [default: the session's].")
+@option("--task", "The task it belongs to [default: the session's].")
+@option("--time ts", "When it happened [default: now].", metavar="MOMENT")
 def append_verb(
     options: Options, /, session: str | None, text: tuple[str, ...], kind: str | None, **chosen: Any
 ) -> int:
@@ -186,8 +165,7 @@ def append_verb(
         if says
         else (_with(event, usual) for event in _read_events(problems, doubts))
     )
-    with options.open() as kb:
-        written = kb.sessions.append(events, session=session)
+    written = options.kb.sessions.append(events, session=session)
     if problems and not written.written:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}; nothing was written", _ONE_A_LINE)
     _print_written(options, written, problems, doubts)
@@ -252,16 +230,9 @@ def _print_written(
     options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()
 ) -> None:
     told = sorted((*problems, *doubts), key=lambda problem: problem.line)
-    if options.as_json:
-        shares = [share._asdict() for share in written.shares]
-        print_json(
-            dataclasses.asdict(written) | {"shares": shares, "problems": [problem._asdict() for problem in told]}
-        )
+    if options.answer(as_plain(written) | {"problems": told}):
         return
-    for problem in told[:_SHOWN_PROBLEMS]:
-        say(str(problem))
-    if len(told) > _SHOWN_PROBLEMS:
-        say(f"… and {len(told) - _SHOWN_PROBLEMS:,} more such lines")
+    print_problems(told, rest=" such lines")
     if problems:
         say(f"{len(problems):,} line{'' if len(problems) == 1 else 's'} not written, the others were: {_ONE_A_LINE}.")
     if written.redacted:
@@ -292,15 +263,13 @@ def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
     ]
 
 
-@session_verb.command("end")
-@shared_options
+@verb("end", session_verb)
 @click.argument("session", metavar="ID")
-@click.option("--outcome", metavar="WORD", help="How it went: success, failure, mixed, partial.")
-@click.option("--summary", help="What was done.")
-@click.option("--only-close", is_flag=True, help="Write the end, and learn from the session another time.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, write nothing; the session stays open.")
-@click.pass_obj
-def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) -> int:
+@option("--outcome", "How it went: success, failure, mixed, partial.", metavar="WORD")
+@option("--summary", "What was done.")
+@flag("--only-close", "Write the end, and learn from the session another time.")
+@dry_run_option("Show what would change, write nothing; the session stays open.")
+def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
     Each step is by itself; a table says what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
@@ -316,19 +285,19 @@ def end_verb(options: Options, /, session: str, dry_run: bool, **chosen: Any) ->
     """
     from memory_kb.cli.maintenance import exit_code, print_steps
 
-    with options.open() as kb:
-        folder = kb.vault.folder
-        waiting = "another end of this session is at work; waiting for it …"
-        try:
-            written = kb.sessions.end(session, dry_run=dry_run, on_wait=lambda: say(waiting), **chosen)
-        except KeyboardInterrupt:
-            say(
-                f"Interrupted: `memory-kb session end {session}` again does what is left."
-                if not dry_run
-                else "Interrupted; nothing was written."
-            )
-            raise
-    if dry_run:
+    kb = options.kb
+    folder = kb.vault.folder
+    waiting = "another end of this session is at work; waiting for it …"
+    try:
+        written = kb.sessions.end(session, dry_run=options.dry_run, on_wait=lambda: say(waiting), **chosen)
+    except KeyboardInterrupt:
+        say(
+            f"Interrupted: `memory-kb session end {session}` again does what is left."
+            if not options.dry_run
+            else "Interrupted; nothing was written."
+        )
+        raise
+    if options.dry_run:
         return _preview_end(options, written)
     _print_written(options, written)
     if not options.as_json:
@@ -372,18 +341,15 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
     return exit_code(written.steps)
 
 
-@session_verb.command("replay")
-@shared_options
+@verb("replay", session_verb)
 @click.argument("session", metavar="ID")
-@click.option(
-    "--type",
-    "types",
-    multiple=True,
+@option(
+    "--type types",
+    f"{', '.join(TYPES)}, or the name of an event; may be given several times.",
+    many=True,
     metavar="TYPE",
-    help=f"{', '.join(TYPES)}, or the name of an event; may be given several times.",
 )
-@click.option("--agent", help="Only what happened to this agent.")
-@click.pass_obj
+@option("--agent", "Only what happened to this agent.")
 def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent: str | None) -> None:
     """Print the events of session ID in their order; with --json one object a line.
 
@@ -392,16 +358,13 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     memory-kb session replay 0b1c42 --type tool_call --agent coder --json
     """
     problems: list[Problem] = []
-    with options.open() as kb:
-        for event in kb.sessions.replay(
-            session,
-            EventFilter(types, agent),
-            on_problem=lambda line, why: problems.append(Problem(session, line, why)),
-        ):
-            if options.as_json:
-                print_json(to_mapping(event))
-            else:
-                _print_event(event)
+    for event in options.kb.sessions.replay(
+        session, EventFilter(types, agent), on_problem=lambda line, why: problems.append(Problem(session, line, why))
+    ):
+        if options.as_json:
+            print_json(to_mapping(event))
+        else:
+            _print_event(event)
     print_problems(problems)
 
 
@@ -424,21 +387,19 @@ def _print_event(event: Event) -> None:
     click.echo(f"{style(head, dim=True)}  {body}".rstrip())
 
 
-@session_verb.command("search")
-@shared_options
+@verb("search", session_verb)
 @click.argument("query", nargs=-1)
-@click.option("-k", "--limit", type=click.IntRange(0), default=10, show_default=True, help="The most hits to print.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help=f"{', '.join(TYPES)}, or the name of an event.")
-@click.option("--agent", help="Only what happened to this agent.")
-@click.option("--job", help="Only this job.")
-@click.option("--task", help="Only this task.")
-@click.option("--session", metavar="ID", help="Only this session.")
-@click.option("--since", metavar="DAY", help="Only this day or moment and later.")
-@click.option("--until", metavar="DAY", help="Only until this moment, or the end of this day.")
-@click.option("--outcome", metavar="WORD", help="Only sessions that ended so: success, failure, mixed, partial.")
-@click.option("--events", is_flag=True, help="Every event that fits, instead of the best of each session.")
-@click.option("--injected", "with_injected", is_flag=True, help="Also text that memory-kb itself gave the agent.")
-@click.pass_obj
+@option("-k --limit", "The most hits to print.", type=click.IntRange(0), default=10)
+@option("--type types", f"{', '.join(TYPES)}, or the name of an event.", many=True, metavar="TYPE")
+@option("--agent", "Only what happened to this agent.")
+@option("--job", "Only this job.")
+@option("--task", "Only this task.")
+@option("--session", "Only this session.", metavar="ID")
+@option("--since", "Only this day or moment and later.", metavar="DAY")
+@option("--until", "Only until this moment, or the end of this day.", metavar="DAY")
+@option("--outcome", "Only sessions that ended so: success, failure, mixed, partial.", metavar="WORD")
+@flag("--events", "Every event that fits, instead of the best of each session.")
+@flag("--injected with_injected", "Also text that memory-kb itself gave the agent.")
 def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, ...], **chosen: Any) -> None:
     """Find past sessions by words, best first, each with its best event; without a QUERY the newest events.
 
@@ -450,16 +411,14 @@ def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, .
     memory-kb session search 'redis AND (timeout OR refused)' --since 2026-03-01
     memory-kb session search --type tool_result --agent coder
     """
-    with options.open() as kb:
-        result = kb.sessions.search(" ".join(query), type=types, **chosen)
+    result = options.kb.sessions.search(" ".join(query), type=types, **chosen)
     print_sessions_found(options, result)
 
 
 def print_sessions_found(options: Options, result: SessionSearch) -> None:
     """Print what a search of sessions found."""
-    if options.as_json:
-        hits = [dataclasses.asdict(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
-        print_json({"query": result.query, "hits": hits, "degraded": list(result.degraded)})
+    hits = [as_plain(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
+    if options.answer(pick(result, "query", "degraded") | {"hits": hits}):
         return
     for note in result.degraded:
         say(f"note: {note}")
@@ -485,16 +444,14 @@ def _print_session_hit(hit: SessionHit) -> None:
     click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
 
 
-@session_verb.command("import")
-@shared_options
+@verb("import", session_verb)
 @click.argument("sources", metavar="PATH...", nargs=-1, required=True)
-@click.option("--format", metavar="FORMAT", help=f"{', '.join(FORMATS)} [default: detected].")
-@click.option("--session", metavar="ID", help="Where the events go [default: as the transcript says].")
-@click.option("--job", help="The job they belong to.")
-@click.option("--task", help="The task they belong to.")
-@click.option("--agent", help="Who worked there [default: as the transcript says].")
-@click.option("--any-project", is_flag=True, help="Of a folder, also sessions that worked outside of this project.")
-@click.pass_obj
+@option("--format", f"{', '.join(FORMATS)} [default: detected].", metavar="FORMAT")
+@option("--session", "Where the events go [default: as the transcript says].", metavar="ID")
+@option("--job", "The job they belong to.")
+@option("--task", "The task they belong to.")
+@option("--agent", "Who worked there [default: as the transcript says].")
+@flag("--any-project", "Of a folder, also sessions that worked outside of this project.")
 def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:
     """Import transcripts of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or aider, or conversations in Markdown.
 
@@ -508,29 +465,19 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     memory-kb session import chat.md --session design-talk
     """
     made, refused = list[SessionImported](), list[UnreadableInput]()
-    with options.open() as kb:
-        for source in sources:
-            try:
-                made += kb.sessions.import_(source, **chosen)
-            except UnreadableInput as exc:
-                if len(sources) == 1:
-                    raise
-                refused.append(exc)
+    for source in sources:
+        try:
+            made += options.kb.sessions.import_(source, **chosen)
+        except UnreadableInput as exc:
+            if len(sources) == 1:
+                raise
+            refused.append(exc)
     left_out = [one for one in made if one.elsewhere]
     made = [one for one in made if not one.elsewhere]
     is_fruitless = bool(made) and not left_out and not any(one.session for one in made)
     code = UnreadableInput.exit_code if refused or is_fruitless else 0
-    if options.as_json:
-        print_json(
-            {
-                "sessions": [
-                    dataclasses.asdict(one) | {"problems": [problem._asdict() for problem in one.problems]}
-                    for one in made
-                ],
-                "left_out": [{"source": one.source, "folder": one.elsewhere} for one in left_out],
-                "refused": [str(error) for error in refused],
-            }
-        )
+    elsewhere = [{"source": one.source, "folder": one.elsewhere} for one in left_out]
+    if options.answer({"sessions": made, "left_out": elsewhere, "refused": [str(error) for error in refused]}):
         return code
     for one in made:
         _print_imported(one)
@@ -544,9 +491,6 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if not any(one.session for one in made):
         say("Nothing was imported." if made or refused or left_out else "No transcript found.")
     return code
-
-
-session_verb.add_command(list_verb)
 
 
 def _print_imported(one: SessionImported) -> None:

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, shared_options
-from memory_kb.cli.output import Options, clean, finish_run, one_line, print_json, say, style
+from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, verb
+from memory_kb.cli.output import (
+    Options,
+    clean,
+    finish_run,
+    one_line,
+    pick,
+    print_json,
+    print_rows,
+    print_table,
+    say,
+    style,
+)
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten
@@ -19,13 +30,10 @@ if TYPE_CHECKING:
     from memory_kb.learning.handoffs import HandedOff, Handoff
     from memory_kb.learning.ledgers import Checkpointed, Ledger
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change, write nothing.")
-_JOB = click.option("--job", help="The job it belongs to.")
-_TASK = click.option("--task-id", metavar="TASK", help="The task of --job.")
-_REPO = click.option(
-    "--repo", "repository", metavar="DIR", help="The repository to ask about [default: the vault's own]."
-)
-_NO_GIT = click.option("--no-git", "git", flag_value=False, default=True, help="Do not ask git.")
+_JOB = option("--job", "The job it belongs to.")
+_TASK = option("--task-id", "The task of --job.", metavar="TASK")
+_REPO = option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR")
+_NO_GIT = option("--no-git git", "Do not ask git.", show_default=False, flag_value=False, default=True)
 _MAX_JSON = 1_000_000
 
 
@@ -41,39 +49,35 @@ def ledger_verb() -> None:
     """
 
 
-@ledger_verb.command("set")
-@shared_options
+@verb("set", ledger_verb)
 @click.argument("agent", required=False)
-@click.option("--task", metavar="TEXT", help="What it works on; an empty text for nothing.")
-@click.option("--goal", metavar="TEXT", help="What it is after.")
-@click.option("--completed", multiple=True, metavar="TASK", help="A task that is done; each counts once.")
-@click.option(
+@option("--task", "What it works on; an empty text for nothing.", metavar="TEXT")
+@option("--goal", "What it is after.", metavar="TEXT")
+@option("--completed", "A task that is done; each counts once.", many=True, metavar="TASK")
+@option(
     "--tasks-completed",
+    "How many are done, where only that is known.",
     type=click.IntRange(0, 1_000_000_000),
     metavar="NUMBER",
-    help="How many are done, where only that is known.",
 )
-@click.option(
-    "--file", "--files", "files", multiple=True, metavar="PATH", help="A file it modified; may be given several times."
-)
-@click.option(
-    "--uncommitted/--committed",
-    "uncommitted",
+@option("--file --files files", "A file it modified; may be given several times.", many=True, metavar="PATH")
+@option(
+    "--uncommitted/--committed uncommitted",
+    "Whether there are changes that are not committed [default: from git].",
+    show_default=False,
     default=None,
-    help="Whether there are changes that are not committed [default: from git].",
 )
-@click.option("--commit", metavar="HASH", help="The last commit [default: from git].")
-@click.option("--tech", multiple=True, metavar="WORD", help="What it works with.")
-@click.option("--pattern", "patterns", multiple=True, metavar="ID", help="What it learned.")
-@click.option("--json-file", metavar="FILE", help="All of that as JSON; - is stdin.")
+@option("--commit", "The last commit [default: from git].", metavar="HASH")
+@option("--tech", "What it works with.", many=True, metavar="WORD")
+@option("--pattern patterns", "What it learned.", many=True, metavar="ID")
+@option("--json-file", "All of that as JSON; - is stdin.", metavar="FILE")
 @_NO_GIT
 @_REPO
 @_JOB
 @_TASK
 @allow_secret_option
-@_DRY_RUN
-@click.pass_obj
-def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_run: bool, **chosen: Any) -> int:
+@dry_run_option()
+def set_verb(options: Options, /, agent: str | None, json_file: str | None, **chosen: Any) -> int:
     """Record the state of AGENT's work. Options that are left out keep their value.
 
     \b
@@ -84,23 +88,19 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, dry_
         name: value or None if isinstance(value, tuple) and name != "completed" else value
         for name, value in chosen.items()
     }
-    with options.open() as kb:
-        done = kb.ledgers.set(agent, told=_read_object(json_file) if json_file else None, dry_run=dry_run, **told)
-    place = {"id": done.ledger.id, "path": done.ledger.path, "action": done.action, "notices": list(done.notices)}
-    return _finish(
-        options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}", dry_run=dry_run
-    )
+    given = _read_object(json_file) if json_file else None
+    done = options.kb.ledgers.set(agent, told=given, dry_run=options.dry_run, **told)
+    place = pick(done.ledger, "id", "path")
+    return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 
 
-def _finish(
-    options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str, *, dry_run: bool
-) -> int:
+def _finish(options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str) -> int:
     def show() -> None:
         if not done.run.conflicts:
             click.echo(line)
 
     notes = [f"note: {notice}" for notice in done.notices]
-    return finish_run(options, done.run, dry_run=dry_run, told=told, notes=notes, show=show)
+    return finish_run(options, done.run, {**told, **pick(done, "action", "notices")}, notes=notes, show=show)
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
@@ -127,18 +127,14 @@ def _read_file(file: Path) -> bytes:
         return stream.read(_MAX_JSON + 1)
 
 
-@ledger_verb.command("show")
-@shared_options
+@verb("show", ledger_verb)
 @click.argument("agent")
 @_JOB
 @_TASK
-@click.pass_obj
 def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     """Print the state of AGENT's work."""
-    with options.open() as kb:
-        ledger = kb.ledgers.show(agent, **chosen)
-    if options.as_json:
-        print_json(_ledger_as_json(ledger))
+    ledger = options.kb.ledgers.show(agent, **chosen)
+    if options.answer(_ledger_as_json(ledger)):
         return
     state, context = ledger.as_mapping["state"], ledger.as_mapping["context"]
     rows = {
@@ -154,33 +150,24 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
         "patterns learned": ", ".join(context["patterns_learned"]),
         "in": f"{ledger.path}:{ledger.line}",
     }
-    for name, value in rows.items():
-        if value not in (None, ""):
-            click.echo(f"{style(f'{name:<19}', dim=True)}  {one_line(str(value))}")
+    print_table(rows)
 
 
-@ledger_verb.command("list")
-@shared_options
+@verb("list", ledger_verb)
 @_JOB
 @_TASK
-@click.pass_obj
 def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
     """List the ledgers of all agents."""
-    with options.open() as kb:
-        ledgers = kb.ledgers.list(**chosen)
-    if options.as_json:
-        print_json({"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]})
+    ledgers = options.kb.ledgers.list(**chosen)
+    if options.answer({"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]}):
         return
-    for ledger in ledgers:
-        click.echo(
-            f"{one_line(ledger.agent_id)}  {ledger.last_checkpoint or ''}  {one_line(ledger.current_task or '')}".rstrip()
-        )
+    print_rows([(one.agent_id, one.last_checkpoint or "", one.current_task or "") for one in ledgers])
     if not ledgers:
         say("No agent has a ledger yet.")
 
 
 def _ledger_as_json(ledger: Ledger) -> dict[str, Any]:
-    return ledger.as_mapping | {"id": ledger.id, "scope": ledger.scope, "path": ledger.path}
+    return ledger.as_mapping | pick(ledger, "id", "scope", "path")
 
 
 @click.group("handoff", cls=Family, alone="list")
@@ -193,61 +180,49 @@ def handoff_verb() -> None:
     """
 
 
-@handoff_verb.command("create")
-@shared_options
-@click.option("--from", "from_agent", required=True, metavar="AGENT", help="Who goes.")
-@click.option("--to", "to_agent", required=True, metavar="AGENT", help="Who comes.")
-@click.option(
-    "--done", multiple=True, metavar="TEXT", help="What was done; may be given several times, as all that follow."
-)
-@click.option("--artifact", "artifacts", multiple=True, metavar="PATH", help="What was made.")
-@click.option("--needs-testing", multiple=True, metavar="TEXT", help="What nobody has tried yet.")
-@click.option("--known-issue", "known_issues", multiple=True, metavar="TEXT", help="What is known to be wrong.")
-@click.option("--pattern", "patterns", multiple=True, metavar="ID", help="An entry that matters now.")
-@click.option("--git-state", metavar="TEXT", help="What to say of the repository [default: from git].")
+@verb("create", handoff_verb)
+@option("--from from_agent", "Who goes.", required=True, metavar="AGENT")
+@option("--to to_agent", "Who comes.", required=True, metavar="AGENT")
+@option("--done", "What was done; may be given several times, as all that follow.", many=True, metavar="TEXT")
+@option("--artifact artifacts", "What was made.", many=True, metavar="PATH")
+@option("--needs-testing", "What nobody has tried yet.", many=True, metavar="TEXT")
+@option("--known-issue known_issues", "What is known to be wrong.", many=True, metavar="TEXT")
+@option("--pattern patterns", "An entry that matters now.", many=True, metavar="ID")
+@option("--git-state", "What to say of the repository [default: from git].", metavar="TEXT")
 @_NO_GIT
 @_REPO
 @_JOB
 @_TASK
 @allow_secret_option
-@_DRY_RUN
-@click.pass_obj
-def create_verb(options: Options, /, from_agent: str, to_agent: str, dry_run: bool, **chosen: Any) -> int:
+@dry_run_option()
+def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: Any) -> int:
     """Leave word for the next agent.
 
     \b
     memory-kb handoff create --from coder --to tester --done "Added the endpoint." --artifact src/users.py --known-issue "No paging."
     """
-    with options.open() as kb:
-        made = kb.handoffs.create(from_agent, to_agent, dry_run=dry_run, **chosen)
-    place = {"path": made.handoff.path, "action": made.action, "notices": list(made.notices)}
+    made = options.kb.handoffs.create(from_agent, to_agent, dry_run=options.dry_run, **chosen)
     line = f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}"
-    return _finish(options, made, made.handoff.as_mapping | place, line, dry_run=dry_run)
+    return _finish(options, made, made.handoff.as_mapping | {"path": made.handoff.path}, line)
 
 
-@handoff_verb.command("show")
-@shared_options
+@verb("show", handoff_verb)
 @click.argument("handoff", metavar="ID")
 @_JOB
 @_TASK
-@click.pass_obj
 def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
     """Print a handoff, named by its id or its number."""
-    with options.open() as kb:
-        found = kb.handoffs.show(handoff, **chosen)
+    found = options.kb.handoffs.show(handoff, **chosen)
     _print_handoff(options, found)
 
 
-@handoff_verb.command("latest")
-@shared_options
-@click.option("--to", metavar="AGENT", help="Only those to this agent.")
+@verb("latest", handoff_verb)
+@option("--to", "Only those to this agent.", metavar="AGENT")
 @_JOB
 @_TASK
-@click.pass_obj
 def latest_verb(options: Options, /, **chosen: Any) -> None:
     """Print the newest handoff."""
-    with options.open() as kb:
-        found = kb.handoffs.latest(**chosen)
+    found = options.kb.handoffs.latest(**chosen)
     if found:
         _print_handoff(options, found)
     elif options.as_json:
@@ -260,31 +235,37 @@ def _no_handoff(to: str | None) -> str:
     return f"There is no handoff to {one_line(to)}." if to else "There is no handoff."
 
 
-@handoff_verb.command("list")
-@shared_options
-@click.option("--to", metavar="AGENT", help="Only those to this agent.")
+@verb("list", handoff_verb)
+@option("--to", "Only those to this agent.", metavar="AGENT")
 @_JOB
 @_TASK
-@click.pass_obj
 def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
-    with options.open() as kb:
-        found = kb.handoffs.list(**chosen)
-    if options.as_json:
-        print_json({"handoffs": [one.as_mapping | {"scope": one.scope, "path": one.path} for one in found]})
+    found = options.kb.handoffs.list(**chosen)
+    if options.answer({"handoffs": [_handoff_as_json(one) for one in found]}):
         return
-    for one in found:
-        who = one_line(f"{one.from_agent or '?'} to {one.to_agent or '?'}")
-        click.echo(
-            f"{style(one_line(one.id), fg='green')}  {(one.timestamp or '')[:16]}  {who}  {clean(shorten(' '.join(one.done), 100))}".rstrip()
-        )
+    print_rows(
+        [
+            (
+                one.id,
+                (one.timestamp or "")[:16],
+                f"{one.from_agent or '?'} to {one.to_agent or '?'}",
+                shorten(" ".join(one.done), 100),
+            )
+            for one in found
+        ],
+        [{"fg": "green"}],
+    )
     if not found:
         say(_no_handoff(chosen.get("to")))
 
 
+def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
+    return handoff.as_mapping | pick(handoff, "scope", "path")
+
+
 def _print_handoff(options: Options, handoff: Handoff) -> None:
-    if options.as_json:
-        print_json(handoff.as_mapping | {"scope": handoff.scope, "path": handoff.path})
+    if options.answer(_handoff_as_json(handoff)):
         return
     head = f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
     click.echo(
@@ -323,16 +304,12 @@ def continuity_verb() -> None:
     """
 
 
-@continuity_verb.command("show")
-@shared_options
+@verb("show", continuity_verb)
 @_JOB
-@click.pass_obj
 def show_continuity_verb(options: Options, /, job: str | None) -> None:
     """Print CONTINUITY.md."""
-    with options.open() as kb:
-        view = kb.continuity.show(job)
-    if options.as_json:
-        print_json({"path": view.path, "text": view.text, "problem": view.problem})
+    view = options.kb.continuity.show(job)
+    if options.answer(pick(view, "path", "text", "problem")):
         return
     if view.text is None:
         say(f"There is no {view.path}; `memory-kb continuity refresh --task TEXT` makes it.")
@@ -342,13 +319,11 @@ def show_continuity_verb(options: Options, /, job: str | None) -> None:
         say(view.problem)
 
 
-@continuity_verb.command("refresh")
-@shared_options
-@click.option("--task", metavar="TEXT", help="What is being done [default: the file's own first words].")
+@verb("refresh", continuity_verb)
+@option("--task", "What is being done [default: the file's own first words].", metavar="TEXT")
 @_JOB
-@_DRY_RUN
-@click.pass_obj
-def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run: bool) -> int:
+@dry_run_option()
+def refresh_verb(options: Options, /, task: str | None, job: str | None) -> int:
     """Write down which memories fit the work at hand, and which mistakes to avoid.
 
     Only what is between memory-kb's own marks is replaced; damaged marks are reported, and nothing is written.
@@ -356,15 +331,7 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None, dry_run
     \b
     memory-kb continuity refresh --task "fix the flaky upload test" --job api
     """
-    with options.open() as kb:
-        report = kb.continuity.refresh(task, job=job, dry_run=dry_run)
-    told = {
-        "path": report.path,
-        "relevant": list(report.relevant),
-        "avoid": list(report.avoid),
-        "degraded": list(report.degraded),
-    }
+    report = options.kb.continuity.refresh(task, job=job, dry_run=options.dry_run)
+    told = pick(report, "path", "relevant", "avoid", "degraded")
     notes = [f"note: {note}" for note in report.degraded]
-    return finish_run(
-        options, report.run, dry_run=dry_run, told=told, notes=notes, nothing=f"{report.path} is up to date."
-    )
+    return finish_run(options, report.run, told, notes=notes, nothing=f"{report.path} is up to date.")

@@ -93,6 +93,27 @@ class Argument(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
+def hidden(names: str, **kinds: str) -> tuple[Argument, ...]:
+    """Return arguments that are accepted and not declared: texts, and others by their kind.
+
+    Example:
+        >>> [(one.name, one.kind) for one in hidden("job task", limit="number")]
+        [('job', 'text'), ('task', 'text'), ('limit', 'number')]
+    """
+    both = dict.fromkeys(names.split(), "text") | kinds
+    return tuple(Argument(name, kind, is_hidden=True) for name, kind in both.items())
+
+
+def plain(names: str = "", **kinds: str) -> tuple[Argument, ...]:
+    """Return arguments that need no description: texts, and others by their kind."""
+    return tuple(one._replace(is_hidden=False) for one in hidden(names, **kinds))
+
+
+def chosen(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return those of some arguments that were given and are not empty."""
+    return {name: given[name] for name in names if given.get(name)}
+
+
 def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
     """Return the JSON Schema of what a tool takes.
 
@@ -177,10 +198,9 @@ def _plain(name: str) -> str:
 
 
 def _read(argument: Argument, value: Any) -> Any:
+    readers = {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}
     try:
-        return {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}[argument.kind](
-            value
-        )
+        return readers[argument.kind](value)
     except (ValueError, OverflowError) as exc:
         raise UsageError(f"{argument.name} must be {_MEANT[argument.kind]}, not {_show(value)}") from exc
 

@@ -7,34 +7,29 @@ from collections.abc import Sequence
 from memory_kb.context.framing import as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.arguments import Argument
+from memory_kb.mcp.arguments import Argument, chosen, hidden, plain
 from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS, Caller, Given, Tool, recall_sessions
 from memory_kb.store.events import Event
 
 _DRY = Argument("dry_run", "flag", "Only show what would change.")
 _ID = Argument("id", description="An id or its beginning.", is_required=True)
-_HANDED = ("done", "artifacts", "needs_testing", "known_issues", "patterns")
 
 
 def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    names = ("kind", "type", "scope", "tag", "status", "job", "task")
-    return answers.tell_list(
-        kb.list(**{name: given[name] for name in names if given.get(name)}), max(1, min(500, given.get("limit", 50)))
-    )
+    found = kb.list(**chosen(given, "kind", "type", "scope", "tag", "status", "job", "task"))
+    return answers.tell_list(found, max(1, min(500, given.get("limit", 50))))
 
 
 def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    gone = kb.forget(given["id"], delete=given.get("delete", False), dry_run=given.get("dry_run", False))
+    gone = kb.forget(given["id"], **chosen(given, "delete", "dry_run"))
     text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
-    return answers.with_diff(
-        "This would be forgotten." if given.get("dry_run") else text, gone.run.diff if gone.run else ""
-    )
+    text = "This would be forgotten." if given.get("dry_run") else text
+    return answers.with_diff(text, gone.run.diff if gone.run else "")
 
 
 def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    return answers.tell_run(
-        kb.undo(given.get("run"), dry_run=given.get("dry_run", False)), "Taken back.", "There is nothing to take back."
-    )
+    run = kb.undo(given.get("run"), **chosen(given, "dry_run"))
+    return answers.tell_run(run, "Taken back.", "There is nothing to take back.")
 
 
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
@@ -59,9 +54,7 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 
 
 def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    run = kb.rules.feedback(
-        given["id"], given["outcome"], reason=given.get("reason"), dry_run=given.get("dry_run", False)
-    )
+    run = kb.rules.feedback(given["id"], given["outcome"], **chosen(given, "reason", "dry_run"))
     return answers.tell_run(run, "Counted.", "Nothing changed.")
 
 
@@ -79,15 +72,14 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
 
 
 def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    run = kb.review.reject(*given["ids"], reason=given.get("reason"), dry_run=given.get("dry_run", False))
+    run = kb.review.reject(*given["ids"], **chosen(given, "reason", "dry_run"))
     return answers.tell_run(run, "Rejected.", "They were rejected before.")
 
 
 def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    chosen = {name: given[name] for name in (*_HANDED, "job", "task_id") if given.get(name)}
-    made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **chosen)
-    notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{notes}"
+    words = chosen(given, "done", "artifacts", "needs_testing", "known_issues", "patterns", "job", "task_id")
+    made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **words)
+    return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{_notes(made.notices)}"
 
 
 def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
@@ -101,29 +93,29 @@ def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         "Known issues": handoff.known_issues,
         "Entries that matter": handoff.relevant_patterns,
     }
-    parts = [f"{name}:\n{_lines(items)}" for name, items in lists.items() if items]
+    parts = [
+        f"{name}:\n" + "\n".join(f"- {as_line(item, 1_000)}" for item in items)
+        for name, items in lists.items()
+        if items
+    ]
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
     return answers.quote(head, parts)
 
 
-def _lines(items: Sequence[str]) -> str:
-    return "\n".join(f"- {as_line(item, 1_000)}" for item in items)
+def _notes(notices: Sequence[str]) -> str:
+    return "".join(f"\nNote: {as_line(one)}" for one in notices)
 
 
 def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
-    notes = "".join(f"\nNote: {as_line(one)}" for one in made.notices)
-    return f"{made.ledger.id}: {made.action}.{notes}"
+    return f"{made.ledger.id}: {made.action}.{_notes(made.notices)}"
 
 
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
-    told = (
-        {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
-        | values["state"]
-        | values["context"]
-    )
+    told = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
+    told |= values["state"] | values["context"]
     lines = "\n".join(
         f"- {as_line(str(name))}: {as_line(str(value), 1_000)}"
         for name, value in told.items()
@@ -146,15 +138,10 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    written = kb.sessions.end(
-        given.get("session") or caller.session, outcome=given.get("outcome"), summary=given.get("summary")
-    )
+    written = kb.sessions.end(given.get("session") or caller.session, **chosen(given, "outcome", "summary"))
     steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])
     failed = sum(step.outcome == "failed" for step in written.steps)
-    lines = [
-        f"Session {written.session}: {written.action}. {written.correction}".rstrip(),
-        *([steps] if steps else []),
-    ]
+    lines = [f"Session {written.session}: {written.action}. {written.correction}".rstrip(), *([steps] if steps else [])]
     if failed:
         lines.append(
             f"{failed} of the {len(written.steps)} steps failed; once that is fixed, session_end again does what is left."
@@ -171,14 +158,9 @@ MORE_TOOLS: tuple[Tool, ...] = (
         "memory_list",
         "Entries in a line each.",
         (
-            Argument("kind", "list"),
-            Argument("type", "list"),
-            Argument("scope", "list"),
-            Argument("tag", "list"),
-            Argument("status", "list"),
+            *plain(kind="list", type="list", scope="list", tag="list", status="list"),
             Argument("limit", "number", "Default 50."),
-            Argument("job"),
-            Argument("task"),
+            *plain("job task"),
         ),
         _list,
         is_reading=True,
@@ -209,7 +191,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "rules_select",
         "The rules and pitfalls for a task with these labels.",
-        (Argument("labels", "list"), Argument("type")),
+        plain(labels="list", type="text"),
         _rules_select,
         is_reading=True,
     ),
@@ -252,11 +234,10 @@ MORE_TOOLS: tuple[Tool, ...] = (
             Argument("from_agent"),
             Argument("done", "list", "What was done."),
             Argument("artifacts", "list", "Files and other things made."),
-            Argument("needs_testing", "list"),
-            Argument("known_issues", "list"),
+            *plain(needs_testing="list", known_issues="list"),
             Argument("patterns", "list", "Ids of entries that matter now."),
-            Argument("job"),
-            Argument("task_id", is_hidden=True),
+            *plain("job"),
+            *hidden("task_id"),
         ),
         _handoff_create,
         is_idempotent=True,
@@ -264,7 +245,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "handoff_latest",
         "The newest handoff, or the newest to an agent.",
-        (Argument("to_agent"), Argument("job"), Argument("task_id", is_hidden=True)),
+        (*plain("to_agent job"), *hidden("task_id")),
         _handoff_latest,
         is_reading=True,
     ),
@@ -277,8 +258,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
             Argument("goal"),
             Argument("completed", "list", "Tasks that are done."),
             Argument("files", "list", "Files it modified."),
-            Argument("tech", "list"),
-            Argument("patterns", "list"),
+            *plain(tech="list", patterns="list"),
         ),
         _ledger_set,
         is_destructive=True,
@@ -319,15 +299,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
     Tool(
         "session_search",
         "Search what was said and done in sessions.",
-        (
-            Argument("query"),
-            Argument("limit", "number"),
-            Argument("session"),
-            Argument("agent"),
-            Argument("since"),
-            Argument("until"),
-            Argument("outcome"),
-        ),
+        (*plain("query", limit="number"), *plain("session agent since until outcome")),
         _session_search,
         is_reading=True,
     ),

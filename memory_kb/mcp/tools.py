@@ -11,7 +11,7 @@ from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
-from memory_kb.mcp.arguments import Argument
+from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
 from memory_kb.reports import Learned
 from memory_kb.store.logs import RetrievalLog
@@ -83,8 +83,9 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = 
     if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
         return recall_sessions(kb, given)
     level, glob = split_scope(given.get("scope"))
-    filters: dict[str, Any] = {name: given[name] for name in ("job", "task") if given.get(name)}
-    filters |= sort_words(given.get("kind", ()), given.get("type", ()), given.get("layer", ()))
+    filters = chosen(given, "job", "task") | sort_words(
+        given.get("kind", ()), given.get("type", ()), given.get("layer", ())
+    )
     file = given.get("file") or glob
     filters |= {"scope": level} if level else {}
     filters |= {"file": file} if file else {}
@@ -102,9 +103,7 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = 
 
 def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
     """Return past sessions that fit a query, each with its best event."""
-    filters: dict[str, Any] = {
-        name: given.get(name) for name in ("session", "agent", "since", "until", "outcome", "job", "task")
-    }
+    filters = chosen(given, "session", "agent", "since", "until", "outcome", "job", "task")
     found = kb.sessions.search(given.get("query", ""), limit=max(1, min(MAX_LIMIT, given.get("limit", 10))), **filters)
     lines = "\n".join(
         f"- {hit.session} {hit.seq} {hit.ts[:10]} ({hit.role or hit.event or hit.type}): {as_line(hit.content_snippet)}"
@@ -146,7 +145,7 @@ Given = Mapping[str, Any]
 _JUDGED = ("kind", "priority", "source")
 _KINDS = ("fact", "decision", "preference", "rule", "pitfall", "architecture", "policy")
 _OUTCOMES = ("success", "failure", "mixed")
-_JOB = (Argument("job", is_hidden=True), Argument("task", is_hidden=True))
+_JOB = hidden("job task")
 
 
 class Caller(NamedTuple):
@@ -177,15 +176,14 @@ class Tool(NamedTuple):
 
 def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     level, glob = split_scope(given.get("scope"))
-    names = ("title", "priority", "source", "job", "task")
-    chosen = {name: given[name] for name in names if given.get(name)}
+    words = chosen(given, "title", "priority", "source", "job", "task")
     if given.get("kind"):
         word = given["kind"].strip().lower()
-        chosen["kind"] = KIND_OF_TYPE.get(word, word)
+        words["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    claim = Claim(given["text"], scope=level or "project", **{name: chosen[name] for name in _JUDGED if name in chosen})
+    claim = Claim(given["text"], scope=level or "project", **{name: words[name] for name in _JUDGED if name in words})
     trust = judge_claim(claim, typed_lately(kb.vault.machine))
-    chosen["source"] = trust.source
+    words["source"] = trust.source
     if claim.kind == "rule" and trust.source != EXPLICIT:
         verdict = kb.weigh_rule(claim.text, scope=claim.scope, job=given.get("job"), task=given.get("task"))
         if verdict.decision == "reject":
@@ -195,14 +193,14 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         if verdict.existing:
             run = kb.rules.feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
             return answers.tell_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
-        chosen["confidence"] = verdict.confidence
+        words["confidence"] = verdict.confidence
     learned = kb.learn(
         claim.text,
         tags=given.get("tags", ()),
         applies_to=applies_to,
         scope=claim.scope,
         propose=bool(trust.waits_for),
-        **chosen,
+        **words,
     )
     return answers.tell_learned(learned, waits_for=trust.waits_for)
 
@@ -213,10 +211,10 @@ def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     agent = given.get("agent") or caller.agent
-    names = ("labels", "type", "files", "job", "task_id", "session")
+    words = chosen(given, "labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     shown = _shown_by_hooks(kb)
-    context = kb.context(task, agent=agent, without=shown, **{name: given[name] for name in names if given.get(name)})
+    context = kb.context(task, agent=agent, without=shown, **words)
     if not context.text:
         more = " besides what this session was shown already" if shown else ""
         return f"Nothing is known{more} that has to do with this."
@@ -240,15 +238,9 @@ def _shown_by_hooks(kb: KnowledgeBase) -> frozenset[str]:
 
 
 def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    names = ("outcome", "job", "task")
-    chosen = {name: given[name] for name in names if given.get(name)}
-    learned = kb.episode(
-        given["event"],
-        tags=given.get("tags", ()),
-        agent=given.get("agent") or caller.agent,
-        session=caller.session,
-        **chosen,
-    )
+    words = chosen(given, "tags", "outcome", "job", "task")
+    agent = given.get("agent") or caller.agent
+    learned = kb.episode(given["event"], agent=agent, session=caller.session, **words)
     return answers.tell_learned(learned, what="Recorded")
 
 
@@ -258,9 +250,8 @@ def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 
 
 def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    names = ("template", "steps", "tags")
-    chosen = {name: given[name] for name in names if given.get(name)}
-    return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **chosen))
+    words = chosen(given, "template", "steps", "tags")
+    return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
 
 
 def _tell_skill(done: Any) -> str:
@@ -281,11 +272,9 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 
 
 def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    agent, names = given.get("agent") or caller.agent, ("used", "task_id", "session")
+    agent, words = given.get("agent") or caller.agent, chosen(given, "used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
-    report = kb.outcome(
-        agent, task.strip(), given["outcome"], **{name: given[name] for name in names if given.get(name)}
-    )
+    report = kb.outcome(agent, task.strip(), given["outcome"], **words)
     moved = [one for one in report.credits if one.after != one.before]
     lines = "".join(
         f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
@@ -310,12 +299,9 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
                 "task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")
             ),
             Argument("labels", "list", "Kinds of work, e.g. testing."),
-            Argument("type", is_hidden=True),
+            *hidden("type"),
             Argument("files", "list", "Paths the task is about."),
-            Argument("agent", is_hidden=True),
-            Argument("job", is_hidden=True),
-            Argument("task_id", is_hidden=True),
-            Argument("session", is_hidden=True),
+            *hidden("agent job task_id session"),
         ),
         _context,
         is_reading=True,
@@ -332,17 +318,11 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
                 "Only these; session: logs of past sessions.",
                 choices=(*_KINDS, "skill", "episode", "session"),
             ),
-            Argument("agent", is_hidden=True),
-            Argument("since", is_hidden=True),
-            Argument("outcome", is_hidden=True),
-            Argument("type", "list", is_hidden=True),
-            Argument("scope", is_hidden=True),
+            *hidden("agent since outcome", type="list"),
+            *hidden("scope"),
             Argument("file", description="Only what applies to this path."),
             Argument("limit", "number", f"Default {LIMIT}."),
-            Argument("max_chars", "number", is_hidden=True),
-            Argument("max_tokens", "number", is_hidden=True),
-            Argument("ids", "list", is_hidden=True),
-            Argument("layer", "list", is_hidden=True),
+            *hidden("", max_chars="number", max_tokens="number", ids="list", layer="list"),
             *_JOB,
         ),
         _recall,
@@ -364,7 +344,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
                 description="user_explicit: the person typed it in these words.",
                 choices=("user_explicit", "observed", "inferred", "external_unverified"),
             ),
-            Argument("agent", is_hidden=True),
+            *hidden("agent"),
             *_JOB,
         ),
         _learn,
@@ -373,12 +353,11 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
         "memory_outcome",
         "After a task: how it went. What you used of the memories gains or loses confidence.",
         (
-            Argument("agent", is_hidden=True),
+            *hidden("agent"),
             Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
             Argument("outcome", is_required=True, choices=_OUTCOMES),
             Argument("used", "list", "Ids of the entries that you used."),
-            Argument("task_id", is_hidden=True),
-            Argument("session", is_hidden=True),
+            *hidden("task_id session"),
         ),
         _outcome,
         is_destructive=True,
@@ -391,7 +370,7 @@ DEFAULT_TOOLS: tuple[Tool, ...] = (
             Argument("event", description="What happened, and why.", is_required=True),
             Argument("outcome", choices=(*_OUTCOMES, "partial")),
             Argument("tags", "list"),
-            Argument("agent", is_hidden=True),
+            *hidden("agent"),
             *_JOB,
         ),
         _episode,
