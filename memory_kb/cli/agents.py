@@ -20,7 +20,9 @@ from memory_kb.cli.app import (
     vaults_option,
     verb,
 )
-from memory_kb.cli.output import FINDINGS, FileProgress, Options, clean, finish_run, one_line, pick, print_preview, say
+from memory_kb.cli.output import Options, clean, one_line, pick, say
+from memory_kb.cli.progress import FileProgress
+from memory_kb.cli.runs import FINDINGS, finish_run, print_preview
 from memory_kb.errors import UsageError
 from memory_kb.text import counted
 

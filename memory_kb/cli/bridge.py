@@ -9,7 +9,8 @@ import click
 
 from memory_kb.cli.agents import carry_out
 from memory_kb.cli.app import dry_run_option, flag, verb
-from memory_kb.cli.output import FINDINGS, Options, print_problems
+from memory_kb.cli.output import Options, print_problems
+from memory_kb.cli.runs import FINDINGS
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase

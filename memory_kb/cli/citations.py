@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import dry_run_option, flag, verb
-from memory_kb.cli.output import FINDINGS, Options, clean, finish_run, one_line, pick, say, style, tell_id
+from memory_kb.cli.output import Options, clean, one_line, pick, say, style, tell_id
+from memory_kb.cli.runs import FINDINGS, finish_run
 
 if TYPE_CHECKING:
     from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView

@@ -20,7 +20,8 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import Options, finish_entry, finish_run, one_line, pick, say, tell_id
+from memory_kb.cli.output import Options, one_line, pick, say, tell_id
+from memory_kb.cli.runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.learning.entries import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES

@@ -20,23 +20,8 @@ from memory_kb.cli.app import (
     together,
     verb,
 )
-from memory_kb.cli.output import (
-    CONFLICT,
-    Options,
-    clean,
-    end_run,
-    finish_entry,
-    finish_run,
-    one_line,
-    pick,
-    print_json,
-    print_preview,
-    print_problems,
-    run_as_json,
-    say,
-    style,
-    tell_id,
-)
+from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_problems, say, style, tell_id
+from memory_kb.cli.runs import CONFLICT, end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.learning.checkpoints import RECOMMENDATIONS
 from memory_kb.learning.diary import Reflected

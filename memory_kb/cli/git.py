@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import (
-    CONFLICT,
-    FINDINGS,
-    Options,
-    as_plain,
-    clean,
-    end_run,
-    finish_run,
-    one_line,
-    pick,
-    print_json,
-    print_preview,
-    print_rows,
-    run_as_json,
-    say,
-    style,
-)
+from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, print_json, print_rows, say, style
+from memory_kb.cli.runs import CONFLICT, FINDINGS, end_run, finish_run, print_preview, run_as_json
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.reports import RunReport
 

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import (
-    CONFLICT,
-    Options,
-    as_plain,
-    clean,
-    finish_run,
-    one_line,
-    pick,
-    say,
-    style,
-    tell_id,
-    use_colour,
-)
+from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, say, style, tell_id, use_colour
+from memory_kb.cli.runs import CONFLICT, finish_run
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.reports import StageReport
 from memory_kb.text import counted

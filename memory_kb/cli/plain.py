@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memory_kb.cli.output import FileProgress, Options, ShareProgress, echo, print_note_problems, say
+from memory_kb.cli.output import Options, echo, print_note_problems, say
+from memory_kb.cli.progress import FileProgress, ShareProgress
 
 _VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
 _LIMITS = range(1, 1001)

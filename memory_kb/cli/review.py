@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
-from memory_kb.cli.output import (
-    Options,
-    as_plain,
-    clean,
-    finish_run,
-    list_changes,
-    one_line,
-    pick,
-    print_preview,
-    print_table,
-    run_as_json,
-    say,
-    style,
-    tell_id,
-    wrap,
-)
+from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, print_table, say, style, tell_id, wrap
+from memory_kb.cli.runs import finish_run, list_changes, print_preview, run_as_json
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport

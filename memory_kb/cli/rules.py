@@ -9,19 +9,8 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
-from memory_kb.cli.output import (
-    Options,
-    clean,
-    finish_run,
-    list_changes,
-    one_line,
-    pick,
-    print_problems,
-    say,
-    style,
-    tell_id,
-    wrap,
-)
+from memory_kb.cli.output import Options, clean, one_line, pick, print_problems, say, style, tell_id, wrap
+from memory_kb.cli.runs import finish_run, list_changes
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted

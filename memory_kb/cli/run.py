@@ -34,7 +34,7 @@ def _tell_written(options: Options) -> Sequence[str]:
     """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
     if not options.written:
         return ()
-    from memory_kb.cli.output import tell_written
+    from memory_kb.cli.runs import tell_written
 
     return tell_written(options.written)
 

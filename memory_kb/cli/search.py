@@ -12,7 +12,6 @@ import click
 from memory_kb.cli.app import flag, limit_option, option, together, vaults_option, verb
 from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
-    FileProgress,
     Options,
     as_plain,
     clean,
@@ -24,6 +23,7 @@ from memory_kb.cli.output import (
     style,
     tell_id,
 )
+from memory_kb.cli.progress import FileProgress
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 

@@ -16,7 +16,6 @@ from memory_kb.cli.output import (
     Options,
     as_plain,
     clean,
-    how_to_look,
     one_line,
     pick,
     print_json,
@@ -25,6 +24,7 @@ from memory_kb.cli.output import (
     say,
     style,
 )
+from memory_kb.cli.runs import how_to_look
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport

@@ -19,18 +19,8 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import (
-    CONFLICT,
-    Options,
-    clean,
-    finish_run,
-    one_line,
-    pick,
-    print_problems,
-    say,
-    style,
-    tell_id,
-)
+from memory_kb.cli.output import Options, clean, one_line, pick, print_problems, say, style, tell_id
+from memory_kb.cli.runs import CONFLICT, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES
 from memory_kb.text import shorten

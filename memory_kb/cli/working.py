@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, verb
-from memory_kb.cli.output import (
-    Options,
-    clean,
-    finish_run,
-    one_line,
-    pick,
-    print_json,
-    print_rows,
-    print_table,
-    say,
-    style,
-)
+from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_rows, print_table, say, style
+from memory_kb.cli.runs import finish_run
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten

@@ -1,0 +1,174 @@
+"""Print what a run wrote, or would write, and return the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.cli.output import Options, clean, echo, one_line, pick, print_json, say, style, use_colour
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory_kb.reports import ChangeView, RunReport, WrittenRun
+
+
+#: What a run ends with that had to leave files alone.
+CONFLICT = 6
+#: Exit code of a verb that found something to fix.
+FINDINGS = 7
+#: So many files are named of what was written.
+_MOST_FILES = 3
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def finish_run(
+    options: Options,
+    report: RunReport,
+    told: Mapping[str, Any] | None = None,
+    *,
+    notes: Iterable[str] = (),
+    show: Callable[[], object] | None = None,
+    is_shown: bool = False,
+    nothing: str = "Nothing changed: it is so already.",
+    preview: bool | None = None,
+) -> int:
+    """Print a run in the way that was asked for; return the exit code.
+
+    Args:
+        options: whether to print JSON.
+        report: the run.
+        told: what `--json` says beside the run.
+        notes: what a person should know, each in a sentence.
+        show: prints what was done; without it every change has a line.
+        is_shown: the verb has said itself what was done.
+        nothing: said when nothing was changed and there is no `show`.
+        preview: whether to print what would change [default: with `--dry-run`].
+    """
+    preview = options.dry_run if preview is None else preview
+    if options.as_json:
+        for notice in report.notices:
+            say(notice)
+        print_json({**(told or {}), **run_as_json(report, dry_run=preview)})
+        return CONFLICT if report.conflicts else 0
+    for note in notes:
+        say(note)
+    if preview:
+        print_preview(report)
+        return end_run(report)
+    if show:
+        show()
+    elif not is_shown:
+        for change in report.changes:
+            echo(_describe(change))
+        if not (report.changes or report.conflicts):
+            say(nothing)
+    if report.run:
+        say(f"`memory-kb undo {report.run}` takes this back.")
+    return end_run(report)
+
+
+def list_changes(report: RunReport) -> None:
+    """Print each file that a run changed, where it is now, and why."""
+    moved = {change.path: change.to for change in report.changes if change.to}
+    for path, reason in dict.fromkeys((change.path, change.reason) for change in report.changes):
+        echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
+    if not report.changes and not report.conflicts:
+        say("Nothing changed: it is so already.")
+
+
+def _describe(change: ChangeView) -> str:
+    to = f" to {one_line(change.to)}" if change.to else ""
+    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
+
+
+def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return a run as the object that `--json` prints."""
+    listed = pick(report, "run", "verb", "changes", "conflicts")
+    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
+
+
+def finish_entry(options: Options, run: RunReport, told: Mapping[str, Any], line: str) -> int:
+    """Print what became of one entry, with `--json` without the run where it was written; return the exit code."""
+    if options.as_json:
+        print_json({**told, **(run_as_json(run, dry_run=True) if options.dry_run else {})})
+    elif options.dry_run:
+        print_preview(run)
+    elif not run.conflicts:
+        echo(line)
+    return end_run(run)
+
+
+def print_preview(report: RunReport) -> None:
+    """Print what a run would change: the reasons on stderr, a unified diff on stdout."""
+    for change in report.changes:
+        say(f"would {_describe(change)}")
+    for line in report.diff.splitlines():
+        echo(_coloured(clean(line)) if use_colour() else clean(line))
+    if not report.changes:
+        say("Nothing would change.")
+
+
+def _coloured(line: str) -> str:
+    if line.startswith(("--- ", "+++ ")):
+        return style(line, bold=True)
+    colour = _COLOURS.get(line[:1])
+    return style(line, fg=colour) if colour else line
+
+
+def end_run(report: RunReport) -> int:
+    """Return what was fixed and what had to be left; return the exit code."""
+    for notice in report.notices:
+        say(notice)
+    for conflict in report.conflicts:
+        say(f"left: {conflict.message}")
+    return CONFLICT if report.conflicts else 0
+
+
+def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
+    """Return what was written by a command that could not say so, and how it is undone.
+
+    Example:
+        >>> from memory_kb.reports import WrittenRun
+        >>> tell_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
+        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` takes this back']
+        >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
+        'taken back before that: run 3f9a0c12, memory/a.md'
+    """
+    broken = [
+        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out"
+        for run in runs
+        if not run.is_whole
+    ]
+    whole = [run for run in runs if run.is_whole]
+    if not whole:
+        return broken
+    files = list(dict.fromkeys(file for run in whole for file in run.files))
+    more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
+    undone = ", ".join(run.undoes for run in whole if run.undoes)
+    what = f"taken back before that: run {undone}, " if undone else "written before that: "
+    sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
+    way = (
+        f"--session {sessions.pop()}"
+        if len(sessions) == 1 and whole[0].occasion
+        else " ".join(run.run for run in reversed(whole))
+    )
+    return [
+        f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}",
+        f"  `memory-kb undo {way}` takes this back",
+        *broken,
+    ]
+
+
+def how_to_look(vault: Path, here: Path | None) -> str:
+    """Return the beginning of a sentence on how git shows what was written, new files too; nothing outside of a repository."""
+    import shlex
+
+    from memory_kb.store.git_command import find_repository
+
+    top = find_repository(vault)
+    if top is None:
+        return ""
+    is_here = here is not None and vault.is_relative_to(here) and here.is_relative_to(top)
+    git = "git" if is_here else f"git -C {shlex.quote(str(vault))}"
+    return f"`{git} status -u` lists what was written, `{git} add -N . && {git} diff` shows it; "
