@@ -97,7 +97,7 @@ def test_a_first_index_that_is_interrupted_goes_on_where_it_was(
     monkeypatch.setattr(indexer, "_BATCH_SECONDS", 0.0)
     kb = open_kb(vault(notes(300)))
 
-    def interrupt(done: int) -> None:
+    def interrupt(done: int, _: int) -> None:
         if done > 200:
             raise Interrupted
 

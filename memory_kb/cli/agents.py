@@ -21,7 +21,7 @@ from memory_kb.cli.app import (
     verb,
 )
 from memory_kb.cli.output import Options, clean, one_line, pick, say
-from memory_kb.cli.progress import FileProgress
+from memory_kb.cli.progress import Progress
 from memory_kb.cli.runs import FINDINGS, finish_run, print_preview
 from memory_kb.errors import UsageError
 from memory_kb.text import counted
@@ -69,7 +69,7 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
         return 0
     where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
     if not options.dry_run:
-        with FileProgress() as progress:
+        with Progress() as progress:
             kb.sync(embed=False, progress=progress)
     code = carry_out(options, lambda dry: kb.install(name, dry_run=dry, **where), yes=yes)
     if code or options.dry_run or options.as_json:

@@ -18,7 +18,7 @@ import click
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import Options, as_plain, print_findings, print_note_problems, print_table, say
 from memory_kb.cli.plain import index_notes
-from memory_kb.cli.progress import FileProgress
+from memory_kb.cli.progress import Progress
 from memory_kb.cli.runs import FINDINGS
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
@@ -311,7 +311,7 @@ class _Service:
     def _watch(self) -> None:
         try:
             with self._first_words:
-                progress = self._first_words.enter_context(FileProgress())
+                progress = self._first_words.enter_context(Progress())
                 self._kb.watch(
                     self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True
                 )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory_kb.cli.output import Options, echo, print_note_problems, say
-from memory_kb.cli.progress import FileProgress, ShareProgress
+from memory_kb.cli.progress import Progress
 
 _VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
 _LIMITS = range(1, 1001)
@@ -68,19 +68,19 @@ def follow(line: Line, options: Options) -> None:
         return
     from memory_kb.cli.hits import print_found
 
-    with FileProgress() as progress:
+    with Progress() as progress:
         result = options.kb.search(" ".join(line.words), limit=line.limit, progress=progress)
     print_found(options, result)
 
 
 def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
     """Bring the index up to date, and print what changed."""
-    with FileProgress() as progress, ShareProgress("Embedding", "passages") as embedding:
+    with Progress() as progress, Progress("Embedding", "passages") as embedding:
         report = options.kb.sync(
             rebuild=rebuild,
             embed=embed,
             progress=progress,
-            embed_progress=embedding.report,
+            embed_progress=embedding,
             on_wait=lambda: say("waiting for another process that is indexing …"),
         )
     if options.answer(report._asdict() | {"seconds": round(report.seconds, 3)}):

@@ -8,55 +8,57 @@ from typing import Self
 
 from memory_kb.cli.output import echo
 
+#: Seconds between two states: on one line of a terminal, and as lines of a log.
+_PAUSE, _LOG_PAUSE = 0.1, 10.0
+#: What takes less, in seconds, is not worth a line.
+_SOON = 0.3
 
-class FileProgress:
-    """A line on stderr that counts files.
 
-    It is shown only to a person and only when it takes a while.
-    """
+class Progress:
+    """What is done, of how much and how fast: a line that changes on a terminal, elsewhere one every ten seconds."""
 
-    def __init__(self, word: str = "Indexing") -> None:
-        self._word = word
-        self._started = self._shown = time.monotonic()
+    def __init__(self, word: str = "Indexing", unit: str = "files") -> None:
+        self._word, self._unit = word, unit
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._shown = time.monotonic() + (_SOON - _PAUSE if self._is_terminal else 0)
+        self._first: tuple[float, int] | None = None
         self._is_shown = False
-        self._is_wanted = sys.stderr is not None and sys.stderr.isatty()
 
-    def __call__(self, done: int) -> None:
-        self._show(f"{self._word} … {done:,} files, {time.monotonic() - self._started:.0f} s ")
-
-    def _show(self, line: str) -> None:
+    def __call__(self, done: int, total: int = 0) -> None:
         now = time.monotonic()
-        if self._is_wanted and now - self._started > 0.3 and now - self._shown > 0.1:
-            self._shown, self._is_shown = now, True
-            echo(f"\r{line}\x1b[K", nl=False, err=True)
+        began, before = self._first = self._first or (now, done)
+        if sys.stderr is None or now - self._shown < (_PAUSE if self._is_terminal else _LOG_PAUSE):
+            return
+        self._shown, self._is_shown = now, True
+        state = describe_progress(done, total, self._unit, (done - before) / (now - began) if now > began else 0.0)
+        if self._is_terminal:
+            echo(f"\r{self._word} {state} \x1b[K", nl=False, err=True)
+        else:
+            echo(f"{self._word} {state}", err=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_shown:
+        if self._is_shown and self._is_terminal:
             echo("\r\x1b[K", nl=False, err=True)
 
 
-class ShareProgress(FileProgress):
-    """A bar on stderr that tells what is done of a known whole, and how long the rest will take."""
+def describe_progress(done: int, total: int, unit: str, rate: float) -> str:
+    """Return how far work has come, at a rate by the second.
 
-    def __init__(self, word: str, unit: str) -> None:
-        super().__init__(word)
-        self._unit = unit
-        self._first: tuple[float, int] | None = None
-
-    def report(self, done: int, total: int) -> None:
-        """Show that `done` of `total` are done."""
-        now = time.monotonic()
-        self._first = self._first or (now, done)
-        began, before = self._first
-        left = (now - began) / (done - before) * (total - done) if done > before else None
-        filled = round(20 * done / total) if total else 20
-        bar = "█" * filled + "·" * (20 - filled)
-        self._show(
-            f"{self._word} {bar} {done:,} of {total:,} {self._unit}{f', {show_duration(left)} left' if left is not None else ''} "
-        )
+    Example:
+        >>> describe_progress(640, 0, "files", 320.4)
+        '… 640 files, 320 a second'
+        >>> describe_progress(600, 1200, "passages", 3.0)
+        '██████████·········· 600 of 1,200 passages, 3 a second, 3 min left'
+    """
+    speed = f", {rate:,.0f} a second" if rate >= 1 else ""
+    if not total:
+        return f"… {done:,} {unit}{speed}"
+    filled = round(20 * done / total)
+    left = f", {show_duration((total - done) / rate)} left" if rate else ""
+    return f"{'█' * filled}{'·' * (20 - filled)} {done:,} of {total:,} {unit}{speed}{left}"
 
 
 def show_duration(seconds: float) -> str:

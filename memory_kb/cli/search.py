@@ -23,7 +23,7 @@ from memory_kb.cli.output import (
     style,
     tell_id,
 )
-from memory_kb.cli.progress import FileProgress
+from memory_kb.cli.progress import Progress
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
@@ -112,7 +112,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
-    with _open_at(options, as_of) as kb, FileProgress() as progress:
+    with _open_at(options, as_of) as kb, Progress() as progress:
         result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
     print_found(options, result, chosen["file"])
 

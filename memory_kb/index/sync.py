@@ -163,7 +163,8 @@ def has_same_bytes(file: FileStat | None, known: KnownFile | None, settings: Set
         return False
 
 
-Progress = Callable[[int], None]
+#: Called with how many files are done, and of how many; 0 where that is not known.
+Progress = Callable[[int, int], None]
 
 #: Seconds after which a first index commits what it has: no more than that is lost when it is killed.
 _BATCH_SECONDS = 1.0
@@ -236,14 +237,13 @@ class _Sync:
         self._progress = progress
         self._problems: list[Problem] = []
         self._added = self._changed = self._removed = self._unreadable = 0
-        self._start_ns = 0
+        self._start_ns = self._total = 0
         self._has_fresh = False
 
     def run(self, *, rebuild: bool) -> SyncReport:
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            files = walk(self._vault, self._settings.ignore, self._problems)
-            self._write((Difference(Verdict.ADDED, file, None) for file in files), rebuild=True)
+            self._write(self._all_files(), rebuild=True)
         else:
             is_first = self._index.generation == 0 or self._index.is_partial
             reach = self._reach._replace(regions=None) if is_first else self._reach
@@ -264,6 +264,13 @@ class _Sync:
             unreadable=self._unreadable,
         )
 
+    def _all_files(self) -> Iterator[Difference]:
+        """Yield every file as a new one; they are counted first."""
+        files = list(walk(self._vault, self._settings.ignore, self._problems))
+        self._total = len(files)
+        for file in files:
+            yield Difference(Verdict.ADDED, file, None)
+
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
         folder = identify(self._vault)
         before, number = self._index.window(), -1
@@ -273,7 +280,7 @@ class _Sync:
             for number, difference in enumerate(found):
                 self._apply(writer, difference)
                 if self._progress and number % 64 == 0:
-                    self._progress(number)
+                    self._progress(number, self._total)
             if identify(self._vault) != folder:
                 raise _replaced(self._vault)
             window = SyncWindow(self._start_ns, time.time_ns())
@@ -289,7 +296,8 @@ class _Sync:
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
         # All are listed before the first commit ends the reading of the index.
-        left = iter(enumerate(list(found)))
+        found = list(found)
+        self._total, left = len(found), iter(enumerate(found))
         is_partial = True
         while is_partial:
             until, is_partial = time.monotonic() + _BATCH_SECONDS, False
@@ -297,7 +305,7 @@ class _Sync:
                 for number, difference in left:
                     self._apply(writer, difference)
                     if self._progress and number % 64 == 0:
-                        self._progress(number)
+                        self._progress(number, self._total)
                     if time.monotonic() >= until:
                         is_partial = True
                         break

@@ -417,7 +417,7 @@ class VaultIndex:
         """Bring a small index up to date in so much time; what takes longer is left to somebody else."""
         end = time.monotonic() + seconds
 
-        def check(_: int) -> None:
+        def check(_: int, __: int) -> None:
             if time.monotonic() > end:
                 raise _OutOfTime
 

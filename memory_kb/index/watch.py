@@ -283,11 +283,11 @@ class _Watch:
     def _sync(self, cause: str) -> str | None:
         """Bring the index to what the files say; return the cause again if that has to wait."""
 
-        def check(done: int) -> None:
+        def check(done: int, total: int) -> None:
             if self._stop.is_set():
                 raise _Stopped
             if self._audience.progress and cause == "start":
-                self._audience.progress(done)
+                self._audience.progress(done, total)
 
         keeper = self._watched.keeper
         try:
