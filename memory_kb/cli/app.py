@@ -80,7 +80,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "Other programs": {
         "uninstall": "agents",
-        "bridge": "bridge",
+        "bridge": "agents",
         "hook": "agents",
         "mcp": "agents",
         "lsp": "entries",

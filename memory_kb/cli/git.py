@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, print_json, print_rows, say, style
+from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, print_json, print_listing, say, style
 from memory_kb.cli.runs import CONFLICT, FINDINGS, end_run, finish_run, print_preview, run_as_json
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.reports import RunReport
@@ -159,15 +159,9 @@ _PAST = {"create": "brought back", "restore": "restored", "remove": "removed"}
 
 
 def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
-    if options.answer({"runs": runs}):
-        return 0
     marks = (f" (taken back by {run.undone_by})" if run.undone_by else "" for run in runs)
-    print_rows(
-        [(run.run, run.time, run.verb, f"{run.summary}{mark}") for run, mark in zip(runs, marks, strict=True)],
-        [{"fg": "green"}],
-    )
-    if not runs:
-        say("No run has changed anything yet.")
+    rows = ((run.run, run.time, run.verb, f"{run.summary}{mark}") for run, mark in zip(runs, marks, strict=True))
+    print_listing(options, {"runs": runs}, rows, "No run has changed anything yet.")
     return 0
 
 

@@ -218,6 +218,22 @@ def print_rows(
         echo("  ".join(shown))
 
 
+def print_listing(
+    options: Options,
+    told: Mapping[str, Any],
+    rows: Iterable[Sequence[object]],
+    empty: str,
+    styles: Sequence[Mapping[str, Any]] = ({"fg": "green"},),
+) -> None:
+    """Print a list: as JSON where that is asked for, else in columns, or a sentence where there is nothing."""
+    if options.answer(told):
+        return
+    listed = list(rows)
+    print_rows(listed, styles)
+    if not listed:
+        say(empty)
+
+
 def print_table(rows: Mapping[str, object]) -> None:
     """Print names and values in two columns, without the names that have none."""
     print_rows([(name, value) for name, value in rows.items() if value not in (None, "")], [{"dim": True}])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, verb
+from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, read_text, verb
 from memory_kb.cli.output import (
     Options,
     as_plain,
@@ -185,11 +185,7 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
         args = None if arguments is None else load_object(arguments)
     except NoEvent as exc:
         raise UsageError(f"--args is {exc}", """write --args '{"command": "pytest"}'""") from exc
-    content = (
-        sys.stdin.buffer.read().decode("utf-8", "replace")
-        if text == ("-",) and sys.stdin
-        else " ".join(map(printable, text)) or None
-    )
+    content = read_text([*map(printable, text)], errors="replace") or None
     made = make_event({**chosen, "args": args, "content": content} | ({"type": kind} if kind else {}))
     if chosen["ts"] and not made.ts:
         raise UsageError(f"{chosen['ts']!r} is not a moment", "write 2026-03-01T12:00:00Z")
@@ -234,7 +230,7 @@ def _print_written(
         return
     print_problems(told, rest=" such lines")
     if problems:
-        say(f"{len(problems):,} line{'' if len(problems) == 1 else 's'} not written, the others were: {_ONE_A_LINE}.")
+        say(f"{counted(len(problems), 'line')} not written, the others were: {_ONE_A_LINE}.")
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     if written.correction:
@@ -368,14 +364,13 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     print_problems(problems)
 
 
+def _name(one: Event | SessionHit) -> str:
+    """Return what an event is, in a word or two."""
+    usual = {"event": one.event, "message": one.role}.get(one.type, f"{one.type} {one.tool or ''}".strip())
+    return one_line(usual or one.type)
+
+
 def _print_event(event: Event) -> None:
-    who = (
-        event.event
-        if event.type == "event"
-        else event.role
-        if event.type == "message"
-        else f"{event.type} {event.tool or ''}".strip()
-    )
     marks = [mark for mark, is_set in (("failed", event.ok is False), ("from memory-kb", event.injected)) if is_set]
     text = (
         event.content or event.error or (json.dumps(event.args, ensure_ascii=False, default=str) if event.args else "")
@@ -383,7 +378,7 @@ def _print_event(event: Event) -> None:
     shown = " ".join(text[: 4 * _SHOWN].split())
     body = clean(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …")
     noted = f" ({', '.join(marks)})" if marks else ""
-    head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {one_line(who or event.type)}{noted}"
+    head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {_name(event)}{noted}"
     click.echo(f"{style(head, dim=True)}  {body}".rstrip())
 
 
@@ -429,14 +424,9 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
 
 
 def _print_session_hit(hit: SessionHit) -> None:
-    what = (
-        hit.event
-        if hit.type == "event"
-        else hit.role
-        if hit.type == "message"
-        else f"{hit.type} {hit.tool or ''}".strip()
+    marks = ", ".join(
+        filter(None, (_name(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None))
     )
-    marks = ", ".join(filter(None, (what, hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)))
     place = style(f"{one_line(hit.session)}:{hit.seq}", fg="green")
     click.echo(
         f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {style(one_line(marks), dim=True)}"
@@ -486,7 +476,7 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     if left_out:
         folders = list(dict.fromkeys(one.elsewhere for one in left_out))
         shown = ", ".join(folders[:3]) + (" and others" if len(folders) > 3 else "")
-        files = f"{len(left_out):,} transcript{'' if len(left_out) == 1 else 's'}"
+        files = counted(len(left_out), "transcript")
         say(f"{files} of other projects left out ({shown}); --any-project imports them too.")
     if not any(one.session for one in made):
         say("Nothing was imported." if made or refused or left_out else "No transcript found.")

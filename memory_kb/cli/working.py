@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, verb
-from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_rows, print_table, say, style
+from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_listing, print_table, say, style
 from memory_kb.cli.runs import finish_run
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
@@ -149,11 +149,9 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
 def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
     """List the ledgers of all agents."""
     ledgers = options.kb.ledgers.list(**chosen)
-    if options.answer({"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]}):
-        return
-    print_rows([(one.agent_id, one.last_checkpoint or "", one.current_task or "") for one in ledgers])
-    if not ledgers:
-        say("No agent has a ledger yet.")
+    told = {"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]}
+    rows = ((one.agent_id, one.last_checkpoint or "", one.current_task or "") for one in ledgers)
+    print_listing(options, told, rows, "No agent has a ledger yet.")
 
 
 def _ledger_as_json(ledger: Ledger) -> dict[str, Any]:
@@ -232,22 +230,13 @@ def _no_handoff(to: str | None) -> str:
 def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
-    if options.answer({"handoffs": [_handoff_as_json(one) for one in found]}):
-        return
-    print_rows(
-        [
-            (
-                one.id,
-                (one.timestamp or "")[:16],
-                f"{one.from_agent or '?'} to {one.to_agent or '?'}",
-                shorten(" ".join(one.done), 100),
-            )
-            for one in found
-        ],
-        [{"fg": "green"}],
-    )
-    if not found:
-        say(_no_handoff(chosen.get("to")))
+    told = {"handoffs": [_handoff_as_json(one) for one in found]}
+    print_listing(options, told, map(_row, found), _no_handoff(chosen.get("to")))
+
+
+def _row(one: Handoff) -> tuple[str, ...]:
+    who = f"{one.from_agent or '?'} to {one.to_agent or '?'}"
+    return (one.id, (one.timestamp or "")[:16], who, shorten(" ".join(one.done), 100))
 
 
 def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
