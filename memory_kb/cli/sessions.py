@@ -136,7 +136,7 @@ def _here() -> Path | None:
 @option("--tool", "The tool that is called, or answers.")
 @option("--args arguments", "What the tool is called with.", metavar="JSON")
 @option("--call-id", "What a result has in common with its call.")
-@option("--ok/--failed ok", "Whether the tool succeeded.")
+@option("--ok/--failed ok", "Whether the tool succeeded.", default=None)
 @option("--error", "What it failed with.")
 @option("--stream", "Finding out what is wanted, or doing it.", choice=STREAMS)
 @option("--agent", "Who it happens to [default: the session's].")

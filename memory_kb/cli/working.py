@@ -54,7 +54,6 @@ def ledger_verb() -> None:
 @option(
     "--uncommitted/--committed uncommitted",
     "Whether there are changes that are not committed [default: from git].",
-    show_default=False,
     default=None,
 )
 @option("--commit", "The last commit [default: from git].", metavar="HASH")
