@@ -43,6 +43,8 @@ _MAX_LATE = 200_000
 _FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path")
 #: Programs that show the files they are given; Codex has no other tool to read one.
 _SHOWS = re.compile(r"\s*(?:cat|head|less|nl|sed|tail)\s")
+#: How Codex's patches begin.
+_PATCH = "*** Begin Patch"
 #: The most of a rule that a refusal shows.
 _MAX_RULE = 600
 #: The words of a command that are looked at for a file.
@@ -395,6 +397,8 @@ def _file_of(call: HookCall, project: Path) -> str | None:
     elif _SHOWS.match(command := str((args or {}).get("command"))):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
         paths = (locate(word, project, here) for word in words if not word.startswith("-"))
+    elif not any(isinstance(value, str) and _PATCH in value for value in (args or {}).values()):
+        return None
     else:
         from memory_kb.agents.edits import read_edits
 
