@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_SECONDS = 10.0
+_SECONDS = 60.0
 _FLAGS = (
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--no-default-browser-check", "--mute-audio"),
     *(

@@ -82,7 +82,7 @@ class Server:
         self.port = urlsplit(self.address).port or 0
 
     def ask(self, target: str, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
             connection.putrequest(method, target, skip_host="host" in headers)
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             if body is not None:
@@ -108,7 +108,7 @@ class Server:
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=20)
+        _, err = self.process.communicate(timeout=60)
         return self.process.returncode, err
 
 
