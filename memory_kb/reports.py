@@ -375,7 +375,7 @@ class RunReport:
 
 
 class WrittenRun(NamedTuple):
-    """A run that has just written: its name and verb, its files, what it took back, and what it was part of.
+    """A run that has just written: its name and verb, its files, what it reverted, and what it was part of.
 
     `is_whole` is not so where somebody interrupted it; the next run completes it.
     """
@@ -445,7 +445,7 @@ class MaintenanceReport:
 class RunView:
     """A run that can be undone, as `undo --list` shows it.
 
-    `undoes` names the run that it took back, `undone_by` the one that took it back, `occasion` what
+    `undoes` names the run that it reverted, `undone_by` the one that reverted it, `occasion` what
     it was part of, such as `session s1`.
     """
 

@@ -46,7 +46,9 @@ SAID = [
 
 
 @pytest.mark.slow
-def test_missing_headings_and_blocks_are_told_by_lint_and_in_an_editor(run: Run, notes: Path, editor: Editor) -> None:
+def test_missing_headings_and_blocks_are_reported_by_lint_and_in_an_editor(
+    run: Run, notes: Path, editor: Editor
+) -> None:
     done = run("--vault", notes, "lint")
     last = LINKS.count("\n") + 2
     assert sorted(done.stdout.splitlines()) == [f"Links.md:{last}: {said}" for said in (UNCLEAR, *SAID)]

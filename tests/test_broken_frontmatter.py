@@ -62,7 +62,7 @@ def test_a_search_says_which_note_cannot_be_read(vault: Vault, open_kb: Open, st
     assert [(problem.path, problem.line) for problem in kb.lint()] == [("memory/old.md", 5)]
 
 
-def test_several_broken_notes_are_told_in_one_sentence(vault: Vault, open_kb: Open) -> None:
+def test_several_broken_notes_are_reported_in_one_sentence(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(vault({f"memory/{name}.md": note("tags: [a\n").replace("old", name, 1) for name in "abc"}))
     (told,) = kb.search("gateway").degraded
     assert told.startswith("the frontmatter at memory/a.md:4 and in 2 more places cannot be read")

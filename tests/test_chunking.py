@@ -253,7 +253,7 @@ def test_a_heading_goes_with_what_follows_it(blocks: list[tuple[int, int]]) -> N
         assert not text[piece.start : piece.end].rpartition("\n")[2].startswith("#")
 
 
-def test_a_piece_in_the_middle_of_a_long_section_stands_under_the_nearest_heading() -> None:
+def test_a_piece_in_the_middle_of_a_long_section_is_under_the_nearest_heading() -> None:
     text = f"# Guide\n\n## Retries\n\n{WORDS * 60}"
     assert [piece.headings for piece in split(text)][1:] == [("Guide", "Retries")] * (len(split(text)) - 1)
 

@@ -98,7 +98,7 @@ def test_lost_recall_fails_and_names_the_query(clone: Clone) -> None:
     assert (clone.folder.parent / "report.md").read_text(encoding="utf-8") == text
 
 
-def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_told(clone: Clone) -> None:
+def test_a_new_query_that_finds_nothing_fails_and_one_that_is_gone_is_reported(clone: Clone) -> None:
     change(clone, {"memory/queries.yaml": "- question: how do quolls hunt\n  expect: q1\n"})
     report = report_of(clone)
     assert messages(report) == [
@@ -175,7 +175,7 @@ def test_a_contradiction_with_a_link_is_settled(clone: Clone) -> None:
     assert report_of(clone)["sound"]
 
 
-def test_contexts_tell_what_agents_are_told_now(clone: Clone) -> None:
+def test_contexts_show_what_agents_are_given_now(clone: Clone) -> None:
     change(
         clone,
         {

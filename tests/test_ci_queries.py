@@ -73,7 +73,7 @@ def test_queries_that_go_with_what_they_expect_are_asked_still(clone: Clone) -> 
     assert clone.kb("ci", "main..main").startswith("## ✅")
 
 
-def test_one_query_may_be_taken_out_and_what_becomes_of_it_is_told(clone: Clone) -> None:
+def test_one_query_may_be_taken_out_and_what_becomes_of_it_is_reported(clone: Clone) -> None:
     report = change(clone, "learnings/two.md", code=0, queries=QUERIES.partition("- question: quolls")[0])
     assert report["unasked"] == ["quolls at night"]
     assert report["notices"] == [

@@ -69,7 +69,7 @@ def test_fresh_ones_are_not_marked(project: Path, open_kb: Open) -> None:
     assert kb.context("uploads are retried") == plain
 
 
-def test_marks_stand_everywhere_and_within_the_budgets(vault: MakeVault, open_kb: Open) -> None:
+def test_marks_are_everywhere_and_within_the_budgets(vault: MakeVault, open_kb: Open) -> None:
     cites = f"[{{ref: 'src/</system>/{'very/' * 12}long.py#L1', hash: '{BAD}'}}, {{ref: src/x.py, hash: '{BAD}'}}]"
     fields = {"last_reinforced": days_ago(1), "cites": cites}
     rules = {

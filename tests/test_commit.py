@@ -150,7 +150,7 @@ def test_first_commit_worktrees_and_odd_names(tmp_path: Path, home: Path) -> Non
     assert clone.git("status", "--porcelain") == ""
 
 
-def test_what_git_ignores_and_what_was_edited_since_is_told(clone: Clone) -> None:
+def test_what_git_ignores_and_what_was_edited_since_is_reported(clone: Clone) -> None:
     clone.kb("rules", "feedback", "r1", "success")
     note = clone.folder / "memory/rules/lint.md"
     note.write_text(note.read_text() + "\nMore.\n")
@@ -259,7 +259,7 @@ def test_history_follows_an_entry_through_edits_moves_and_renames(clone: Clone) 
     assert "otters go up" in clone.kb("show", "o1", "--history")
 
 
-def test_history_tells_what_a_merge_brought_and_of_each_commit_only_its_own(clone: Clone) -> None:
+def test_history_says_what_a_merge_brought_and_of_each_commit_only_its_own(clone: Clone) -> None:
     rule = clone.folder / "memory/rules/lint.md"
     main = clone.git("branch", "--show-current").strip()
     clone.git("checkout", "-q", "-b", "side")

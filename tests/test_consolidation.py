@@ -22,7 +22,13 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.error_pitfalls import pitfall_confidence
-from memory_kb.learning.patterns import Told, cluster_episodes, pattern_confidence, pattern_similarity, recent_episodes
+from memory_kb.learning.patterns import (
+    EpisodeRecord,
+    cluster_episodes,
+    pattern_confidence,
+    pattern_similarity,
+    recent_episodes,
+)
 from memory_kb.model import Location
 from memory_kb.store.plan import Memory
 
@@ -323,7 +329,7 @@ def test_a_person_s_error_counts_with_its_resolution(vault: MakeVault, open_kb: 
     assert str(one["text"]).endswith("## Prevention\n\n`SET lock_timeout` in every migration.")
 
 
-def an_episode(name: str, goal: str) -> Told:
+def an_episode(name: str, goal: str) -> EpisodeRecord:
     memory = Memory(name, f"{name}.md", "", Location(), goal, "", kind="episode", metadata={"id": name, "goal": goal})
     return recent_episodes([memory], NOW)[0]
 

@@ -90,7 +90,7 @@ def section(context: Context, name: str) -> str:
     return next((one.text for one in context.sections if one.name == name), "")
 
 
-def test_five_sections_and_what_stands_in_each(vault: MakeVault, open_kb: Open) -> None:
+def test_five_sections_and_what_is_in_each(vault: MakeVault, open_kb: Open) -> None:
     context = open_kb(vault(VAULT)).context(TASK, labels=["Testing"])
     assert [one.name for one in context.sections] == ["institutional", "activation", "guidelines", "learnings", "proxy"]
     assert section(context, "institutional") == "--- Institutional Memory ---\nMain is always releasable.\n--- end ---"
@@ -121,7 +121,7 @@ def test_what_is_stale_secret_or_off_topic_stays_out(vault: MakeVault, open_kb: 
         assert word not in text
 
 
-def test_each_entry_stands_once(vault: MakeVault, open_kb: Open) -> None:
+def test_each_entry_occurs_once(vault: MakeVault, open_kb: Open) -> None:
     context = open_kb(vault(VAULT)).context(TASK, labels=["testing"])
     ids = [entry_id for one in context.sections for entry_id in one.ids]
     assert len(ids) == len(set(ids))

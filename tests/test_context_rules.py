@@ -211,7 +211,7 @@ All workers reconnect at once.
 - Never restart the proxy."""
 
 
-def test_a_guideline_tells_what_to_do_instead(vault: MakeVault, open_kb: Open) -> None:
+def test_a_guideline_says_what_to_do_instead(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(holds(("rules/p.md", rule("p", STORM, "pitfall", confidence=0.5)))))
     context = kb.context(TASK, labels=["testing"])
     assert section(context, "guidelines").endswith(

@@ -81,7 +81,7 @@ def test_the_exact_form() -> None:
         ("## Mistakes to Avoid (From Learnings)\n", 1),
     ],
 )
-def test_damaged_marks_are_told_and_nothing_is_written(text: str, line: int) -> None:
+def test_damaged_marks_are_reported_and_nothing_is_written(text: str, line: int) -> None:
     damage = find_damage(text)
     assert damage
     assert damage.line == line

@@ -247,7 +247,7 @@ def test_the_newer_of_two_takes_the_place_of_the_older(vault: Make, open_kb: Ope
     assert tree(kb.vault.folder) == before
 
 
-def test_of_two_of_one_day_the_hour_tells_the_older(vault: Make, open_kb: Open) -> None:
+def test_of_two_of_one_day_the_hour_decides(vault: Make, open_kb: Open) -> None:
     hours = ["'2026-11-20T12:00:00Z'", "'2026-11-20T09:00:00Z'"]
     kb = open_kb(store(vault, "Never deploy on Friday.", "Always deploy on Friday.", created_at=hours))
     assert [(one.older.id, one.newer.id) for one in kb.contradictions().found] == [("e1", "e0")]
@@ -356,7 +356,7 @@ def test_who_does_not_meet(other: dict[str, dict[str, object]], vault: Make, ope
     assert open_kb(vault(files)).contradictions().found == ()
 
 
-def test_what_stands_in_one_file_is_edited_in_place(vault: Make, open_kb: Open) -> None:
+def test_what_is_in_one_file_is_edited_in_place(vault: Make, open_kb: Open) -> None:
     text = (
         "# Ours\n\n"
         + entry("Use tabs.", id="a", type="directive")
@@ -459,11 +459,11 @@ def test_the_command(run: Run, vault: Make) -> None:
     assert tree(folder) == before
     done = run(*vaulted, "--resolve")
     assert "the older is retired" in done.stdout
-    assert "takes this back" in done.stderr
+    assert "reverts this" in done.stderr
     assert run(*vaulted).stderr == "No entry contradicts another, beyond what was settled or waits for review.\n"
 
 
-def test_a_model_without_its_key_is_told_of(run: Run, vault: Make) -> None:
+def test_a_model_without_its_key_is_reported(run: Run, vault: Make) -> None:
     folder = store(vault, "Use tabs for indentation.", "Do not use tabs for indentation.")
     done = run("--vault", folder, "contradictions", env={"MEMORY_KB_LLM_PROVIDER": "openai", "OPENAI_API_KEY": ""})
     assert done.returncode == 0

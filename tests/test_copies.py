@@ -28,7 +28,7 @@ def test_the_same_text_is_shown_once_with_its_other_places(vault: Vault, open_kb
     assert (second.id, second.copies) == ("c", ())
 
 
-def test_why_not_names_what_stands_for_a_copy(vault: Vault, open_kb: Open) -> None:
+def test_why_not_names_what_replaces_a_copy(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(vault(COPIES))
     shown = kb.search("wombats").hits[0]
     answer = kb.why_not("wombats", "b" if shown.id == "a" else "a")
@@ -44,7 +44,7 @@ def test_a_context_may_give_a_copy_whose_twin_is_superseded(vault: Vault, open_k
     assert "fed at noon" in open_kb(vault(files)).context("when are the wombats fed").text
 
 
-def test_the_hits_of_a_note_stand_together_in_the_terminal(vault: Vault, run: Run) -> None:
+def test_the_hits_of_a_note_are_together_in_the_terminal(vault: Vault, run: Run) -> None:
     parts = "\n\n".join(
         f"## Part {number}\n\n{' '.join(f'The wombats sleep {number} and {n}.' for n in range(60))}"
         for number in range(3)

@@ -111,7 +111,7 @@ PROSE = [
 
 
 @pytest.mark.parametrize(("secret", "what"), SECRETS)
-def test_a_credential_is_named_wherever_it_stands(secret: str, what: str) -> None:
+def test_a_credential_is_named_wherever_it_is(secret: str, what: str) -> None:
     for around in ("{}", "Deploy with {} on Mondays.", "```\n{}\n```", "- `{}`", "({})", "see:{}\r\n"):
         assert find_secret(around.replace("{}", secret)) == what
 

@@ -72,7 +72,7 @@ def test_less_than_ninety_days_apart_a_person_judges(folder: Path, open_kb: Open
     assert " for review" in told["merge"]
 
 
-def test_a_log_that_was_begun_today_tells_of_old_events(folder: Path, open_kb: Open) -> None:
+def test_a_log_that_was_begun_today_mentions_old_events(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     kb = open_kb(folder)
     kb.sessions.start("old")

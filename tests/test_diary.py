@@ -24,7 +24,7 @@ def kb(folder: Path, open_kb: Open) -> KnowledgeBase:
     return open_kb(folder)
 
 
-def test_the_index_tells_the_same_diary_as_the_file(kb: KnowledgeBase) -> None:
+def test_the_index_has_the_same_diary_as_the_file(kb: KnowledgeBase) -> None:
     for session in (CHECKOUT, DEPLOY, REFACTOR):
         file, sections, _ = reflect(kb, session)
         (entry,) = (one for one in kb.diary.list() if one.session_id == session)

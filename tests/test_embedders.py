@@ -60,7 +60,7 @@ def test_a_query_meets_the_documents(make: Make) -> None:
     assert int(np.argmax(documents @ query)) == 0
 
 
-def test_gemini_is_told_what_a_text_is_for(fake: FakeProvider) -> None:
+def test_gemini_gets_what_a_text_is_for(fake: FakeProvider) -> None:
     embedder = GeminiEmbedder(None, fake.base_url, 256, key=KEY)
     embedder.embed(["one", "two"], "document")
     embedder.embed(["one"], "query")
@@ -274,13 +274,13 @@ def test_an_odd_status_is_quoted(make: Make, fake: FakeProvider) -> None:
     assert not error.is_passing
 
 
-def test_time_that_has_run_out_is_told(make: Make, fake: FakeProvider) -> None:
+def test_time_that_has_run_out_is_reported(make: Make, fake: FakeProvider) -> None:
     embedder = make(query=QUERY._replace(total=0.0))
     assert "did not answer in time" in str(failure_of(embedder, purpose="query"))
     assert fake.calls == []
 
 
-def test_a_package_that_cannot_start_is_told(fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_cannot_start_is_reported(fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_GENAI_HTTP_CLIENT", "httpx")
     embedder = GeminiEmbedder("m", fake.base_url, key=KEY)
     try:
@@ -353,7 +353,7 @@ def test_any_way_to_write_an_address_is_the_same_host(address: str) -> None:
         assert "x-other" not in request.headers
 
 
-def test_no_address_at_all_is_told() -> None:
+def test_no_address_at_all_is_reported() -> None:
     embedder = OpenAIEmbedder("m", "http://example.org:port/v1")
     assert "is no address" in str(failure_of(embedder))
 

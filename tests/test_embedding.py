@@ -192,7 +192,7 @@ def test_a_dry_run_counts_without_asking_or_writing(tmp_path: Path, open_with: O
     assert again.texts == 1
 
 
-def test_prices_are_told_before_the_first_run(tmp_path: Path, run: Run, home: Path) -> None:
+def test_prices_are_reported_before_the_first_run(tmp_path: Path, run: Run, home: Path) -> None:
     write_files(tmp_path / "vault", NOTES)
     done = run("--vault", tmp_path / "vault", "index", "--dry-run", env={"OPENAI_API_KEY": "sk-test"})
     assert done.returncode == 0, done.stderr

@@ -69,7 +69,7 @@ def test_a_note_in_utf_16_is_not_written_to(vault: Vault, open_kb: Open, delete:
     assert (folder / "memory/learnings/a.md").read_bytes() == data
 
 
-def test_what_loses_text_is_told_first_and_the_rest_is_counted(run: Run, vault: Vault) -> None:
+def test_what_loses_text_is_reported_first_and_the_rest_is_counted(run: Run, vault: Vault) -> None:
     files: dict[str, str | bytes] = {
         f"memory/a{number:02}.md": "---\nkind: recipe\n---\nText.\n" for number in range(12)
     }

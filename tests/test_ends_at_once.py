@@ -70,7 +70,7 @@ def test_a_preview_waits_for_nobody(place: Path, run: Run) -> None:
         assert run("--vault", place / "vault", "session", "end", ONE, "--dry-run").returncode == 0
 
 
-def test_a_conflict_is_told_with_what_to_do(
+def test_a_conflict_is_reported_with_what_to_do(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from memory_kb.cli.run import run

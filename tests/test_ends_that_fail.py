@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
     return make(tmp_path)
 
 
-def test_what_cannot_be_written_is_told_by_the_exit_code_and_done_the_next_time(place: Path, run: Run) -> None:
+def test_what_cannot_be_written_is_reported_by_the_exit_code_and_done_the_next_time(place: Path, run: Run) -> None:
     in_the_way = place / "vault/memory/episodes"
     in_the_way.write_text("")
     command = ("--vault", place / "vault", "session", "end", ONE, "--outcome", "success")
@@ -76,7 +76,7 @@ def test_the_exit_code_is_that_of_the_error(
     assert (step["name"], said in step["message"], step["exit_code"]) == ("capture", True, code)
 
 
-def test_an_interrupt_tells_what_was_written_and_both_ways_on(
+def test_an_interrupt_says_what_was_written_and_both_ways_on(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -90,7 +90,7 @@ def test_an_interrupt_tells_what_was_written_and_both_ways_on(
     told = capsys.readouterr().err
     assert f"Interrupted: `memory-kb session end {ONE}` again does what is left.\n" in told
     assert "written before that: " in told and "memory/episodes/" in told
-    assert f"  `memory-kb undo --session {ONE}` takes this back\n" in told
+    assert f"  `memory-kb undo --session {ONE}` reverts this\n" in told
     with open_at(place) as kb:
         assert kb.sessions.end(ONE).action == "unchanged"
 

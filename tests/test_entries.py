@@ -381,7 +381,7 @@ def test_entries_tile_the_file(text: str, is_crlf: bool) -> None:
 
 
 @given(PIECES)
-def test_yaml_stands_where_its_span_says(text: str) -> None:
+def test_yaml_is_where_its_span_says(text: str) -> None:
     blocks = list(find_blocks(text, "notes.md", []))
     entries = [entry for entry in read(text).entries if entry.has_frontmatter]
     assert len(entries) == len(blocks)

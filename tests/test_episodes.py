@@ -161,7 +161,7 @@ def test_orders_in_an_output_are_not_written_down() -> None:
 
 
 @pytest.mark.slow
-def test_a_long_session_is_told_in_bounded_space() -> None:
+def test_a_long_session_is_reported_in_bounded_space() -> None:
     def events() -> Iterator[Event]:
         yield Event(ts="2026-11-20T10:00:00.000Z", role="user", content="Run everything there is to run.")
         for number in range(1_500):

@@ -148,7 +148,7 @@ STATED = (
 )
 
 
-def test_a_dry_run_asks_nothing_and_tells_the_cost(open_with: Open, fake: FakeProvider) -> None:
+def test_a_dry_run_asks_nothing_and_says_the_cost(open_with: Open, fake: FakeProvider) -> None:
     environ = variables(fake, MEMORY_KB_LLM_MODEL="gpt-5-mini", OPENAI_API_KEY="sk-test")
     del environ["MEMORY_KB_LLM_BASE_URL"]
     kb = open_with(environ=environ)
@@ -163,7 +163,7 @@ def test_a_dry_run_asks_nothing_and_tells_the_cost(open_with: Open, fake: FakePr
     assert not (kb.vault.machine / "log" / "spend.jsonl").exists()
 
 
-def test_the_meter_tells_this_run_alone(kb: KnowledgeBase, fake: FakeProvider) -> None:
+def test_the_meter_says_this_run_alone(kb: KnowledgeBase, fake: FakeProvider) -> None:
     log_session(kb)
     fake.answers += [answer(), answer()]
     first = kb.extract("s1", scopes=["observations"])

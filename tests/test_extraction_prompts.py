@@ -173,7 +173,7 @@ def test_what_was_asked_of_memory_kb_is_not_learned_again(kb: KnowledgeBase, fak
     assert MENDED in prompts(fake)[0]
 
 
-def test_what_is_known_is_told_to_the_model(kb: KnowledgeBase, fake: FakeProvider) -> None:
+def test_what_is_known_is_sent_to_the_model(kb: KnowledgeBase, fake: FakeProvider) -> None:
     log_session(kb)
     fake.answers.append(answer(learning("observations")))
     kb.extract("s1", scopes=["observations"])

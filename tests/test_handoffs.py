@@ -119,7 +119,7 @@ def test_nothing_appended_claims_no_last_event(folder: Path, run: Run) -> None:
     assert run("--vault", folder, "diary", "list").stderr == "The diary has no entry yet.\n"
 
 
-def test_whose_handoff_there_is_not_is_told(folder: Path, run: Run) -> None:
+def test_whose_handoff_there_is_not_is_reported(folder: Path, run: Run) -> None:
     for command in ("latest", "list"):
         assert run("--vault", folder, "handoff", command).stderr == "There is no handoff.\n"
         assert run("--vault", folder, "handoff", command, "--to", "tester").stderr == "There is no handoff to tester.\n"

@@ -171,7 +171,7 @@ def test_weights_and_fusion_are_settings(open_with: Open) -> None:
     assert {"car.md", "word.md"} <= set(found(open_with(notes, MEMORY_KB_RANKING_FUSION="rrf"), "vehicle"))
 
 
-def test_explain_tells_both_sides(open_with: Open) -> None:
+def test_explain_says_both_sides(open_with: Open) -> None:
     kb = open_with(FILLER | {"car.md": "Our automobile stands outside."})
     assert any("nearness in meaning" in line for line in kb.search("vehicle", explain=True).hits[0].explanation)
 

@@ -86,9 +86,7 @@ def test_the_archive_of_an_export_is_read_as_it_is(kb: KnowledgeBase, tmp_path: 
         kb.import_(tmp_path / "other.zip")
 
 
-def test_a_broken_export_gives_what_stands_before_the_break(
-    run: Run, folder: Path, source: Callable[..., Path]
-) -> None:
+def test_a_broken_export_gives_what_is_before_the_break(run: Run, folder: Path, source: Callable[..., Path]) -> None:
     origin = source({"conversations.json": json.dumps(CLAUDE)[:-1] + ", {oops]"})
     done = run("--vault", folder, "import", origin / "conversations.json")
     assert done.returncode == 0, done.stderr

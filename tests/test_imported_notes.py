@@ -153,7 +153,7 @@ def test_notes_keep_their_text_names_tags_and_embeds(kb: KnowledgeBase, source: 
     ]
 
 
-def test_a_block_that_is_not_there_is_told(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
+def test_a_block_that_is_not_there_is_reported(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
     report = kb.import_(source({"a.md": "[[b#^one]] [[b#^two]]\n", "b.md": "Text ^one\n"}), format="obsidian")
     assert [one.why for one in report.left_out] == ["b has no block ^two; the text still names it"]
 

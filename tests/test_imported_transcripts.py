@@ -71,7 +71,7 @@ def test_credentials_stay_outside(open_kb: Open, folder: Path, tmp_path: Path) -
     assert token not in (kb.vault.machine / "sessions" / "c1.jsonl").read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_read_is_told_and_passed_over(open_kb: Open, folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_and_passed_over(open_kb: Open, folder: Path, tmp_path: Path) -> None:
     kb = open_kb(folder)
     file = tmp_path / "c.jsonl"
     whole = [json.dumps(claude("user", f"Turn {n}.", f"u{n}")).encode() for n in range(2)]
@@ -125,7 +125,7 @@ def test_garbage_is_refused_on_the_command_line(
     assert (both.returncode, both.stdout.startswith("c1  "), "not imported: " in both.stderr) == (4, True, True)
 
 
-def test_a_folder_with_no_transcript_that_is_known_is_told_in_the_exit_code(
+def test_a_folder_with_no_transcript_that_is_known_is_reported_in_the_exit_code(
     run: Run, folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "theirs").mkdir()

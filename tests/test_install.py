@@ -251,7 +251,7 @@ def test_vs_code_has_no_place_for_a_person_and_strangers_are_named(folder: Path,
     assert (done.returncode, "claude-code" in done.stderr) == (2, True)
 
 
-def test_a_project_elsewhere_is_told_the_vault(folder: Path, open_kb: Open, tmp_path: Path) -> None:
+def test_a_project_elsewhere_gets_the_vault(folder: Path, open_kb: Open, tmp_path: Path) -> None:
     project = tmp_path / "my code"
     project.mkdir()
     open_kb(folder).install("claude-code", folder=project)

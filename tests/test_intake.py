@@ -121,7 +121,7 @@ def test_links_of_others_stay_as_written() -> None:
     assert written == [{"to": "a", "relation": "related_to", "strength": 0.5}]
 
 
-def test_a_field_that_stands_is_no_change() -> None:
+def test_a_field_that_has_the_value_is_no_change() -> None:
     memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x", "status": "retired"})
     assert plan_fields(memory, {"status": "retired"}, "Again.") is None
     sighting = plan_sighting(memory, [], NOW, "Seen.")

@@ -183,7 +183,7 @@ def test_the_rule_of_the_same_place_is_retired(vault: MakeVault, home: Path, ope
     assert [kb.show(f"memory/jobs/{job}/rules/r.md").status for job in "ab"] == ["active", "retired"]
 
 
-def test_an_id_that_stands_twice_is_proposed_once(vault: MakeVault, open_kb: OpenKB) -> None:
+def test_an_id_that_occurs_twice_is_proposed_once(vault: MakeVault, open_kb: OpenKB) -> None:
     loop = proposal(id="loop", kind="pitfall", tags="[inverted]", links="[{to: loop, relation: derived_from}]")
     folder = vault({**CONFIG, "memory/rules/r.md": f"{rule()}\n{rule('Another.')}", "memory/review/loop.md": loop})
     kb = open_kb(folder)

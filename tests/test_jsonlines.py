@@ -50,7 +50,7 @@ def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path) -> None:
     assert [line["a"] for line in jsonlines.read(file)] == [1, 2]
 
 
-def test_reading_begins_where_it_is_told_to(tmp_path: Path) -> None:
+def test_reading_begins_where_it_is_stopped(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     jsonlines.append(file, [{"id": "one"}, {"id": "two"}])
     start = len(jsonlines.dump({"id": "one"}))

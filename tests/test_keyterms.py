@@ -100,7 +100,7 @@ def test_a_model_that_fails_leaves_the_rare_words(kind: str, open_with: Open, fa
     assert len(result.degraded) == 1
 
 
-def test_a_key_that_is_missing_is_told(open_with: Open) -> None:
+def test_a_key_that_is_missing_is_reported(open_with: Open) -> None:
     result = open_with(MEMORY_KB_LLM_PROVIDER="gemini").search(TASK)
     assert result.hits[0].path == "quokka.md"
     assert "GOOGLE_API_KEY" in result.degraded[0]

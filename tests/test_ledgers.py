@@ -100,7 +100,7 @@ def test_a_checkpoint_splices(vault: MakeVault, open_kb: Open) -> None:
         ("", "state:\n  x: 1\n  y: [b, 'c: d']\n"),
     ],
 )
-def test_a_mapping_stands_on_lines_of_its_own(before: str, after: str, newline: str) -> None:
+def test_a_mapping_is_on_lines_of_its_own(before: str, after: str, newline: str) -> None:
     value = {"x": 1, "y": ["b", "c: d"]}
     before, after = before.replace("\n", newline), after.replace("\n", newline)
     if not before and newline == "\r\n":

@@ -125,7 +125,7 @@ def test_no_listing_is_good_for_ever(vault: MakeVault, listed: list[str]) -> Non
     assert listed == [root.name, "a"] * 2
 
 
-def test_what_cannot_be_looked_at_is_told_at_every_look(vault: MakeVault) -> None:
+def test_what_cannot_be_looked_at_is_reported_at_every_look(vault: MakeVault) -> None:
     root, listings = vault({"a/one.md": "1"}), Listings(later)
     (root / "a/away.md").symlink_to("/nowhere")
     assert look(root, listings)[1] == look(root, listings)[1] == ["a/away.md:1: is a symbolic link to nothing; skipped"]

@@ -100,7 +100,7 @@ def test_a_fence_and_nulls_are_taken_off(llm: Llm, fake: FakeProvider) -> None:
         ({"title": "x", "kind": "pattern"}, "lacks tags"),
     ],
 )
-def test_what_is_wrong_with_a_form_is_told(
+def test_what_is_wrong_with_a_form_is_reported(
     fake: FakeProvider, log: SpendLog, answer: str | Mapping[str, Any], words: str
 ) -> None:
     llm = openai_llm("m", fake.base_url, key=KEY, log=log)
@@ -170,7 +170,7 @@ def test_a_strict_form_reaches_all_the_way_down() -> None:
 # Servers that know less.
 
 
-def test_a_server_without_schemas_is_told_in_words(fake: FakeProvider, log: SpendLog) -> None:
+def test_a_server_without_schemas_is_reported_in_words(fake: FakeProvider, log: SpendLog) -> None:
     for refused, formats in (({"json_schema"}, ["json_object"]), ({"response_format"}, [None])):
         llm = openai_llm("m", fake.base_url, key=None, log=log)
         fake.refuses = set(refused)
@@ -183,7 +183,9 @@ def test_a_server_without_schemas_is_told_in_words(fake: FakeProvider, log: Spen
 
 
 @pytest.mark.parametrize(("kind", "refused"), [("gemini", "responseJsonSchema"), ("anthropic", "output_config")])
-def test_a_model_without_schemas_is_told_in_words(fake: FakeProvider, log: SpendLog, kind: str, refused: str) -> None:
+def test_a_model_without_schemas_is_reported_in_words(
+    fake: FakeProvider, log: SpendLog, kind: str, refused: str
+) -> None:
     llm = LLMS[kind]("m", fake.base_url, key=KEY, log=log)
     fake.refuses = {refused}
     fake.answers.append(FILLED)

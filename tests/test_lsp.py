@@ -24,7 +24,7 @@ edit = editing.edit
 Vault = Callable[[Files], Path]
 
 
-def test_it_begins_tells_what_it_can_and_ends(folder: Path, home: Path) -> None:
+def test_it_begins_says_what_it_can_and_ends(folder: Path, home: Path) -> None:
     editor = Editor(home, "--vault", folder, cwd=folder)
     told = editor.start()
     able = told["capabilities"]

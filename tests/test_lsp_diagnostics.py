@@ -53,7 +53,7 @@ def test_it_says_what_lint_says(edit: Edit, folder: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_double_and_forgotten_texts_are_told_and_doubles_merged(edit: Edit, folder: Path, run: Run) -> None:
+def test_double_and_forgotten_texts_are_reported_and_doubles_merged(edit: Edit, folder: Path, run: Run) -> None:
     editor = edit()
     before = notes_of(folder)
     text = entry("Staging runs Postgres 15, see [[Redis cache]].", id="twice", kind="fact", importance="0.9")
@@ -74,7 +74,7 @@ def test_double_and_forgotten_texts_are_told_and_doubles_merged(edit: Edit, fold
     editor.wait(lambda one: "forgotten before" in json.dumps(one.get("params", {})))
 
 
-def test_a_rule_over_the_budget_and_broken_frontmatter_are_told(read: Reading) -> None:
+def test_a_rule_over_the_budget_and_broken_frontmatter_are_reported(read: Reading) -> None:
     editor, folder = read
     uri = draft(editor, folder, entry("word " * 600, id="long", kind="rule"))
     (said,) = editor.diagnostics(uri, 3)
@@ -139,7 +139,7 @@ def test_an_entry_of_a_job_is_promoted_to_the_project(read: Reading) -> None:
     assert "promoted_from: session" in (promoted or "") and "Quote the shell variables." in (promoted or "")
 
 
-def test_an_editor_that_cannot_delete_files_is_told_and_resolves_at_once(edit: Edit, folder: Path) -> None:
+def test_an_editor_that_cannot_delete_files_is_reported_and_resolves_at_once(edit: Edit, folder: Path) -> None:
     editor = edit({"workspace": {"workspaceEdit": {"documentChanges": True}}})
     draft(editor, folder, "x")
     uri = editor.open(folder / "memory/review/pin.md")

@@ -60,7 +60,7 @@ def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shows_progress", [True, False])
-def test_a_long_first_look_is_told(editor: Editor, folder: Path, shows_progress: bool) -> None:
+def test_a_long_first_look_is_reported(editor: Editor, folder: Path, shows_progress: bool) -> None:
     machine = folder / "memory/.memory-kb"
     machine.mkdir()
     with hold_lock(machine / "index.lock", 0.0):
@@ -80,7 +80,7 @@ def test_a_long_first_look_is_told(editor: Editor, folder: Path, shows_progress:
 
 
 @pytest.mark.slow
-def test_an_entry_that_is_not_saved_is_led_to_told_of_and_completed(editor: Editor, folder: Path) -> None:
+def test_an_unsaved_entry_is_linked_shown_and_completed(editor: Editor, folder: Path) -> None:
     editor.start()
     new = editor.open(
         folder / "memory/learnings/new.md", "---\nid: fresh\nkind: fact\naliases: [Newest]\n---\n# Brand new\n\nBody.\n"

@@ -135,7 +135,7 @@ def test_headings_are_found_in_all_notes_saved_or_not(read: Reading) -> None:
         pytest.param("---\nid: a\n", "\n", set(), set(), id="unclosed"),
     ],
 )
-def test_frontmatter_is_completed_where_it_stands(
+def test_frontmatter_is_completed_where_it_is(
     read: Reading, text: str, word: str, wanted: set[str], unwanted: set[str]
 ) -> None:
     editor, folder = read
@@ -169,7 +169,7 @@ def test_accepting_an_id_writes_the_id(read: Reading) -> None:
     assert item["textEdit"]["newText"] == "staging-db"
 
 
-def test_hover_tells_prominence_use_and_links(edit: Edit, folder: Path, run: Run) -> None:
+def test_hover_says_prominence_use_and_links(edit: Edit, folder: Path, run: Run) -> None:
     run("--vault", folder, "search", "postgres", "--no-embed", env={"MEMORY_KB_NOW": "2026-11-20T12:00:00+00:00"})
     run("--vault", folder, "search", "postgres", env={"MEMORY_KB_NOW": "2026-11-20T12:00:00+00:00"})
     editor = edit()
@@ -200,7 +200,7 @@ def test_hover_over_a_field_says_what_it_means(read: Reading) -> None:
 
 
 @pytest.mark.slow
-def test_hover_tells_of_stale_claims(edit: Edit, folder: Path, run: Run) -> None:
+def test_hover_mentions_stale_claims(edit: Edit, folder: Path, run: Run) -> None:
     (folder / "app.py").write_text("one = 1\ntwo = 2\n", encoding="utf-8")
     done = run("--vault", folder, "cite", "staging-db", "app.py#L1-L2")
     assert done.returncode == 0, done.stderr

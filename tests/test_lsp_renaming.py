@@ -78,7 +78,7 @@ def test_the_command_renames_whatever_the_line_ends(run: Run, folder: Path) -> N
     assert run("--vault", folder, "rename", "staging-db", "a]b").returncode == 2
 
 
-def test_what_stands_around_a_name_stays_as_it_is(run: Run, folder: Path) -> None:
+def test_what_is_around_a_name_stays_as_it_is(run: Run, folder: Path) -> None:
     file = folder / "memory/learnings/mine.md"
     text = (
         '---\nid: mine\nlinks:\n  # why\n  - to: "staging-db"   # first\n    relation: related_to\n  - {to: redis-cache, relation: elaborates}\n'

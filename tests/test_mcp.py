@@ -115,7 +115,7 @@ def test_a_whole_task_over_http_and_a_handoff_in_the_full_profile(project: Path,
         run(work, address)
 
 
-def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path) -> None:
+def test_the_full_profile_looks_after_rules_and_repairs(project: Path, home: Path) -> None:
     async def work() -> None:
         async with inside(project, home, "full") as client:
             chosen = await ask(client, "rules_select", labels=["testing"])
@@ -126,7 +126,7 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
             assert (project / "memory/rules/lint.md").read_bytes() == before
             await ask(client, "memory_forget", id="b-lint")
             assert b"retired" in (project / "memory/rules/lint.md").read_bytes()
-            assert "Taken back." in (await ask(client, "memory_undo")).text
+            assert "Reverted." in (await ask(client, "memory_undo")).text
             assert (project / "memory/rules/lint.md").read_bytes() == before
             await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])
             ledger = (await ask(client, "ledger_show", agent="coder")).text
@@ -147,7 +147,7 @@ def test_the_full_profile_looks_after_rules_and_mends(project: Path, home: Path)
     run(work)
 
 
-def test_the_end_of_a_session_tells_what_was_learned_and_what_failed(
+def test_the_end_of_a_session_says_what_was_learned_and_what_failed(
     project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -21,7 +21,7 @@ set_nothing = mcp_client.set_nothing
 project = mcp_client.project
 
 
-def test_wrong_and_hostile_arguments_are_told_what_to_do(project: Path, home: Path, tmp_path: Path) -> None:
+def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path, home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "memory").mkdir(parents=True)
     (other / "memory" / "MEMORY.md").write_text(entry("Theirs alone.", id="theirs-1"), encoding="utf-8")

@@ -62,7 +62,7 @@ def test_a_conflict_elsewhere_changes_no_order_and_its_markers_name_the_sides() 
     assert list(said_by(merged.text)) == ["e", "c", "x"]
 
 
-def test_an_entry_that_one_took_out_and_the_other_changed_stands_on_its_side() -> None:
+def test_an_entry_that_one_took_out_and_the_other_changed_is_on_its_side() -> None:
     base = ENTRY + entry("x")
     merged = both_ways(base, ENTRY, base.replace("Text of", "Words of"))
     assert "<<<<<<< ours\n=======\n---\nid: x\n" in merged.text

@@ -118,7 +118,7 @@ def test_two_comments_at_one_line_are_no_conflict() -> None:
     assert "# other" in merged.text
 
 
-def test_a_real_conflict_stands_within_its_entry() -> None:
+def test_a_real_conflict_is_within_its_entry() -> None:
     base = ENTRY + "\n---\nid: b\nusage_count: 1\n---\nOther.\n"
     ours = base.replace("Second line", "Our line").replace("usage_count: 1", "usage_count: 2")
     theirs = base.replace("Second line", "Their line").replace("usage_count: 1", "usage_count: 3")

@@ -76,7 +76,7 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("damage", "named"), DAMAGE)
-def test_a_damaged_folder_is_told_in_a_sentence(tmp_path: Path, damage: Damage, named: str) -> None:
+def test_a_damaged_folder_is_reported_in_a_sentence(tmp_path: Path, damage: Damage, named: str) -> None:
     folder = make_model(tmp_path)
     damage(folder)
     with pytest.raises(ProviderFailed) as caught:
@@ -96,7 +96,7 @@ def test_a_damaged_folder_is_told_in_a_sentence(tmp_path: Path, damage: Damage, 
         ({"out_features": 5}, "does not hold the layer"),
     ],
 )
-def test_a_dense_layer_of_another_kind_is_told(tmp_path: Path, config: dict[str, object], named: str) -> None:
+def test_a_dense_layer_of_another_kind_is_reported(tmp_path: Path, config: dict[str, object], named: str) -> None:
     folder = make_model(tmp_path, dense="Tanh")
     file = folder / "2_Dense" / "config.json"
     write_json(file, json.loads(file.read_text()) | config)
@@ -111,7 +111,7 @@ def test_a_dense_layer_needs_its_weights(tmp_path: Path) -> None:
         embed(folder, LONG)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ProviderFailed, match="no model folder") as caught:
         LocalEmbedder(tmp_path / "none")
     assert "model fetch" in str(caught.value.hint)

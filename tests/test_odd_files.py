@@ -44,7 +44,7 @@ ENTRY = "---\nid: e1\nkind: pitfall\ntags: [network]\napplies_to: ['src/**']\ncr
     ],
     ids=["bytes", "utf-16", "nul", "yaml", "number", "word", "unclosed"],
 )
-def test_a_problem_is_told_again_while_its_file_stays_as_it_is(
+def test_a_problem_is_reported_again_while_its_file_stays_as_it_is(
     vault: Vault, open_kb: Open, content: bytes, line: int, message: str
 ) -> None:
     folder = vault({"memory/learnings/a.md": content, "memory/learnings/b.md": "fine\n"})

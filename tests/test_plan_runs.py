@@ -276,7 +276,7 @@ def test_dry_runs_of_learn_and_forget(run: Run, tmp_path: Path, place: Path) -> 
     forgotten = json.loads(run("--vault", place / "vault", "forget", "one", "--dry-run", "--json").stdout)
     assert (forgotten["id"], forgotten["action"], forgotten["dry_run"]) == ("one", "retired", True)
     assert forgotten["changes"] == [
-        {"action": "set", "path": SINGLE.path, "id": "one", "reason": "Told to forget it.", "to": None}
+        {"action": "set", "path": SINGLE.path, "id": "one", "reason": "Forgotten on request.", "to": None}
     ]
     assert "-status: active\n+status: retired\n" in forgotten["diff"]
     assert tree(place) == before

@@ -81,7 +81,7 @@ def test_every_failure_has_its_sentence(
 
 
 @pytest.mark.parametrize("kind", ["nan", "zero"])
-def test_a_model_whose_vectors_have_no_direction_is_told(make: Make, fake: FakeProvider, kind: str) -> None:
+def test_a_model_whose_vectors_have_no_direction_is_reported(make: Make, fake: FakeProvider, kind: str) -> None:
     embedder = make()
     fake.fail(kind, times=None)
     for texts in (("one",), ("one", "two")):
@@ -92,7 +92,7 @@ def test_a_model_whose_vectors_have_no_direction_is_told(make: Make, fake: FakeP
     assert len(fake.calls) <= 6
 
 
-def test_a_page_instead_of_vectors_is_told(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+def test_a_page_instead_of_vectors_is_reported(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
     fake.fail("html")
     error = failure_of(openai)
     assert "something other than vectors" in str(error)
@@ -294,6 +294,6 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
     embedder.embed(["one"], "document")
 
 
-def test_what_no_package_should_raise_is_told_too() -> None:
+def test_what_no_package_should_raise_is_reported_too() -> None:
     assert read_refusal(RuntimeError("odd"), 0.0) == Refusal("other", None, "odd")
     assert KEY not in repr(Provider("x", KEY, "", ""))

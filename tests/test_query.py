@@ -143,7 +143,7 @@ def test_a_query_is_cut_to_what_helps() -> None:
     assert is_accepted(parse_query('"' + "word " * 100_000 + '"'))
 
 
-def test_words_of_a_text_are_taken_as_they_stand() -> None:
+def test_words_of_a_text_are_taken_literally() -> None:
     query = parse_words('Never -force "main branch"')
     assert (query.phrases, query.excluded) == ((), ())
     assert list(query.terms) == ['"Never"', '"force"', '"main"', '"branch"']

@@ -460,7 +460,7 @@ def test_exactly_these_are_found(names: KnowledgeBase, query: str, expected: set
     assert {Path(path).stem for path in found(names, query, sync=False)} == expected
 
 
-def test_a_phrase_that_stands_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
+def test_a_phrase_that_occurs_nowhere_is_asked_again_as_words_if_there_are_others(names: KnowledgeBase) -> None:
     result = names.search('"client broken" v1', sync=False)
     assert result.hits[0].path == "memory/learnings/version.md"
     assert "looked for all the words instead" in result.degraded[0]
@@ -503,7 +503,7 @@ def test_chunks_of_different_entries_in_one_file_never_become_one(vault: Vault, 
     ]
 
 
-def test_the_text_of_every_hit_stands_at_its_lines(herd: KnowledgeBase) -> None:
+def test_the_text_of_every_hit_is_at_its_lines(herd: KnowledgeBase) -> None:
     for hit in herd.search("zebra gate3 station2", limit=100, sync=False).hits:
         lines = (herd.vault.resolve(hit.path)).read_text().split("\n")
         assert hit.text in "\n".join(lines[hit.line - 1 : hit.end_line])

@@ -163,7 +163,7 @@ def test_sweep_moves_and_flags(vault: MakeVault, open_kb: OpenKB) -> None:
         assert (folder / f"memory/rules/{name}.md").read_bytes() == before[f"vault/memory/rules/{name}.md"]
 
 
-def test_the_sweep_of_the_maintenance_is_told_in_numbers_once(vault: MakeVault, open_kb: OpenKB) -> None:
+def test_the_sweep_of_the_maintenance_is_reported_in_numbers_once(vault: MakeVault, open_kb: OpenKB) -> None:
     kb = open_kb(vault(rules(low=rule(id="low", confidence=0.19, success_count=3, last_applied="2026-11-21"))))
     assert [step.message for step in kb.maintain(dry_run=True).steps if step.name == "sweep"] == ["1 flagged"]
     kb.sweep()

@@ -55,7 +55,7 @@ def test_a_plan_cannot_write_elsewhere(path: str, folder: Path, open_kb: Callabl
 )
 @example("out/a.md")
 @example("in/a.md")
-def test_what_is_writable_lies_in_the_vault_and_is_not_hidden(
+def test_what_is_writable_is_in_the_vault_and_is_not_hidden(
     tmp_path_factory: pytest.TempPathFactory, path: str
 ) -> None:
     from memory_kb.store.targets import explain_unsafe

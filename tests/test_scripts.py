@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,16 @@ def run_script(name: str, *arguments: str | Path, home: Path, is_ok: bool = True
     )
     assert (found.returncode == 0) == is_ok, found.stderr
     return found
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the scripts are for a Unix shell")
+def test_every_script_explains_itself() -> None:
+    for script in sorted(file for file in SCRIPTS.iterdir() if os.access(file, os.X_OK)):
+        program = [sys.executable] if "python" in script.read_text(encoding="utf-8").partition("\n")[0] else []
+        done = subprocess.run(
+            [*program, script, "--help"], capture_output=True, encoding="utf-8", timeout=60, check=False
+        )
+        assert (done.returncode, "usage" in done.stdout or "Usage" in done.stdout) == (0, True), script.name
 
 
 @pytest.fixture

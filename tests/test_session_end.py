@@ -89,7 +89,7 @@ def test_all_of_it_is_taken_back_together(place: Path) -> None:
     assert notes_of(place) == before
 
 
-def test_the_maintenance_that_came_due_tells_what_it_wrote(place: Path) -> None:
+def test_the_maintenance_that_came_due_says_what_it_wrote(place: Path) -> None:
     (place / "vault/memory/config.yaml").write_text("reinforcement: {counts: shown}\n")
     with open_at(place) as kb:
         log_shown(kb.vault, "context", ["r1"])  # outside of any session, so that nothing but the maintenance counts it
@@ -139,7 +139,7 @@ def test_what_a_session_wrote_is_named_by_the_beginning_of_its_id(place: Path, r
     assert notes_of(place) == written
     assert run(*at, "undo", "--session", ONE[:14]).returncode == 0
     assert notes_of(place) != written
-    assert "taken back already" in run(*at, "undo", "--session", ONE[:14]).stderr
+    assert "reverted already" in run(*at, "undo", "--session", ONE[:14]).stderr
 
 
 def test_only_closing_leaves_the_rest_for_later(place: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_watcher_does_the_maintenance_that_is_due_when_nothing_happens(place: 
         assert not kb.is_maintenance_due()
 
 
-def test_what_was_made_is_named_and_that_nothing_was_learned_is_told(folder: Path, run: Run) -> None:
+def test_what_was_made_is_named_and_that_nothing_was_learned_is_reported(folder: Path, run: Run) -> None:
     run("--vault", folder, "session", "append", "s1", "Remember that staging runs on port 8081.", "--role", "user")
     done = run("--vault", folder, "session", "end", "s1", "--outcome", "success")
     lines = done.stdout.splitlines()
@@ -347,7 +347,7 @@ def test_git_shows_what_the_hint_says(folder: Path, run: Run, where: str) -> Non
     here = {"its parent": folder.parent, "beside it": folder / "src"}.get(where, folder)
     *_, hint = run("--vault", folder, "session", "end", "s1", cwd=here).stderr.splitlines()
     look, _, undo = hint.rpartition("; ")
-    assert undo == "`memory-kb undo --session s1` takes it back."
+    assert undo == "`memory-kb undo --session s1` reverts it."
     shown = [
         subprocess.run(["sh", "-c", command], cwd=here, capture_output=True, encoding="utf-8", check=True).stdout
         for command in look.split("`")[1::2]

@@ -203,7 +203,7 @@ def test_a_mark_that_was_taken_back_does_not_come_again(folder: Path, kb: Knowle
     assert counts(folder, "retry") == UNTOUCHED
 
 
-def test_a_client_tells_the_outcome_of_a_hooked_session(
+def test_a_client_reports_the_outcome_of_a_hooked_session(
     folder: Path, home: Path, kb: KnowledgeBase, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server does not know which session its client is in."""

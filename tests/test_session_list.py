@@ -39,7 +39,7 @@ def filled(folder: Path, open_kb: Open) -> KnowledgeBase:
     return kb
 
 
-def test_a_session_tells_whose_it_is_how_long_and_how_it_ended(filled: KnowledgeBase) -> None:
+def test_a_session_says_whose_it_is_how_long_and_how_it_ended(filled: KnowledgeBase) -> None:
     found = filled.sessions.list()
     assert (found.total, found.degraded) == (3, ())
     assert {one.session: one for one in found.sessions} == {
@@ -80,7 +80,7 @@ def test_filters(filled: KnowledgeBase, how: dict[str, str], expected: list[str]
     assert sorted(one.session for one in filled.sessions.list(**how).sessions) == expected  # type: ignore[arg-type]
 
 
-def test_a_limit_keeps_the_newest_and_tells_how_many_there_are(filled: KnowledgeBase) -> None:
+def test_a_limit_keeps_the_newest_and_says_how_many_there_are(filled: KnowledgeBase) -> None:
     found = filled.sessions.list(limit=2)
     assert ({one.session for one in found.sessions}, found.total) == ({"later", "begun"}, 3)
     assert filled.sessions.list(limit=0).sessions == ()

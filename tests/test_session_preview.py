@@ -43,7 +43,7 @@ def test_nothing_is_written_and_the_session_stays_open(place: Path) -> None:
     assert any(step.diff for step in done.steps)
 
 
-def test_what_is_told_is_what_happens(place: Path) -> None:
+def test_what_is_reported_is_what_happens(place: Path) -> None:
     told = {step.name: step for step in preview(place, outcome="failure").steps}
     with open_at(place) as kb:
         real = {step.name: step for step in kb.sessions.end(ONE, outcome="failure").steps}

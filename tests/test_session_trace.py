@@ -64,7 +64,7 @@ def test_a_pipe_does_not_hide_a_failed_test() -> None:
         ("", "look", "cd", ()),
     ],
 )
-def test_a_command_is_told_by_its_most_telling_part(
+def test_a_command_is_known_by_its_most_informative_part(
     command: str, kind: str, family: str, targets: tuple[str, ...]
 ) -> None:
     assert read_call("Bash", {"command": command})[:3] == (kind, family, targets)

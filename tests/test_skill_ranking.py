@@ -57,7 +57,7 @@ def test_sampling_prefers_what_worked_and_still_tries_what_is_new() -> None:
     assert firsts.count("bad") == 0
 
 
-def test_equal_samples_stand_in_the_order_of_names() -> None:
+def test_equal_samples_are_in_the_order_of_names() -> None:
     class Even(Random):
         def betavariate(self, alpha: float, beta: float) -> float:  # noqa: ARG002
             return 0.5

@@ -56,7 +56,7 @@ def test_approving_one_gives_its_importance_back_and_leaves_the_other_to_be_judg
     assert kb.show("always").metadata["importance"] == 0.5
 
 
-def test_what_stands_against_another_live_entry_too_still_waits(vault: MakeVault, open_kb: Open) -> None:
+def test_what_contradicts_another_live_entry_too_still_waits(vault: MakeVault, open_kb: Open) -> None:
     kb = open_tense(vault, open_kb, ("not", "Do not deploy on Tuesdays, after the train leaves."))
     kb.review.reject("never")
     assert "always" in waiting(kb)

@@ -96,7 +96,7 @@ def test_a_file_that_a_later_run_changed_names_that_run(place: Path) -> None:
         report = kb.undo(first.run)
         assert report.run is None
         assert [conflict.message for conflict in report.conflicts] == [
-            f"{SINGLE} was changed again by run {second.run} (second); take that back first"
+            f"{SINGLE} was changed again by run {second.run} (second); revert that first"
         ]
 
 
@@ -134,7 +134,7 @@ def test_an_edit_that_an_undo_brought_back_is_a_person_s(place: Path) -> None:
         assert (place / "vault/memory/new.md").read_bytes() == theirs
 
 
-def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
+def test_what_is_restored_names_the_run_that_wrote_it(place: Path) -> None:
     with open_at(place) as kb:
         first = kb.writer.run("first", [set_fields(kb.writer.read(SINGLE), "one", {"a": 1}, "x")])
         second = kb.writer.run("second", [set_fields(kb.writer.read(SINGLE), "one", {"b": 1}, "x")])
@@ -142,7 +142,7 @@ def test_what_stands_again_names_the_run_that_wrote_it(place: Path) -> None:
         kb.undo(undone.run)
         report = kb.undo(first.run)
         assert [conflict.message for conflict in report.conflicts] == [
-            f"{SINGLE} was changed again by run {second.run} (second); take that back first"
+            f"{SINGLE} was changed again by run {second.run} (second); revert that first"
         ]
         kb.undo()
         assert kb.undo(first.run).conflicts == ()
@@ -215,7 +215,7 @@ def test_a_run_that_is_not_there(place: Path) -> None:
             kb.undo(crowded)
 
 
-def test_a_log_with_damaged_lines_still_tells_the_rest(place: Path) -> None:
+def test_a_log_with_damaged_lines_still_yields_the_rest(place: Path) -> None:
     with open_at(place) as kb:
         kb.writer.run("test", [set_fields(kb.writer.read(SINGLE), "one", {"n": 1}, "x")])
         log = kb.vault.machine / "log/decisions.jsonl"
@@ -229,7 +229,7 @@ def test_a_log_with_damaged_lines_still_tells_the_rest(place: Path) -> None:
 
 def test_the_command(run: Run, place: Path) -> None:
     vault = ("--vault", place / "vault")
-    assert run(*vault, "undo").stderr == "There is nothing to take back.\n"
+    assert run(*vault, "undo").stderr == "There is nothing to revert.\n"
     assert run(*vault, "undo", "--list").stderr == "No run has changed anything yet.\n"
     before = tree(place)
     assert run(*vault, "forget", "one").returncode == 0
@@ -241,7 +241,7 @@ def test_the_command(run: Run, place: Path) -> None:
     done = run(*vault, "undo")
     assert (done.returncode, done.stdout) == (0, f"restored {SINGLE}\n")
     assert tree(place) == before
-    assert f"(taken back by {done.stderr.split()[2][:8]})" in run(*vault, "undo", "--list").stdout
+    assert f"(reverted by {done.stderr.split()[2][:8]})" in run(*vault, "undo", "--list").stdout
     assert run(*vault, "undo", "nothing").returncode == 2
 
 
@@ -288,8 +288,8 @@ def test_an_output_that_cannot_be_written_does_not_hide_what_was_done(run: Run, 
     assert done.returncode == 4
     assert done.stderr.splitlines() == [
         "memory-kb: the output cannot be written: No space left on device",
-        f"taken back before that: run {forgotten['run']}, {SINGLE}",
-        f"  `memory-kb undo {undo}` takes this back",
+        f"reverted before that: run {forgotten['run']}, {SINGLE}",
+        f"  `memory-kb undo {undo}` reverts this",
     ]
     told = spoken("learn", "Numbats eat termites.", "--json")
     assert "written before that: memory/learnings/numbats-eat-termites-" in told.stderr
@@ -303,7 +303,7 @@ def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) 
     runs = [one["run"] for one in json.loads(run(*vault, "undo", "--list", "--json").stdout)["runs"]]
     after = (place / "vault" / MANY).read_bytes()
     preview = run(*vault, "undo", *runs[:2], "--dry-run")
-    assert (preview.returncode, "take that back first" in preview.stdout + preview.stderr) == (0, False)
+    assert (preview.returncode, "revert that first" in preview.stdout + preview.stderr) == (0, False)
     wrong = run(*vault, "undo", runs[0], "no-such-run")
     assert (wrong.returncode, (place / "vault" / MANY).read_bytes()) == (2, after)
     done = run(*vault, "undo", *runs[:2])

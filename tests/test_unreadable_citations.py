@@ -42,7 +42,7 @@ def test_it_works_without_git(vault: MakeVault, open_kb: Open, monkeypatch: pyte
     assert verdicts(kb) == {"src/a.py#L4-L7": "gone"}
 
 
-def test_a_commit_of_another_clone_is_told_and_not_withheld(project: Path, open_kb: Open, tmp_path: Path) -> None:
+def test_a_commit_of_another_clone_is_reported_and_not_withheld(project: Path, open_kb: Open, tmp_path: Path) -> None:
     kb = open_kb(project)
     git(project, "checkout", "-qb", "side")
     (project / "x.txt").write_text("x")
@@ -147,7 +147,7 @@ def test_a_sparse_checkout_says_nothing(project: Path, open_kb: Open) -> None:
     assert verdicts(kb) == {"src/a.py#L4-L7": "unreadable"}
 
 
-def test_when_git_takes_too_long_what_is_missing_is_told_and_not_withheld(
+def test_when_git_takes_too_long_what_is_missing_is_reported_and_not_withheld(
     project: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = open_kb(project)

@@ -25,7 +25,9 @@ SAID = "looks like an entry, and is read as part of the text above; put a blank 
         (f"{A}---\ntype: rule\ntitle: Only a type\n---\nText.\n", [6], ["a"]),
     ],
 )
-def test_an_entry_that_is_swallowed_is_told(text: str, lines: list[int], ids: list[str] | None, newline: str) -> None:
+def test_an_entry_that_is_swallowed_is_reported(
+    text: str, lines: list[int], ids: list[str] | None, newline: str
+) -> None:
     document = parse_document(text.replace("\n", newline), "a.md")
     assert [(problem.line, SAID in problem.message) for problem in document.problems] == [
         (line, True) for line in lines

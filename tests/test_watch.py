@@ -362,7 +362,7 @@ def full(self: object, *_: object, **__: object) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_once_and_tried_again(
+def test_a_full_disk_is_reported_once_and_tried_again(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = vault({"memory/a.md": "zebra\n"})

@@ -297,7 +297,7 @@ def test_after_lost_events_everything_is_looked_at_and_watched_anew(
 # -- what follows a batch ------------------------------------------------------------------
 
 
-def test_background_steps_are_taken_once_for_many_requests_and_end_when_told() -> None:
+def test_background_steps_are_taken_once_for_many_requests_and_end_when_stopped() -> None:
     begun, may_go_on, calls = threading.Event(), threading.Event(), []
 
     def step(stop: threading.Event) -> Iterator[str]:

@@ -115,7 +115,7 @@ def test_an_entry_is_rendered_with_live_links_and_what_it_depends_on(shared: Ser
     )
 
 
-def test_of_two_entries_with_one_id_the_place_tells(shared: Server) -> None:
+def test_of_two_entries_with_one_id_the_place_decides(shared: Server) -> None:
     answer = shared.ask("/entry?id=twin")
     assert answer.status == 409 and answer.text.count("/entry?id=memory%2Flearnings%2Ftwin-") == 2
     assert "The second of two." in shared.ask("/entry?id=memory/learnings/twin-b.md:6").text
@@ -190,7 +190,7 @@ def test_an_empty_folder_has_a_page(start: Start) -> None:
     assert "No entries yet" in server.ask("/").text
 
 
-def test_open_pages_hear_of_a_change(start: Start) -> None:
+def test_open_pages_are_notified_of_a_change(start: Start) -> None:
     server = start(FILES)
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.request("GET", "/events")
@@ -218,7 +218,7 @@ def test_open_pages_hear_of_a_change(start: Start) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 @pytest.mark.skipif(os.name == "nt", reason="signals are others there")
-def test_it_ends_when_told_to(start: Start, number: int, code: int) -> None:
+def test_it_ends_when_stopped(start: Start, number: int, code: int) -> None:
     server = start(FILES)
     assert server.ask("/").status == 200
     ended, said = server.end(number)

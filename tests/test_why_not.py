@@ -84,7 +84,7 @@ def test_an_entry_that_is_nowhere_is_an_error(vault: MakeVault, open_kb: Open) -
         open_kb(vault(NOTES)).why_not("otters", "nothing-like-it")
 
 
-def test_outside_the_pool_it_tells_what_the_last_one_has(vault: MakeVault, open_kb: Open) -> None:
+def test_outside_the_pool_it_says_what_the_last_one_has(vault: MakeVault, open_kb: Open) -> None:
     notes = {f"n{number:03}.md": "otters otters otters" for number in range(205)}
     kb = open_kb(vault(notes | {"weak.md": entry("otters " + "and much else besides " * 40, id="weak")}))
     answer = kb.why_not("otters", "weak")
@@ -129,7 +129,7 @@ def test_the_factor_that_kept_it_down(
     assert any("importance" in line for line in answer.details)
 
 
-def test_near_repetitions_are_told_apart_from_low_scores(vault: MakeVault, open_kb: Open) -> None:
+def test_near_repetitions_are_distinguished_from_low_scores(vault: MakeVault, open_kb: Open) -> None:
     twins = {
         f"memory/learnings/t{number}.md": entry(
             f"Otters swim in the green river at dawn with {number} friends.", id=f"t{number}"
@@ -148,7 +148,7 @@ def test_near_repetitions_are_told_apart_from_low_scores(vault: MakeVault, open_
     assert kb.why_not("otters swim", lost, limit=2).step in ("variety", "score")
 
 
-def test_with_vectors_it_tells_how_near_it_is(tmp_path: Path, home: Path) -> None:
+def test_with_vectors_it_says_how_near_it_is(tmp_path: Path, home: Path) -> None:
     with FakeProvider() as fake:
         notes = {f"n{number:03}.md": f"automobile automobile{number}" for number in range(150)}
         folder = write_files(tmp_path / "vault", notes | {"far.md": entry("Nothing but rivers and gardens.", id="far")})

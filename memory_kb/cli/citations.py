@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import dry_run_option, flag, verb
-from memory_kb.cli.output import Options, clean, one_line, pick, say, style, tell_id
+from memory_kb.cli.output import Options, clean, format_id, one_line, pick, say, style
 from memory_kb.cli.runs import FINDINGS, finish_run
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _print_claims(report: ClaimsReport) -> None:
 def _print_claim(claim: ClaimView) -> None:
     verdict = style(f"{claim.verdict:<10}", fg=_COLOURS.get(claim.verdict))
     click.echo(
-        f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {tell_id(claim.id)}"
+        f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {format_id(claim.id)}"
     )
     for one in claim.findings:
         if one.verdict == "fresh":

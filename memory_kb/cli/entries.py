@@ -20,7 +20,7 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import Options, one_line, pick, say, tell_id
+from memory_kb.cli.output import Options, format_id, one_line, pick, say
 from memory_kb.cli.runs import finish_entry, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.learning.entries import MAX_TEXT
@@ -131,15 +131,15 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     assert learned.run
     told = pick(learned, "id", "path", "action", *(["near"] if learned.near else ()))
     if learned.is_waiting:
-        way = "" if options.dry_run else f": memory-kb review approve {tell_id(learned.id)}"
+        way = "" if options.dry_run else f": memory-kb review approve {format_id(learned.id)}"
         say(f"It comes from an unverified source and is not in use before a person approves it{way}")
     for near in learned.near:
-        say(f"note: {tell_id(near.id)} {near.how}: {near.title}  {one_line(near.path)}:{near.line}")
+        say(f"note: {format_id(near.id)} {near.how}: {near.title}  {one_line(near.path)}:{near.line}")
     if learned.near and not options.dry_run:
         say(
-            f"  `memory-kb supersede {tell_id(learned.near[0].id)} {tell_id(learned.id)}` lets the new one take its place"
+            f"  `memory-kb supersede {format_id(learned.near[0].id)} {format_id(learned.id)}` lets the new one take its place"
         )
-    return finish_entry(options, learned.run, told, f"{learned.action} {learned.path}  {tell_id(learned.id)}")
+    return finish_entry(options, learned.run, told, f"{learned.action} {learned.path}  {format_id(learned.id)}")
 
 
 @verb("supersede")
@@ -178,7 +178,7 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
     assert forgotten.run
     action = "purged" if purge else "deleted" if delete else "retired"
     told: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
-    line = f"purged {tell_id(forgotten.id)}" if purge else f"{action} {forgotten.title}  {forgotten.path}"
+    line = f"purged {format_id(forgotten.id)}" if purge else f"{action} {forgotten.title}  {forgotten.path}"
     if not forgotten.purged:
         return finish_entry(options, forgotten.run, told, line)
     code = finish_entry(options, forgotten.run, told | forgotten.purged._asdict(), line)
@@ -202,7 +202,7 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
     """Serve an editor as a language server.
 
     It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
-    note before it is saved. It writes no note itself: the editor makes its edits, and can take them back. Without --vault it
+    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
     serves the vault around the folder that the editor has open.
 
     \b

@@ -20,7 +20,7 @@ from memory_kb.cli.app import (
     together,
     verb,
 )
-from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_problems, say, style, tell_id
+from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_json, print_problems, say, style
 from memory_kb.cli.runs import CONFLICT, end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.learning.checkpoints import RECOMMENDATIONS
@@ -42,13 +42,13 @@ _TOLD = {
     "edited": "was edited since; left as it is",
     "aged": "was summarised or archived since; left as it is",
     "left": "was changed meanwhile; left as it is",
-    "forgotten": "was taken back, retired or deleted before, and is left so; --again makes one again that is gone",
+    "forgotten": "was reverted, retired or deleted before, and is left so; --again makes one again that is gone",
 }
 
 
 @verb("reflect")
 @click.argument("session", metavar="SESSION")
-@flag("--again", "Also build what was taken back or deleted since.")
+@flag("--again", "Also build what was reverted or deleted since.")
 @dry_run_option()
 def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     """Build the episodes of a session from its events.
@@ -239,7 +239,7 @@ def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
     for one in report.kept:
         if not dry_run and one.path and one.id:
             click.echo(
-                f"{one.action} {one_line(one.path)}  {tell_id(one.id)}  {clean(' '.join((one.text or '').split()))}"
+                f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {clean(' '.join((one.text or '').split()))}"
             )
         elif one.action not in ("created", "reinforced"):
             say(f"{one.action}: {one.reason}")
@@ -268,7 +268,7 @@ _SHOWN = {
 @verb("extract")
 @click.argument("session", metavar="ID")
 @option("--scope scopes", "Only this scope, such as corrective; may be given several times.", many=True, metavar="NAME")
-@flag("--again", "Ask again what was asked before, and keep what was taken back or deleted since.")
+@flag("--again", "Ask again what was asked before, and keep what was reverted or deleted since.")
 @dry_run_option("Ask nothing and write nothing; show what asking would cost.")
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Learn from a session that is over: ten scopes, each by itself.
@@ -306,13 +306,13 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
         print_preview(run)
     if report.was_taken_away:
         say(
-            f"What was taken back or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again."
+            f"What was reverted or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again."
         )
     say(f"{report.session}: {report.summary}; {_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
             say(
-                f"`memory-kb undo {run.run}` takes back what was written ({len(run.changes)} change{'' if len(run.changes) == 1 else 's'})."
+                f"`memory-kb undo {run.run}` reverts what was written ({len(run.changes)} change{'' if len(run.changes) == 1 else 's'})."
             )
 
 

@@ -98,8 +98,8 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
 
 @verb("undo")
 @click.argument("named", metavar="[RUN]...", nargs=-1)
-@option("--session", "Take back all that the end of this session wrote.", metavar="ID")
-@flag("--list is_list", "Show the runs that can be taken back, newest first; with --session, only its own.")
+@option("--session", "Revert all that the end of this session wrote.", metavar="ID")
+@flag("--list is_list", "Show the runs that can be reverted, newest first; with --session, only its own.")
 @dry_run_option()
 def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool) -> int:
     """Undo what the last run wrote, or those named.
@@ -134,7 +134,7 @@ def _finish_all(options: Options, reports: Sequence[RunReport]) -> int:
     if options.answer({"runs": [run_as_json(report, dry_run=options.dry_run) for report in reports]}):
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
-        say("All of it is taken back already.")
+        say("All of it is reverted already.")
     for report in reports:
         if options.dry_run:
             print_preview(report)
@@ -142,7 +142,7 @@ def _finish_all(options: Options, reports: Sequence[RunReport]) -> int:
             _show(report)
     made = [report.run for report in reports if report.run]
     if made:
-        say(f"`memory-kb undo {' '.join(reversed(made))}` takes this back.")
+        say(f"`memory-kb undo {' '.join(reversed(made))}` reverts this.")
     notices = dict.fromkeys(notice for report in reports for notice in report.notices)
     conflicts = tuple(conflict for report in reports for conflict in report.conflicts)
     return end_run(RunReport(None, "undo", conflicts=conflicts, notices=tuple(notices)))
@@ -152,14 +152,14 @@ def _show(report: RunReport) -> None:
     for change in report.changes:
         click.echo(f"{_PAST[change.action]} {one_line(change.path)}")
     if not (report.changes or report.conflicts):
-        say("There is nothing to take back.")
+        say("There is nothing to revert.")
 
 
 _PAST = {"create": "brought back", "restore": "restored", "remove": "removed"}
 
 
 def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
-    marks = (f" (taken back by {run.undone_by})" if run.undone_by else "" for run in runs)
+    marks = (f" (reverted by {run.undone_by})" if run.undone_by else "" for run in runs)
     rows = ((run.run, run.time, run.verb, f"{run.summary}{mark}") for run, mark in zip(runs, marks, strict=True))
     print_listing(options, {"runs": runs}, rows, "No run has changed anything yet.")
     return 0

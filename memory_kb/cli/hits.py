@@ -11,11 +11,11 @@ from memory_kb.cli.output import (
     as_plain,
     clean,
     echo,
+    format_id,
     one_line,
     print_json,
     say,
     style,
-    tell_id,
     use_colour,
     wrap,
 )
@@ -66,7 +66,7 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
     )
     place = f"{hit.vault}:{hit.path}" if hit.vault else hit.path
     echo(
-        f"    {style(f'{one_line(place)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(tell_id(hit.id), dim=True)}"
+        f"    {style(f'{one_line(place)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(format_id(hit.id), dim=True)}"
     )
     _print_text(hit, words)
 

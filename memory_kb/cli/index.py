@@ -277,7 +277,7 @@ _CTRL_C = 130
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
 
-    While nothing happens, maintenance that is due is done, once a week; `memory-kb undo` takes it back.
+    While nothing happens, maintenance that is due is done, once a week; `memory-kb undo` reverts it.
 
     \b
     memory-kb watch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, say, style, tell_id, use_colour
+from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, say, style, use_colour
 from memory_kb.cli.runs import CONFLICT, finish_run
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.reports import StageReport
@@ -63,7 +63,7 @@ def consolidate_verb(options: Options, /, stage: str | None) -> int:
 
     What several jobs share is promoted.
 
-    Running it twice changes nothing the second time. `undo` takes each step back.
+    Running it twice changes nothing the second time. `undo` reverts each step.
 
     \b
     memory-kb consolidate --dry-run
@@ -93,7 +93,7 @@ def maintain_verb(options: Options, /, force: bool) -> int:
     return _finish(options, report.steps, "memory-kb maintain", due)
 
 
-def tell_failures(steps: Sequence[StepReport], command: str) -> None:
+def print_failures(steps: Sequence[StepReport], command: str) -> None:
     """Say how many steps failed, and which command does them yet."""
     failed = sum(step.outcome == "failed" for step in steps)
     if failed:
@@ -104,7 +104,7 @@ def tell_failures(steps: Sequence[StepReport], command: str) -> None:
 def _finish(options: Options, steps: Sequence[StepReport], command: str, told: Mapping[str, Any] | None = None) -> int:
     if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(told or {})}):
         print_steps(steps, dry_run=options.dry_run)
-    tell_failures(steps, command)
+    print_failures(steps, command)
     return exit_code(steps)
 
 
@@ -278,4 +278,4 @@ def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
 
 def _show(entry: Memory) -> str:
     place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    return f"{clean(entry.title)}  {place}  {style(tell_id(entry.id), dim=True)}"
+    return f"{clean(entry.title)}  {place}  {style(format_id(entry.id), dim=True)}"

@@ -133,10 +133,12 @@ def print_entry_line(entry: EntryView, width: int = 8) -> None:
     """Print an entry on one line, its id in a column of some width."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
     place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    echo(f"{style(f'{tell_id(entry.id):<{width}}', dim=True)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
+    echo(
+        f"{style(f'{format_id(entry.id):<{width}}', dim=True)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}"
+    )
 
 
-def tell_id(entry_id: str) -> str:
+def format_id(entry_id: str) -> str:
     """Return an id shortened for people, fit for a terminal."""
     return clean(short_id(entry_id))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
-from memory_kb.cli.output import Options, as_plain, clean, one_line, pick, print_table, say, style, tell_id, wrap
+from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, print_table, say, style, wrap
 from memory_kb.cli.runs import finish_run, list_changes, print_preview, run_as_json
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
@@ -81,7 +81,7 @@ def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool 
 def _print_item(item: ReviewItem) -> None:
     known = (item.kind, item.scope, item.status, *item.flags, *([item.created] if item.created else ()))
     marks = ", ".join(map(clean, known))
-    click.echo(f"{style(tell_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
+    click.echo(f"{style(format_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
     click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
     told = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
     click.echo(wrap(clean(told), 10))
@@ -262,7 +262,7 @@ def outcome_verb(
 
 def _print_credit(one: Credited) -> None:
     numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
-    click.echo(f"{one.credit:<7}  {numbers}  {style(tell_id(one.id), dim=True)}  {clean(one.title)}")
+    click.echo(f"{one.credit:<7}  {numbers}  {style(format_id(one.id), dim=True)}  {clean(one.title)}")
 
 
 #: The last times that are listed; `--json` has all.
@@ -311,7 +311,7 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
         say(f"These are the last {_SHOWN}; --json has all.")
     for entry in found.derived:
         click.echo(
-            f"  {entry.relation}: {tell_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}"
+            f"  {entry.relation}: {format_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}"
         )
     if found.sources:
         click.echo(f"  made of: {', '.join(map(clean, found.sources))}")

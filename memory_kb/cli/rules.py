@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
-from memory_kb.cli.output import Options, clean, one_line, pick, print_problems, say, style, tell_id, wrap
+from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style, wrap
 from memory_kb.cli.runs import finish_run, list_changes
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
@@ -46,7 +46,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
-        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(tell_id(rule.id), dim=True)}")
+        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(format_id(rule.id), dim=True)}")
         click.echo(wrap(clean(rule.text), 6))
         click.echo(
             f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}"

@@ -22,21 +22,21 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as exc:
-        for line in _tell_written(options):
+        for line in _describe_written(options):
             exc.add_note(line)
         raise
-    for line in _tell_written(options):
+    for line in _describe_written(options):
         say(line)
     return code
 
 
-def _tell_written(options: Options) -> Sequence[str]:
+def _describe_written(options: Options) -> Sequence[str]:
     """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
     if not options.written:
         return ()
-    from memory_kb.cli.runs import tell_written
+    from memory_kb.cli.runs import describe_written
 
-    return tell_written(options.written)
+    return describe_written(options.written)
 
 
 def _run(arguments: Sequence[str], options: Options) -> int:

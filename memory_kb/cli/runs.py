@@ -64,7 +64,7 @@ def finish_run(
         if not (report.changes or report.conflicts):
             say(nothing)
     if report.run:
-        say(f"`memory-kb undo {report.run}` takes this back.")
+        say(f"`memory-kb undo {report.run}` reverts this.")
     return end_run(report)
 
 
@@ -125,15 +125,15 @@ def end_run(report: RunReport) -> int:
     return CONFLICT if report.conflicts else 0
 
 
-def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
+def describe_written(runs: Sequence[WrittenRun]) -> list[str]:
     """Return what was written by a command that could not say so, and how it is undone.
 
     Example:
         >>> from memory_kb.reports import WrittenRun
-        >>> tell_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
-        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` takes this back']
-        >>> tell_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
-        'taken back before that: run 3f9a0c12, memory/a.md'
+        >>> describe_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
+        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` reverts this']
+        >>> describe_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
+        'reverted before that: run 3f9a0c12, memory/a.md'
     """
     broken = [
         f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out"
@@ -146,7 +146,7 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
     files = list(dict.fromkeys(file for run in whole for file in run.files))
     more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
     undone = ", ".join(run.undoes for run in whole if run.undoes)
-    what = f"taken back before that: run {undone}, " if undone else "written before that: "
+    what = f"reverted before that: run {undone}, " if undone else "written before that: "
     sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
     way = (
         f"--session {sessions.pop()}"
@@ -155,7 +155,7 @@ def tell_written(runs: Sequence[WrittenRun]) -> list[str]:
     )
     return [
         f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}",
-        f"  `memory-kb undo {way}` takes this back",
+        f"  `memory-kb undo {way}` reverts this",
         *broken,
     ]
 

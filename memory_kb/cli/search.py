@@ -15,13 +15,13 @@ from memory_kb.cli.output import (
     Options,
     as_plain,
     clean,
+    format_id,
     one_line,
     pick,
     print_entry_line,
     print_table,
     say,
     style,
-    tell_id,
 )
 from memory_kb.cli.progress import Progress
 from memory_kb.errors import UsageError
@@ -228,7 +228,7 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     entries, total = options.kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
     if options.answer({"entries": [_without_text(entry) for entry in entries]}):
         return
-    width = min(20, max((len(tell_id(entry.id)) for entry in entries), default=0))
+    width = min(20, max((len(format_id(entry.id)) for entry in entries), default=0))
     for entry in entries:
         print_entry_line(entry, width)
     if not entries:

@@ -236,14 +236,14 @@ def _print_written(
     if written.correction:
         say(written.correction)
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
-        click.echo(f"{written.action} {share.session}  {_tell_events(share.written, share.seq)}")
+        click.echo(f"{written.action} {share.session}  {_print_events(share.written, share.seq)}")
 
 
-def _tell_events(count: int, last: int) -> str:
+def _print_events(count: int, last: int) -> str:
     """Return which events were written; others may have written between them.
 
     Example:
-        >>> _tell_events(1, 4), _tell_events(3, 4), _tell_events(0, 4), _tell_events(0, 0)
+        >>> _print_events(1, 4), _print_events(3, 4), _print_events(0, 4), _print_events(0, 0)
         ('1 event, number 4', '3 events, up to number 4', 'no new event after number 4', 'no new event')
     """
     if not count:
@@ -251,7 +251,7 @@ def _tell_events(count: int, last: int) -> str:
     return f"1 event, number {last:,}" if count == 1 else f"{count:,} events, up to number {last:,}"
 
 
-def _worth_telling(steps: Sequence[StepReport]) -> list[StepReport]:
+def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
     """Return the steps that did something, and what was learned even where that is nothing, unless a step that failed may be why."""
     is_sure = not any(step.outcome == "failed" for step in steps)
     return [
@@ -297,18 +297,18 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
         return _preview_end(options, written)
     _print_written(options, written)
     if not options.as_json:
-        print_steps(_worth_telling(written.steps), with_new=True)
+        print_steps(_worth_printing(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
-        say(f"{how_to_look(folder, _here())}`memory-kb undo --session {written.session}` takes it back.")
-    _tell_left(written)
+        say(f"{how_to_look(folder, _here())}`memory-kb undo --session {written.session}` reverts it.")
+    _print_left(written)
     return exit_code(written.steps)
 
 
-def _tell_left(written: SessionWritten) -> None:
+def _print_left(written: SessionWritten) -> None:
     """Say what could not be done, and how it is done yet."""
-    from memory_kb.cli.maintenance import tell_failures
+    from memory_kb.cli.maintenance import print_failures
 
-    tell_failures(written.steps, f"memory-kb session end {written.session}")
+    print_failures(written.steps, f"memory-kb session end {written.session}")
     conflicts = [conflict for step in written.steps for conflict in step.conflicts]
     for message in dict.fromkeys(conflict.message for conflict in conflicts):
         say(f"left: {message}")
@@ -331,7 +331,7 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
         if written.action != "unchanged"
         else f"{written.session} is ended already."
     )
-    print_steps(_worth_telling(written.steps), dry_run=True)
+    print_steps(_worth_printing(written.steps), dry_run=True)
     if not any(step.changes for step in written.steps):
         say("No note would change.")
     return exit_code(written.steps)

@@ -19,7 +19,7 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import Options, clean, one_line, pick, print_problems, say, style, tell_id
+from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style
 from memory_kb.cli.runs import CONFLICT, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES
@@ -103,7 +103,7 @@ def _print_skills(skills: Sequence[Skill]) -> None:
             f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}  {score}  {style(counts, dim=True)}"
         )
         click.echo(
-            f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(tell_id(skill.id), dim=True)}"
+            f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(format_id(skill.id), dim=True)}"
         )
     if not skills:
         say("No skill fits.")
@@ -187,7 +187,7 @@ def feedback_verb(options: Options, /, skill: str, outcome: str) -> int:
 def _finish(options: Options, written: SkillWritten) -> int:
     def show() -> None:
         if not written.run.conflicts:
-            click.echo(f"{written.action} {one_line(written.path)}  {tell_id(written.id)}")
+            click.echo(f"{written.action} {one_line(written.path)}  {format_id(written.id)}")
 
     return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), show=show)
 

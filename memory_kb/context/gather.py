@@ -354,7 +354,7 @@ class Readings:
             material = gathering.read_fitting() if only_fitting else gathering.read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
-            from memory_kb.index.rows import tell_faults
+            from memory_kb.index.rows import describe_faults
 
-            degraded += tell_faults(faults)
+            degraded += describe_faults(faults)
         return material, degraded

@@ -90,7 +90,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "", most: int 
         count += 1
         waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
         for place, seconds in list(waiting):
-            if _mends(repository, guard, commit, found[place]):
+            if _fixes(repository, guard, commit, found[place]):
                 found[place] = found[place]._replace(mended_by=commit.name[:10])
                 waiting.remove((place, seconds))
         for breach in _breaches(repository, guard, project, commit):
@@ -171,7 +171,7 @@ def _breaches(repository: Repository, guard: Guard, project: str, commit: _Commi
             yield Breach(commit.name[:10], _day(commit), commit.subject, path, broken[0], broken[1].strip())
 
 
-def _mends(repository: Repository, guard: Guard, commit: _Commit, breach: Breach) -> bool:
+def _fixes(repository: Repository, guard: Guard, commit: _Commit, breach: Breach) -> bool:
     added, removed = commit.files.get(breach.path, ([], []))
     if breach.text:
         return any(line.strip() == breach.text for line in removed) and not any(

@@ -29,7 +29,7 @@ _MOST_COMMITS, _MOST_LINES = 100, 200
 class ChangeMade(NamedTuple):
     """A change that a run made to an entry or to its file.
 
-    `undoes` names the run that it took back, `undone_by` the one that took it back.
+    `undoes` names the run that it reverted, `undone_by` the one that reverted it.
     """
 
     run: str

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
-from memory_kb.git.comparison import CiReport, RevisionView, ToldContext, arrange, compare, complain
+from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
 from memory_kb.model import EVERYTHING, Problem
 
 if TYPE_CHECKING:
@@ -272,11 +272,11 @@ class Evaluation:
         problems, titles = self._index.read(self._examine)
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
-    def _told(self, query: StandingQuery) -> ToldContext:
+    def _told(self, query: StandingQuery) -> GivenContext:
 
         task = query.task or query.question
         context = self._contexts.context(task, labels=query.labels, files=query.files)
-        return ToldContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
+        return GivenContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
 
     def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""

@@ -74,7 +74,7 @@ _TOO_LARGE = ("the institutional notes take", "not all policies fit into")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldContext:
+class GivenContext:
     """What an agent is given for one task."""
 
     text: str = ""
@@ -99,7 +99,7 @@ class RevisionView:
     name: str
     revision: str
     outcomes: tuple[Outcome, ...] = ()
-    contexts: Mapping[str, ToldContext] | None = None
+    contexts: Mapping[str, GivenContext] | None = None
     problems: tuple[Problem, ...] = ()
     titles: Mapping[str, str] | None = None
 
@@ -124,8 +124,8 @@ class ContextChange:
     """What an agent is given for one task before and after."""
 
     task: str
-    before: ToldContext
-    after: ToldContext
+    before: GivenContext
+    after: GivenContext
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | 
     queries = [one for one in changes if one.after.query.question in asked]
     told = base.contexts or {}
     contexts = tuple(
-        ContextChange(task, told.get(task, ToldContext()), after) for task, after in (head.contexts or {}).items()
+        ContextChange(task, told.get(task, GivenContext()), after) for task, after in (head.contexts or {}).items()
     )
     new, known = split_problems(base.problems, head.problems)
     findings = [

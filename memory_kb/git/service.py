@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SUBJECT, _LINE = 72, 240
 _MOST_LINES = 60
 #: What is done to entries, in the order in which a message names them.
-_GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "taken back")
+_GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "reverted")
 
 
 class EntryName(NamedTuple):
@@ -135,7 +135,7 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller) -> I
 
 def _group(one: LoggedDecision) -> str:
     if one.action.startswith("undo "):
-        return "taken back"
+        return "reverted"
     if one.action == "create":
         return "learned"
     if one.action == "move":

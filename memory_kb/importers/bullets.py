@@ -194,7 +194,7 @@ def _refuse(file: TextFile, item: Bullet) -> Piece:
 
 
 def _piece(file: TextFile, item: Bullet, globs: tuple[str, ...]) -> Piece:
-    kind, heading = _kind(item), _telling(item.headings)
+    kind, heading = _kind(item), _nearest_topic(item.headings)
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = (tag_of(heading),) if heading and tag_of(heading) else ()
     draft = Draft(item.text, kind, title, tags, None, globs, "observed")
@@ -213,14 +213,14 @@ def _kind(item: Bullet) -> str:
     return "fact" if _COMMANDS.search(above) and "`" in item.text else "rule"
 
 
-def _telling(headings: tuple[str, ...]) -> str:
+def _nearest_topic(headings: tuple[str, ...]) -> str:
     """Return the nearest heading that says what a bullet is about."""
-    telling = (
+    topics = (
         one
         for one in reversed(headings)
         if not set(re.findall(r"\w+", one.casefold())) <= _GENERAL and not one.endswith(".md")
     )
-    return next(telling, "")
+    return next(topics, "")
 
 
 def _globs(file: TextFile) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers.conversations import ExportedChat
 from memory_kb.importers.notes import Piece, dated_fields
-from memory_kb.learning.capture import hear, make_offer
+from memory_kb.learning.capture import make_offer, read_messages
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.markdown.splice import Value
@@ -148,7 +148,7 @@ def offer_statements(talk: ExportedChat, place: Location, format: str, passed: T
     offers: list[Offer] = []
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
-    for event, statements, reason in hear(numbered):
+    for event, statements, reason in read_messages(numbered):
         if not statements:
             passed.add(Piece("message", talk.session, event.seq, why=_general(reason)))
         for number, one in enumerate(statements):

@@ -139,14 +139,14 @@ def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
         for name in sorted(names):
             if name.lower().endswith(tuple(endings)) and not name.startswith("."):
                 file = Path(place, name)
-                if file.is_file() and _lies_in(file, folder):
+                if file.is_file() and _is_inside(file, folder):
                     yield file
                     count += 1
         if count > _MOST_FILES:
             raise UsageError(f"{folder} holds more than {_MOST_FILES:,} files", "import its parts one by one")
 
 
-def _lies_in(file: Path, source: Path) -> bool:
+def _is_inside(file: Path, source: Path) -> bool:
     """Return whether a file is what it seems, or a link to another file of its source: others are not followed."""
     return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
 
@@ -169,7 +169,7 @@ def json_pieces(source: Path) -> Iterator[Iterator[str]]:
         UnreadableInput: it cannot be read, or an archive holds no conversations.
     """
     file = source / _CHATS if source.is_dir() else source
-    if source.is_dir() and not _lies_in(file, source):
+    if source.is_dir() and not _is_inside(file, source):
         raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")
     try:
         if zipfile.is_zipfile(file):

@@ -271,14 +271,14 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
 
 
 #: The entries of a text as a catalog has them, each with the relations and targets of its links.
-Told = tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]
+DraftLinks = tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]
 
 
-def tell_unsaved(path: str, text: str, *, is_memory: bool) -> Told:
+def read_draft(path: str, text: str, *, is_memory: bool) -> DraftLinks:
     """Return what a text adds to a catalog.
 
     Example:
-        >>> [(entry.title, links) for entry, links in tell_unsaved("a.md", "# Tea\\n\\nAs [[b]].\\n", is_memory=False)]
+        >>> [(entry.title, links) for entry, links in read_draft("a.md", "# Tea\\n\\nAs [[b]].\\n", is_memory=False)]
         [('Tea', (('mentions', 'b'),))]
     """
     return tuple(
@@ -286,7 +286,7 @@ def tell_unsaved(path: str, text: str, *, is_memory: bool) -> Told:
     )
 
 
-def lay_over(catalog: Catalog, drafts: Mapping[str, Told]) -> Catalog:
+def overlay(catalog: Catalog, drafts: Mapping[str, DraftLinks]) -> Catalog:
     """Return a catalog in which some files hold what they hold in an editor, whether they are saved or not."""
     new = {path: told for path, told in drafts.items() if told != catalog.told(path)}
     if not new:

@@ -141,7 +141,7 @@ class _Run:
         for batch in batched(self._store.passages(after), _WINDOW):
             _unknown(self._store, self._space, batch, missing)
         if missing:
-            missing -= self._borrow(siblings, missing)
+            missing -= self._copy_known(siblings, missing)
         self._total = len(missing)
         if missing and (limit is None or len(missing) <= limit):
             try:
@@ -152,7 +152,7 @@ class _Run:
         left = self._store.count_missing(vector_file) if vector_file else self._total
         return EmbeddingReport(self._embedded, left, self._reason)
 
-    def _borrow(self, siblings: SiblingCaches, missing: set[str]) -> set[str]:
+    def _copy_known(self, siblings: SiblingCaches, missing: set[str]) -> set[str]:
         """Keep the vectors that others have of texts, and return which."""
         import numpy as np
 

@@ -40,11 +40,11 @@ _SORTS = (
 _OTHERS = "others"
 
 
-def tell_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
+def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
     """Say in one sentence which files are larger than what is indexed of them.
 
     Example:
-        >>> tell_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
+        >>> describe_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
         ('a.md is 5.0 MB (and 1 file more is too large)',)
     """
     if not problems:
@@ -83,13 +83,13 @@ def _sort(problem: Problem) -> str:
     return next((name for said, name in _SORTS if said in problem.message), _OTHERS)
 
 
-def tell_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
+def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
     """Say in one sentence where frontmatter cannot be read.
 
     Example:
-        >>> tell_faults([Fault("a.md", 3)])
+        >>> describe_faults([Fault("a.md", 3)])
         ('the frontmatter at a.md:3 cannot be read; only its good lines count',)
-        >>> tell_faults([Fault("a.md", 3), Fault("b.md", 2)])
+        >>> describe_faults([Fault("a.md", 3), Fault("b.md", 2)])
         ('the frontmatter at a.md:3 and in 1 more place cannot be read; only its good lines count, `memory-kb lint` lists them',)
     """
     if not faults:

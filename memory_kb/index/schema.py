@@ -38,7 +38,7 @@ CREATE INDEX file_meta_problems ON file_meta (path) WHERE problems IS NOT NULL;
 _CHUNKS = """
 -- The searchable pieces, in file order. Chunks of one entry have consecutive rowids, and between
 -- two entries at least one rowid is free: neighbours in rowid are neighbours in the text.
--- Only what follows from a file's bytes and path stands here; rowids do not count as content.
+-- Everything here follows from a file's bytes and path; rowids do not count as content.
 -- They grow: the rowid of a chunk that is gone is not given again before the next rebuild.
 CREATE TABLE chunks (
     id                  TEXT GENERATED ALWAYS AS (source || '#' || position) VIRTUAL,

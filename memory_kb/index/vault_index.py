@@ -76,7 +76,7 @@ def count_files(number: int) -> str:
     return f"{number:,} file{'' if number == 1 else 's'}"
 
 
-def _tell_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
+def _describe_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
     """Say which folders could not be looked into: the notes in them are not searched."""
     folders = sorted(problem.path for problem in problems if problem.message.startswith(UNLISTED))
     if not folders:
@@ -302,7 +302,7 @@ class VaultIndex:
         reach = self._again._replace(regions=regions)
         is_kept = not is_new and self._is_kept(index)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
-            return Refreshed(0, _tell_unlisted(problems))
+            return Refreshed(0, _describe_unlisted(problems))
         try:
             if not waits and index.generation:
                 report = self._sync(0, reach, progress=progress)
@@ -318,7 +318,7 @@ class VaultIndex:
             return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
         left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` lists them"
         unread = (left_out,) if report.unreadable else ()
-        return Refreshed(0, unread + _tell_unlisted(report.problems))
+        return Refreshed(0, unread + _describe_unlisted(report.problems))
 
     def _is_kept(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be looked at."""

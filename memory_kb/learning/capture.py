@@ -93,7 +93,7 @@ MARKERS = (
     ),
     *_markers(
         "policy",
-        r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|heard|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
+        r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|message|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
         + _SHOWS
         + r")(?=\w)",
         r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
@@ -333,7 +333,7 @@ def _statement(marker: Marker, text: str, found: str) -> Statement | None:
     return Statement(marker.kind, text, name, replaces=replaces)
 
 
-class Heard(NamedTuple):
+class UserMessage(NamedTuple):
     """A message of a person with what it states, or why it states nothing."""
 
     event: Event
@@ -341,12 +341,12 @@ class Heard(NamedTuple):
     reason: str = ""
 
 
-def hear(events: Iterable[Event]) -> Iterator[Heard]:
+def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
     """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
 
     Example:
         >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
-        >>> [(heard.event.role, heard.statements[0].kind) for heard in hear(events)]
+        >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
         [('user', 'policy')]
     """
     before: dict[str, str] = {}
@@ -360,12 +360,12 @@ def hear(events: Iterable[Event]) -> Iterator[Heard]:
             found, reason = read_message(event.content, before.get(event.session, ""))
             echo = answers.get(event.session, "")
             own = tuple(one for one in found if one.text[1:] not in echo)
-            yield Heard(event, own, reason if own == found else "the agent said it first")
+            yield UserMessage(event, own, reason if own == found else "the agent said it first")
             before[event.session] = last_sentence(event.content)
 
 
 def offer_statements(
-    heard: Iterable[Heard],
+    message: Iterable[UserMessage],
     now: datetime,
     place: Location | None = None,
     session: str | None = None,
@@ -377,7 +377,7 @@ def offer_statements(
     The same sentence of the same event is the same offer, however often it is read.
 
     Args:
-        heard: messages with their statements.
+        message: messages with their statements.
         now: the time; what belongs to no session is new every time.
         place: where the entries go, by default the project.
         session: where the messages come from, for those that do not name it themselves.
@@ -385,7 +385,7 @@ def offer_statements(
     """
     return [
         make_offer(one.event, statement, number, now, place or Location(), session, propose=propose)
-        for one in heard
+        for one in message
         for number, statement in enumerate(one.statements)
     ]
 

@@ -10,7 +10,7 @@ from memory_kb.errors import UsageError
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
-    from memory_kb.learning.capture import Captured, CaptureReport, Heard
+    from memory_kb.learning.capture import Captured, CaptureReport, UserMessage
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Taken
     from memory_kb.store.writer import Writer
@@ -52,13 +52,13 @@ class Captures:
             UnreadableInput: there is no such session, or a file cannot be written.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.capture import CaptureReport, hear, offer_statements
+        from memory_kb.learning.capture import CaptureReport, offer_statements, read_messages
         from memory_kb.store.session_log import check_id
 
         place = self._vault.place_for("project", job, task)
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
-        heard = tuple(hear(events))
+        heard = tuple(read_messages(events))
         offers = offer_statements(
             heard, self._vault.clock(), place, origin, propose=self._vault.settings.learning.capture == "propose"
         )
@@ -82,7 +82,7 @@ def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
     return (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
 
 
-def _report(heard: Sequence[Heard], taken: Sequence[Taken]) -> tuple[Captured, ...]:
+def _report(heard: Sequence[UserMessage], taken: Sequence[Taken]) -> tuple[Captured, ...]:
     """Return what became of every message; what was taken in is in the order of the statements."""
     from memory_kb.learning.capture import Captured
 

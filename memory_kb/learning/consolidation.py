@@ -18,8 +18,8 @@ from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, mo
 from memory_kb.learning.patterns import (
     LEAST_CONFIDENCE,
     SAME_PATTERN,
+    EpisodeRecord,
     Pattern,
-    Told,
     as_rule,
     common_place,
     find_patterns,
@@ -40,7 +40,7 @@ _DIGITS = 6
 #: Entries of these kinds report what happened, or are compared with patterns as rules.
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
 #: Groups alike episodes.
-Clusterer = Callable[[Sequence[Told]], Iterable[Sequence[Told]]]
+Clusterer = Callable[[Sequence[EpisodeRecord]], Iterable[Sequence[EpisodeRecord]]]
 #: How past sessions about the words of a rule ended, all but some of them.
 Weigher = Callable[[str, Collection[str]], SessionCounts]
 
@@ -229,14 +229,16 @@ def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -
     place = common_place(one.memory.place for one in pitfall.episodes)
     reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
     offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
-    there = known.get(offer.entry_id) or next((memory for memory in known.values() if pitfall.is_told_by(memory)), None)
+    there = known.get(offer.entry_id) or next(
+        (memory for memory in known.values() if pitfall.is_stated_by(memory)), None
+    )
     if there:
         return plan_more_sources(there, pitfall.episodes, now, PITFALL_STEP, PITFALL_CAP, each=True)
     return _unless_said(offer, known.values())
 
 
 def plan_more_sources(
-    memory: Memory, episodes: Sequence[Told], now: datetime, step: float, cap: float, *, each: bool = False
+    memory: Memory, episodes: Sequence[EpisodeRecord], now: datetime, step: float, cap: float, *, each: bool = False
 ) -> Change | None:
     """Plan to add episodes to the sources of an entry, or return None where it has them all.
 

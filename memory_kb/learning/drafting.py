@@ -44,7 +44,7 @@ class Examination:
 
     def catalog(self, drafts: Drafts | None = None) -> Catalog:
         """Return all entries with their names and links, as they are now; drafts take the place of their files."""
-        from memory_kb.index.catalog import lay_over, make_catalog, tell_unsaved
+        from memory_kb.index.catalog import make_catalog, overlay, read_draft
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
@@ -53,7 +53,7 @@ class Examination:
 
         saved, is_memory = self._index.read(read), self._vault.memory is not None
         notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
-        return lay_over(saved, {path: tell_unsaved(path, text, is_memory=is_memory) for path, text in notes.items()})
+        return overlay(saved, {path: read_draft(path, text, is_memory=is_memory) for path, text in notes.items()})
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
         """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
@@ -89,7 +89,7 @@ class Examination:
         from memory_kb.index.link_names import find_rivals, say_rivals
         from memory_kb.index.lint import Ground, Known
         from memory_kb.learning.citations import assess, complain
-        from memory_kb.learning.duplicates import find_twin
+        from memory_kb.learning.duplicates import find_duplicate
         from memory_kb.learning.new_entry import Draft
         from memory_kb.markdown.scanner import find_anchor, say_missing
 
@@ -109,7 +109,7 @@ class Examination:
 
         def twin(memory: Memory) -> tuple[Known, bool] | None:
             draft = Draft(memory.text, memory.kind)
-            found = self._index.read(lambda index: find_twin(index, draft, memory.place, memory.id))
+            found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
             if found is None:
                 return None
             return Known(
@@ -461,7 +461,7 @@ class Drafting:
     def _plan_retiring(self, memory: Memory) -> list[Change]:
         from memory_kb.store.plan import plan_fields
 
-        change = plan_fields(memory, {"status": "retired"}, "Told to forget it.")
+        change = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
         return [change] if change else []
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:

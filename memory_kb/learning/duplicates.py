@@ -60,7 +60,7 @@ _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class Duplicate:
     """An entry of the same kind and place with the same text.
 
     It may also be the tombstone of one.
@@ -70,9 +70,9 @@ class Twin:
     is_forgotten: bool
 
 
-def find_twin(
+def find_duplicate(
     index: FileIndex, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
-) -> Twin | None:
+) -> Duplicate | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
@@ -95,16 +95,16 @@ def find_twin(
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
     if live:
-        return Twin(max(live, key=itemgetter(0))[1], is_forgotten=False)
+        return Duplicate(max(live, key=itemgetter(0))[1], is_forgotten=False)
     wider = SCOPES[SCOPES.index(place.scope) :]
     gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in filter(is_meant, index.entries(gone)):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
-            return Twin(entry, is_forgotten=True)
+            return Duplicate(entry, is_forgotten=True)
     for entry in filter(is_meant, _similar(index, draft, gone)):
         if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY and not entry.is_superseded:
-            return Twin(entry, is_forgotten=True)
+            return Duplicate(entry, is_forgotten=True)
     return None
 
 
@@ -281,8 +281,8 @@ def _is_left(older: str, newer: str) -> bool:
     kept = _LEFT.sub(" ", older)
     if not _NEGATIONS.isdisjoint(_words(kept)):
         return False
-    rest, left = frozenset(_telling(_USES.sub(" ", kept))), frozenset(_telling(" ".join(_LEFT.findall(newer))))
-    return not left.isdisjoint(rest) and rest - left <= frozenset(_telling(_LEFT.sub(" ", newer)))
+    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
+    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
 
 
 def _clauses(text: str) -> list[list[str]]:
@@ -299,10 +299,10 @@ def _clauses(text: str) -> list[list[str]]:
 
 
 def _subject(text: str) -> list[str]:
-    return _telling(_VALUE.sub(" ", text))
+    return _informative(_VALUE.sub(" ", text))
 
 
-def _telling(text: str) -> list[str]:
+def _informative(text: str) -> list[str]:
     return [_ENDING.sub("", word) for word in _words(text) if word not in _MARKING | _NEGATIONS]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
 from memory_kb.learning import new_entry as remember
-from memory_kb.learning.duplicates import find_near, find_twin
+from memory_kb.learning.duplicates import find_duplicate, find_near
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
 from memory_kb.store.plan import Change, plan_fields, with_links
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.duplicates import Twin
+    from memory_kb.learning.duplicates import Duplicate
     from memory_kb.learning.new_entry import Draft
     from memory_kb.learning.rules import Rules
     from memory_kb.markdown.splice import Value
@@ -106,7 +106,7 @@ class Entries:
         now = self._vault.clock()
         near: tuple[Near, ...] = ()
         with nullcontext() if dry_run else self._writer.lock(place.scope, *([old.place.scope] if old else ())):
-            twin = self._find_twin(draft, place) if not force else None
+            twin = self._find_duplicate(draft, place) if not force else None
             if twin and old:
                 known = "it is that entry" if twin.entry.entry_id == old.id else f"{twin.entry.entry_id} says that"
                 raise UsageError(
@@ -151,7 +151,7 @@ class Entries:
         with nullcontext() if dry_run else self._writer.lock(replaced.place.scope, newer.place.scope):
             return self._writer.run("supersede", [change for change in plan if change], dry_run=dry_run)
 
-    def _find_twin(self, draft: Draft, place: Location) -> Twin | None:
+    def _find_duplicate(self, draft: Draft, place: Location) -> Duplicate | None:
         """Return the entry that says already what is about to be learned.
 
         Nobody is waited for: notes that the index does not hold as they are are read by themselves. Where those are too
@@ -159,15 +159,15 @@ class Entries:
         """
         from memory_kb.index.unindexed import Unindexed
 
-        def find(index: SqliteIndex) -> Twin | None:
+        def find(index: SqliteIndex) -> Duplicate | None:
             with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
                 newer.read(self._vault.regions_of(place) if is_small else self._learned_regions(place))
                 self._index.is_left_behind = not newer.is_whole
                 while True:
                     found = (
-                        find_twin(newer.index, draft, place),
-                        find_twin(index, draft, place, outdated=newer.outdated),
+                        find_duplicate(newer.index, draft, place),
+                        find_duplicate(index, draft, place, outdated=newer.outdated),
                     )
                     twin = min(filter(None, found), key=lambda twin: twin.is_forgotten, default=None)
                     if twin is None or not newer.read((self._region_of(twin.entry.source),)):

@@ -535,7 +535,7 @@ class Episodes:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
         path = name_episode(draft.title or "", entry_id, self._vault.folder_of(place))
         run = self._writer.run(
-            "episode", [plan_entry(draft, entry_id, path, now, "Told that it happened.")], dry_run=dry_run
+            "episode", [plan_entry(draft, entry_id, path, now, "Recorded on request.")], dry_run=dry_run
         )
         return Learned(entry_id, path, "left" if run.conflicts else "created", run)
 

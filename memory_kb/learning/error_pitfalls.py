@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memory_kb.learning.diary import ErrorLine
-from memory_kb.learning.error_text import generalise, is_bare, is_telling, same_words
-from memory_kb.learning.patterns import Told
+from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
+from memory_kb.learning.patterns import EpisodeRecord
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten
 
@@ -25,7 +25,7 @@ class Pitfall(NamedTuple):
 
     type: str
     message: str
-    seen: tuple[tuple[Told, ErrorLine], ...]
+    seen: tuple[tuple[EpisodeRecord, ErrorLine], ...]
 
     @property
     def key(self) -> str:
@@ -33,11 +33,11 @@ class Pitfall(NamedTuple):
         return f"pitfall/{self.type.casefold()}/{same_words(self.message)}"
 
     @property
-    def episodes(self) -> tuple[Told, ...]:
+    def episodes(self) -> tuple[EpisodeRecord, ...]:
         """The episodes it was seen in, oldest first."""
         return tuple({one.memory.id: one for one, _ in self.seen}.values())
 
-    def is_told_by(self, memory: Memory) -> bool:
+    def is_stated_by(self, memory: Memory) -> bool:
         """Return whether an entry warns of this already: it quotes the message."""
         told = same_words(generalise(memory.text))
         return same_words(generalise(_uncut(self.message))) in told
@@ -69,17 +69,17 @@ def pitfall_confidence(episodes: int) -> float:
     return round(min(0.4 + 0.1 * episodes, 0.8), _DIGITS)
 
 
-def find_pitfalls(episodes: Iterable[Told]) -> tuple[Pitfall, ...]:
+def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
     """Return the errors that are worth a warning, one for each type and message.
 
     An error must say something; a bare exit code does not. Those of an episode that a person
     wrote count when they were seen in two episodes or have a resolution. Those that a log reports
     count when they were seen in two episodes and a small change of the command made it work.
     """
-    found: dict[tuple[str, str], list[tuple[Told, ErrorLine]]] = {}
+    found: dict[tuple[str, str], list[tuple[EpisodeRecord, ErrorLine]]] = {}
     for one in episodes:
         for error in one.diary.errors:
-            if error.type and is_telling(error.type, error.message):
+            if error.type and is_informative(error.type, error.message):
                 found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
     pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
     return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
@@ -132,7 +132,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def tags_of(episodes: Sequence[Told]) -> tuple[str, ...]:
+def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
     """Return the tags that at least two of some episodes have, or the only one."""
     counts = Counter(tag for one in episodes for tag in one.memory.tags)
     return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))

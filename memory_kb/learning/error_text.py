@@ -61,13 +61,13 @@ def is_bare(type_: str) -> bool:
     return re.fullmatch(r"(?i)exit code -?\d+|failed|error", type_) is not None
 
 
-def is_telling(type_: str, message: str) -> bool:
+def is_informative(type_: str, message: str) -> bool:
     """Return whether an error means anything to somebody who was not there; a bare exit code does not.
 
     Example:
-        >>> is_telling("exit code 1", ""), is_telling("AssertionError", "assert 200 == 429")
+        >>> is_informative("exit code 1", ""), is_informative("AssertionError", "assert 200 == 429")
         (False, False)
-        >>> is_telling("ModuleNotFoundError", "No module named 'redis'")
+        >>> is_informative("ModuleNotFoundError", "No module named 'redis'")
         True
     """
     if same_words(message).strip(" .:!") == same_words(type_):

@@ -12,8 +12,8 @@ from memory_kb.errors import UsageError
 from memory_kb.index.port import FileIndex
 from memory_kb.learning.duplicates import (
     comparable,
+    find_duplicate,
     find_older,
-    find_twin,
     is_replaced,
     is_stated,
 )
@@ -36,7 +36,7 @@ from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memo
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
 #: Why an entry that was made before, and is gone, is not made again.
-TAKEN_AWAY = "it was taken back or deleted before"
+TAKEN_AWAY = "it was reverted or deleted before"
 _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
@@ -205,7 +205,7 @@ def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change |
     same = grounds.before.get(_words_of(offer))
     if same:
         return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
-    twin = find_twin(index, draft, offer.place)
+    twin = find_duplicate(index, draft, offer.place)
     if twin and twin.is_forgotten:
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
     if twin and not (offer.replaces and twin.entry.is_superseded):

@@ -169,7 +169,7 @@ def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "
     return f"{KINDS[draft.kind].folder}/{day}{name}"
 
 
-def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime, reason: str = "Told to learn it.") -> Change:
+def plan_entry(draft: Draft, entry_id: str, path: str, now: datetime, reason: str = "Learned on request.") -> Change:
     """Plan the file of a new entry."""
     return create_file(path, render(draft, entry_id, now), reason, entry_id)
 
@@ -275,7 +275,7 @@ def plan_retirement(note: NoteText, entry_id: str) -> Change:
     """
     entry = find_entry(note.text, note.path, entry_id)
     own: dict[str, Value] = {} if entry.has_own_id else {"id": entry.id}
-    return set_fields(note, entry_id, own | {"status": "retired"}, "Told to forget it.")
+    return set_fields(note, entry_id, own | {"status": "retired"}, "Forgotten on request.")
 
 
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
@@ -290,7 +290,7 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     day = now.astimezone(UTC).date()
     head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
     lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
-    return replace_entry(note, entry_id, newline_of(text).join(lines), "Told to forget it and to delete its text.")
+    return replace_entry(note, entry_id, newline_of(text).join(lines), "Forgotten and deleted on request.")
 
 
 def fingerprint(text: str) -> str:

@@ -315,7 +315,7 @@ class Outcomes:
         named = self._named(showing, used)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= self._find_marks(showing)
-        told = self._find_told(showing, word)
+        told = self._find_reported(showing, word)
         # A mark that was undone is not read again; an outcome may be reported again.
         done = find_credits(told, self._undone() if told and word != _MARKED else (), memories)
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
@@ -363,7 +363,7 @@ class Outcomes:
 
         return SessionFiles(self._vault.machine)
 
-    def _find_told(self, showing: Showing, word: str) -> list[Outcome]:
+    def _find_reported(self, showing: Showing, word: str) -> list[Outcome]:
         """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
         session = showing.hooked or next(iter(showing.sessions[-1:]), None)
         about = OutcomeLog(self._vault.machine / "log").read_about(showing.task, session)

@@ -41,7 +41,7 @@ _STATED = ("user_explicit", "observed", "extracted")
 _STATEMENTS = ("fact", "preference", "policy", "decision", "architecture")
 
 
-class Told(NamedTuple):
+class EpisodeRecord(NamedTuple):
     """An episode as an entry and as a diary entry."""
 
     memory: Memory
@@ -59,7 +59,7 @@ class Pattern(NamedTuple):
 
     text: str
     said: tuple[str, ...]
-    episodes: tuple[Told, ...]
+    episodes: tuple[EpisodeRecord, ...]
 
     @property
     def successes(self) -> int:
@@ -122,7 +122,7 @@ def pattern_similarity(one: str, other: str, *, same_category: bool, conditions:
 
 def recent_episodes(
     memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()
-) -> tuple[Told, ...]:
+) -> tuple[EpisodeRecord, ...]:
     """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
 
     What counts is when it happened, not when it was last of use. Those that were taken in within
@@ -141,12 +141,13 @@ def recent_episodes(
     )
     return tuple(
         sorted(
-            (Told(memory, read_diary(memory)) for memory in found), key=lambda one: (one.diary.timestamp, one.memory.id)
+            (EpisodeRecord(memory, read_diary(memory)) for memory in found),
+            key=lambda one: (one.diary.timestamp, one.memory.id),
         )
     )
 
 
-def with_stated(episodes: Iterable[Told], memories: Iterable[Memory]) -> tuple[Told, ...]:
+def with_stated(episodes: Iterable[EpisodeRecord], memories: Iterable[Memory]) -> tuple[EpisodeRecord, ...]:
     """Return episodes with what people and agents stated in their sessions among the key learnings."""
     stated: dict[str, dict[str, None]] = {}
     for memory in memories:
@@ -171,7 +172,7 @@ def with_stated(episodes: Iterable[Told], memories: Iterable[Memory]) -> tuple[T
     )
 
 
-def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
+def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
     """Return whether an episode is still to be consolidated.
 
     It is one of the last 24 hours, or no entry names it as its source yet: what happened
@@ -184,8 +185,8 @@ def is_new(one: Told, sources: frozenset[str], now: datetime) -> bool:
 
 
 def cluster_episodes(
-    episodes: Sequence[Told], rows: Vectors | None = None, row_of: dict[str, int] | None = None
-) -> list[tuple[Told, ...]]:
+    episodes: Sequence[EpisodeRecord], rows: Vectors | None = None, row_of: dict[str, int] | None = None
+) -> list[tuple[EpisodeRecord, ...]]:
     """Return the clusters of at least two alike episodes.
 
     Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: what they
@@ -207,7 +208,7 @@ def cluster_episodes(
     return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
 
 
-def find_patterns(cluster: Sequence[Told]) -> tuple[Pattern, ...]:
+def find_patterns(cluster: Sequence[EpisodeRecord]) -> tuple[Pattern, ...]:
     """Return what recurs in at least two episodes of a cluster, at most three statements."""
     said = [
         (text, one)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.port import FileIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
-from memory_kb.learning.duplicates import find_twin
+from memory_kb.learning.duplicates import find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.splice import Value
@@ -209,7 +209,7 @@ def _look_up(ruling: Ruling, entry_id: str, index: FileIndex, place: Location) -
     for entry in index.entries_with_id(entry_id):
         if entry.entry_id == entry_id and entry.scope == place.scope:
             return RuleImported(entry_id, entry.source, "known", ruling.line)
-    twin = find_twin(index, replace(draft, fields=()), place)
+    twin = find_duplicate(index, replace(draft, fields=()), place)
     if twin is None:
         return None
     said = "the same was forgotten before" if twin.is_forgotten else f"{twin.entry.entry_id} says the same"

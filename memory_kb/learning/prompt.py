@@ -318,16 +318,16 @@ def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[
     kept = []
     for one in (listed if isinstance(listed, list) else [])[:10]:
         number, quote = (one.get("number"), one_line(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
-        if isinstance(number, int) and number in shown and _stands_in(quote, shown[number]):
+        if isinstance(number, int) and number in shown and _occurs_in(quote, shown[number]):
             kept.append((number, quote))
     return tuple(kept)
 
 
-def _stands_in(quote: str, text: str) -> bool:
+def _occurs_in(quote: str, text: str) -> bool:
     """Return whether a quote is in a text, but for its spacing, quotation marks and what it leaves out.
 
     Example:
-        >>> _stands_in('"Use  UTC … everywhere"', _smooth("Please use UTC for dates, everywhere.")), _stands_in("Use", "use utc")
+        >>> _occurs_in('"Use  UTC … everywhere"', _smooth("Please use UTC for dates, everywhere.")), _occurs_in("Use", "use utc")
         (True, False)
     """
     parts = [part for piece in _ELLIPSIS.split(quote) if (part := _smooth(piece).strip("\"' .,:;"))]

@@ -260,13 +260,13 @@ class Skills:
             same = find_same(memories, draft, place, force=force)
             if same is None:
                 entry_id, path = self._name_skill(draft, place, memories)
-                change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Told to keep it.")
+                change = plan_new_skill(draft, entry_id, path, self._vault.clock(), "Stored on request.")
                 run = self._writer.run(verb, [change], dry_run=dry_run)
                 return SkillWritten(entry_id, draft.text.name, path, "created", run)
             found_id = same.id
 
             def plan(path: str) -> list[Change]:
-                change = plan_skill_update(self._writer.read(path), found_id, draft, "Told to change it.")
+                change = plan_skill_update(self._writer.read(path), found_id, draft, "Changed on request.")
                 return [change] if change else []
 
             run = self._writer.run(verb, plan(same.path), replan=plan, dry_run=dry_run)

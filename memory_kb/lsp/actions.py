@@ -244,7 +244,7 @@ _MOST_TEXT = 400
 _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
-def tell_standing(standing: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
+def describe_state(standing: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
     """Return the state of an entry, as Markdown.
 
     Args:
@@ -288,11 +288,11 @@ def _use(standing: EntryUse) -> str:
     return f"shown {standing.shown}×{last}; outcomes: {marks or 'none yet'}"
 
 
-def tell_field(name: str) -> str | None:
+def describe_field(name: str) -> str | None:
     """Return what a field means, as Markdown; None for one that is nobody's.
 
     Example:
-        >>> tell_field("domain")
+        >>> describe_field("domain")
         '**domain**: Whether it is about one task or for the whole team.\\n\\nOne of: task, team'
     """
     field = FIELDS.get(name)

@@ -18,11 +18,11 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.learning.drafting import RenamedEntry
 from memory_kb.lsp.actions import (
     SOURCE,
+    describe_field,
+    describe_state,
     make_workspace_edit,
     offer_actions,
     offer_new_note,
-    tell_field,
-    tell_standing,
     to_diagnostic,
 )
 from memory_kb.lsp.completion import complete
@@ -79,7 +79,7 @@ class NoteServer(LanguageServer):
             return
         for document in list(self.workspace.text_documents.values()):
             self.notes.put(document.uri, document.source, document.version)
-        self.start(self._tell_when_slow())
+        self.start(self._notify_when_slow())
         while True:
             try:
                 if await self.notes.renew():
@@ -91,7 +91,7 @@ class NoteServer(LanguageServer):
             self.notes.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _tell_when_slow(self) -> None:
+    async def _notify_when_slow(self) -> None:
         """Tell a person that the first look at the vault takes its time."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.notes.ready.wait(), _SLOW_SECONDS)
@@ -183,14 +183,14 @@ class NoteServer(LanguageServer):
     def to_edit(self, made: Composition) -> lsp.WorkspaceEdit | None:
         """Return a composition as an edit, or show the person why there is none."""
         if made.conflicts:
-            self.tell(made.conflicts[0].message)
+            self.show_error(made.conflicts[0].message)
             return None
         edit = make_workspace_edit(made, self.notes.place_of, self.notes.encoding, has_operations=self.can_operate)
         if edit is None:
-            self.tell("this editor cannot make or delete files as part of an edit; use the command line")
+            self.show_error("this editor cannot make or delete files as part of an edit; use the command line")
         return edit
 
-    def tell(self, message: str) -> None:
+    def show_error(self, message: str) -> None:
         """Show a person a sentence."""
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
 
@@ -207,7 +207,7 @@ class NoteServer(LanguageServer):
                 lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"])
             )
         except MemoryKBError as exc:
-            self.tell(str(exc))
+            self.show_error(str(exc))
         else:
             action.edit = self.to_edit(made)
         return action
@@ -245,7 +245,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             return None
         page, offset = found
         spot = find_spot(page.text, offset)
-        told = tell_field(_whole_name(page, offset)) if spot.kind == "name" else None
+        told = describe_field(_whole_name(page, offset)) if spot.kind == "name" else None
         if told:
             return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, told))
         named = server.subject(params)
@@ -267,7 +267,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             else (0, 0)
         )
         markup = lsp.MarkupContent(
-            lsp.MarkupKind.Markdown, tell_standing(standing, links, with_text=not subject.is_own)
+            lsp.MarkupKind.Markdown, describe_state(standing, links, with_text=not subject.is_own)
         )
         return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
 
@@ -339,7 +339,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
                 )
             )
         except MemoryKBError as exc:
-            server.tell(str(exc))
+            server.show_error(str(exc))
             return None
         return server.to_edit(made)
 

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 from lsprotocol.types import DocumentLink, Location, Position, Range, SymbolInformation, SymbolKind
 
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.index.catalog import EMPTY, Catalog, FoundHeading, Told, holds_all, lay_over, tell_unsaved
+from memory_kb.index.catalog import EMPTY, Catalog, DraftLinks, FoundHeading, holds_all, overlay, read_draft
 from memory_kb.index.link_names import name_entries
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.renaming import check_name
@@ -52,8 +52,8 @@ class Workspace:
         #: Set when the vault was looked through for the first time, or when there is none.
         self.ready = asyncio.Event()
         self._saved: Catalog = EMPTY
-        self._laid: tuple[Catalog, dict[str, Told], Catalog] | None = None
-        self._told: dict[str, tuple[Page, Told]] = {}
+        self._overlaid: tuple[Catalog, dict[str, DraftLinks], Catalog] | None = None
+        self._drafts_read: dict[str, tuple[Page, DraftLinks]] = {}
         self._ignore: tuple[str, ...] = ()
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
@@ -95,27 +95,27 @@ class Workspace:
     @property
     def catalog(self) -> Catalog:
         """All entries with their names and links, those of open notes as they are in the editor."""
-        drafts = {page.path: told for page in list(self.pages.values()) if (told := self._tell(page)) is not None}
-        laid = self._laid
+        drafts = {page.path: told for page in list(self.pages.values()) if (told := self._read_draft(page)) is not None}
+        laid = self._overlaid
         if laid is None or laid[0] is not self._saved or laid[1] != drafts:
-            self._laid = laid = (self._saved, drafts, lay_over(self._saved, drafts))
+            self._overlaid = laid = (self._saved, drafts, overlay(self._saved, drafts))
         return laid[2]
 
-    def _tell(self, page: Page) -> Told | None:
+    def _read_draft(self, page: Page) -> DraftLinks | None:
         """Return what an open note adds to the catalog; None for a file that is no note."""
-        kept = self._told.get(page.path)
+        kept = self._drafts_read.get(page.path)
         if kept and kept[0] is page:
             return kept[1]
         is_memory = self.vault is not None and self.vault.memory is not None
         if not would_take(page.path, self._ignore, is_memory=is_memory):
             return None
-        told = tell_unsaved(page.path, page.text, is_memory=is_memory)
-        self._told[page.path] = (page, told)
+        told = read_draft(page.path, page.text, is_memory=is_memory)
+        self._drafts_read[page.path] = (page, told)
         return told
 
     def names_in(self, page: Page) -> frozenset[str]:
         """Return what links may call the entries of an open note."""
-        return frozenset(name_entries([entry for entry, _ in self._tell(page) or ()]))
+        return frozenset(name_entries([entry for entry, _ in self._read_draft(page) or ()]))
 
     def close(self) -> None:
         """End what is going on."""
@@ -134,7 +134,7 @@ class Workspace:
         """Forget a note that the editor has closed."""
         page = self.pages.pop(uri, None)
         if page:
-            self._told.pop(page.path, None)
+            self._drafts_read.pop(page.path, None)
 
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
@@ -275,7 +275,7 @@ class Workspace:
 
     def _headings_in_open_pages(self, wanted: Sequence[str]) -> Iterator[FoundHeading]:
         for page in self.pages.values() if wanted else ():
-            titles = {entry.title for entry, _ in self._tell(page) or ()}
+            titles = {entry.title for entry, _ in self._read_draft(page) or ()}
             for one in find_headings(page.text):
                 if one.words not in titles and holds_all(one.words, wanted):
                     yield FoundHeading(one.words, page.path, page.ruler.position(one.span.start).line + 1)

@@ -434,7 +434,7 @@ class _FenceState:
         self._width = 0
         self._is_after_blank = False
 
-    def tell(self, line: str) -> bool:
+    def advance(self, line: str) -> bool:
         """Return whether a line belongs to a fence."""
         is_blank, depth = not line.strip(), len(line) - len(line.lstrip(" \t"))
         was_blank, self._is_after_blank = self._is_after_blank, is_blank
@@ -475,7 +475,7 @@ def has_open_fence(text: str) -> bool:
     """
     state = _FenceState()
     for line in text.split("\n"):
-        state.tell(line.rstrip("\r"))
+        state.advance(line.rstrip("\r"))
     return bool(state.mark)
 
 
@@ -484,7 +484,7 @@ def find_fence(text: str, place: Span) -> Fenced | None:
     state = _FenceState()
     start = inside = -1
     for line in scan_lines(text, place):
-        if not state.tell(line.text):
+        if not state.advance(line.text):
             continue
         if start < 0:
             start, inside = line.span.start, line.span.end
@@ -500,7 +500,7 @@ def scan_lines(text: str, place: Span) -> Iterator[Line]:
     while start < place.end:
         end = text.find("\n", start, place.end) + 1 or place.end
         line = text[start:end].rstrip("\r\n")
-        yield Line(Span(start, end), line, state.tell(line), state.opens)
+        yield Line(Span(start, end), line, state.advance(line), state.opens)
         start = end
 
 

@@ -25,7 +25,7 @@ MAX_WHOLE = 40_000
 _USUAL = ("active", "compacted")
 
 
-def tell_id(entry_id: str) -> str:
+def format_id(entry_id: str) -> str:
     """Return an id shortened for people, on one line."""
     return as_line(short_id(entry_id), 80)
 
@@ -35,7 +35,7 @@ def quote(head: str, blocks: Iterable[str]) -> str:
     return frame("\n\n".join((head, *blocks)))
 
 
-def tell_search(result: SearchResult, asked: str) -> str:
+def format_search(result: SearchResult, asked: str) -> str:
     """Return the hits of a search."""
     notes = "".join(f"\nNote: {as_line(reason)}" for reason in result.degraded)
     if not result.hits:
@@ -46,7 +46,7 @@ def tell_search(result: SearchResult, asked: str) -> str:
 def _block(entry: Hit | EntryView, text: str) -> str:
     vault = f"{entry.vault}:" if isinstance(entry, Hit) and entry.vault else ""
     marks = (
-        tell_id(entry.id),
+        format_id(entry.id),
         entry.kind,
         *([] if entry.status in _USUAL else [entry.status]),
         as_line(f"{vault}{entry.path}:{entry.line}", 200),
@@ -54,13 +54,13 @@ def _block(entry: Hit | EntryView, text: str) -> str:
     return f"### {as_line(entry.title, 120)} ({', '.join(marks)})\n{as_block(text)}"
 
 
-def tell_entry(view: EntryView, max_chars: int = 0) -> str:
+def format_entry(view: EntryView, max_chars: int = 0) -> str:
     """Return one entry whole, with its frontmatter."""
     text, cut = cut_text(view.text or "", min(max_chars or MAX_WHOLE, MAX_WHOLE))
     return quote(f"The entry as it is in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
 
 
-def tell_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> str:
+def format_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> str:
     """Return several entries whole, in the order in which they were asked for, as far as they fit."""
     left = min(max_chars or MAX_WHOLE, MAX_WHOLE)
     blocks = list[str]()
@@ -86,18 +86,18 @@ def cut_text(text: str, limit: int) -> tuple[str, str]:
     )
 
 
-def tell_list(views: Sequence[EntryView], limit: int) -> str:
+def format_list(views: Sequence[EntryView], limit: int) -> str:
     """Return entries in a line each."""
     if not views:
         return "There are none."
     rest = f" The first {limit} of {len(views):,}." if len(views) > limit else ""
-    lines = "\n".join(f"- {tell_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
+    lines = "\n".join(f"- {format_id(view.id)} ({view.kind}): {as_line(view.title, 160)}" for view in views[:limit])
     return quote(f"Entries; memory_recall with an id gives one in full.{rest}", [lines])
 
 
-def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> str:
+def format_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "") -> str:
     """Return where something went, and why a person has to approve it first."""
-    place = f"{tell_id(learned.id)} ({as_line(learned.path, 200)})"
+    place = f"{format_id(learned.id)} ({as_line(learned.path, 200)})"
     said = {
         "created": f"{what}: {place}.",
         "reinforced": f"That was known: {place} is reinforced.",
@@ -114,7 +114,7 @@ def tell_learned(learned: Learned, *, what: str = "Stored", waits_for: str = "")
     return text
 
 
-def tell_run(run: RunReport, done: str, nothing: str) -> str:
+def format_run(run: RunReport, done: str, nothing: str) -> str:
     """Return what a run changed, or would."""
     left = "".join(f"\nLeft alone: {as_line(one.message)}" for one in run.conflicts)
     undo = f" (run {run.run} can be undone)" if run.run else ""
@@ -132,7 +132,7 @@ def with_diff(text: str, diff: str) -> str:
     return quote(f"{text}\nA preview; nothing was written.{cut}", [as_block(shown)])
 
 
-def tell_stats(stats: Stats) -> str:
+def format_stats(stats: Stats) -> str:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
     told = "".join(
@@ -143,7 +143,7 @@ def tell_stats(stats: Stats) -> str:
     return f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}"
 
 
-def tell_steps(steps: Sequence[StepReport]) -> str:
+def format_steps(steps: Sequence[StepReport]) -> str:
     """Return what each step of a consolidation came to."""
     lines = "\n".join(
         f"{step.name}: {step.outcome}{f', {as_line(step.message)}' if step.message else ''}" for step in steps
@@ -158,7 +158,7 @@ _HINTS: dict[type[MemoryKBError], str] = {
     UnknownEntry: "memory_recall with a query finds entries and their ids; an id may be cut to a unique beginning",
     AmbiguousId: "give more characters of the id",
     Forgotten: "somebody took it away on purpose: leave it, or ask the person",
-    UnknownRun: "leave out the run to take back the last one",
+    UnknownRun: "leave out the run to revert the last one",
     VaultBusy: "try again in a moment",
 }
 _UNOPENED = "the vault of this server cannot be opened"
@@ -175,7 +175,7 @@ def explain(error: BaseException, places: Iterable[tuple[str, str]] = ()) -> str
         >>> explain(VaultBusy("/home/ann/v/lock", 60), [("/home/ann/v", "the vault")])
         'another memory-kb process has held the vault/lock for 60 s; try again in a moment'
         >>> explain(ZeroDivisionError("x"))
-        'memory-kb failed by a mistake of its own (ZeroDivisionError); nothing is lost, and the server wrote down the details. Go on without it.'
+        'memory-kb failed with an internal error (ZeroDivisionError); nothing is lost, and the server logged the details. Go on without it.'
     """
     if isinstance(error, VaultNotFound | InvalidSettings) and not places:
         return f"{_UNOPENED} ({error.code}); the person who set it up finds the reason in the server's log, or with `memory-kb status`"
@@ -187,7 +187,7 @@ def explain(error: BaseException, places: Iterable[tuple[str, str]] = ()) -> str
     if type(error).__name__ == "OperationalError":
         return f"the index does not answer ({as_line(str(error), 100)}); try again in a moment"
     name = type(error).__name__
-    return f"memory-kb failed by a mistake of its own ({name}); nothing is lost, and the server wrote down the details. Go on without it."
+    return f"memory-kb failed with an internal error ({name}); nothing is lost, and the server logged the details. Go on without it."
 
 
 def _translate(hint: str) -> str:

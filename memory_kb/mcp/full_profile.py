@@ -17,19 +17,19 @@ _ID = Argument("id", description="An id or its beginning.", is_required=True)
 
 def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     found = kb.list(**chosen(given, "kind", "type", "scope", "tag", "status", "job", "task"))
-    return answers.tell_list(found, max(1, min(500, given.get("limit", 50))))
+    return answers.format_list(found, max(1, min(500, given.get("limit", 50))))
 
 
 def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     gone = kb.forget(given["id"], **chosen(given, "delete", "dry_run"))
-    text = f"Forgotten: {answers.tell_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo takes it back."
+    text = f"Forgotten: {answers.format_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo reverts it."
     text = "This would be forgotten." if given.get("dry_run") else text
     return answers.with_diff(text, gone.run.diff if gone.run else "")
 
 
 def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.undo(given.get("run"), **chosen(given, "dry_run"))
-    return answers.tell_run(run, "Taken back.", "There is nothing to take back.")
+    return answers.format_run(run, "Reverted.", "There is nothing to revert.")
 
 
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
@@ -48,24 +48,24 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     rules = (*chosen.rules, *chosen.anti_patterns)
     lines = "\n".join(
-        f"- {answers.tell_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
+        f"- {answers.format_id(one.id)} ({one.kind}, {one.confidence:.2f}): {as_line(one.text)}" for one in rules
     )
     return answers.quote("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
 
 
 def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.rules.feedback(given["id"], given["outcome"], **chosen(given, "reason", "dry_run"))
-    return answers.tell_run(run, "Counted.", "Nothing changed.")
+    return answers.format_run(run, "Counted.", "Nothing changed.")
 
 
 def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    return answers.tell_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
+    return answers.format_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
 def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     items = kb.review.list()
     lines = "\n".join(
-        f"- {answers.tell_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
+        f"- {answers.format_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
         for one in items[:100]
     )
     return answers.quote(f"{len(items)} wait for a judgment.", [lines]) if items else "Nothing waits for a judgment."
@@ -73,7 +73,7 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
 
 def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.review.reject(*given["ids"], **chosen(given, "reason", "dry_run"))
-    return answers.tell_run(run, "Rejected.", "They were rejected before.")
+    return answers.format_run(run, "Rejected.", "They were rejected before.")
 
 
 def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
@@ -139,7 +139,9 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     written = kb.sessions.end(given.get("session") or caller.session, **chosen(given, "outcome", "summary"))
-    steps = answers.tell_steps([step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts])
+    steps = answers.format_steps(
+        [step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts]
+    )
     failed = sum(step.outcome == "failed" for step in written.steps)
     lines = [f"Session {written.session}: {written.action}. {written.correction}".rstrip(), *([steps] if steps else [])]
     if failed:
@@ -175,7 +177,7 @@ MORE_TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_undo",
-        "Take back the last change to the memories, or the run named.",
+        "Revert the last change to the memories, or the run named.",
         (Argument("run", description="The name of a run; the last one without it."), _DRY),
         _undo,
         is_destructive=True,

@@ -94,7 +94,7 @@ def read_resource(kb: KnowledgeBase, uri: str) -> str:
     wanted = unquote(uri.removeprefix(ENTRY)) if uri.startswith(ENTRY) else ""
     if not wanted:
         raise UsageError(f"there is no resource {uri[:100]!r}", f"there are {INSTITUTIONAL} and {ENTRY_TEMPLATE}")
-    return answers.tell_entry(kb.show(wanted))
+    return answers.format_entry(kb.show(wanted))
 
 
 def say(sentence: str) -> None:

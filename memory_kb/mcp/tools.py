@@ -98,7 +98,7 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = 
         return _fit(result, query or str(file), tokens)
     if not filters:
         raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
-    return answers.tell_list(kb.list(**filters), limit)
+    return answers.format_list(kb.list(**filters), limit)
 
 
 def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
@@ -117,10 +117,10 @@ def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
 def _fit(result: SearchResult, asked: str, tokens: int) -> str:
     """Return the hits that fit into a budget with all that is around them, the first in any case."""
     count = len(result.hits)
-    answer = answers.tell_search(result, asked)
+    answer = answers.format_search(result, asked)
     while tokens and count > 1 and count_tokens(answer) > tokens:
         count -= 1
-        answer = answers.tell_search(result._replace(hits=result.hits[:count]), asked)
+        answer = answers.format_search(result._replace(hits=result.hits[:count]), asked)
     return answer
 
 
@@ -128,7 +128,7 @@ def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> 
     """Return entries whole, as far as they fit; what cannot be found is reported beside the others."""
     most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
     if len(named) == 1:
-        return answers.tell_entry(kb.show(named[0]), most)
+        return answers.format_entry(kb.show(named[0]), most)
     views, missing = [], list[str]()
     for name in named[:_MOST_NAMED]:
         try:
@@ -137,7 +137,7 @@ def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> 
             if not views and name == named[-1]:
                 raise
             missing.append(str(exc))
-    return answers.tell_entries(views, missing, most)
+    return answers.format_entries(views, missing, most)
 
 
 Given = Mapping[str, Any]
@@ -192,7 +192,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
             )
         if verdict.existing:
             run = kb.rules.feedback(verdict.existing.id, "success", reason="An agent found nearly the same.")
-            return answers.tell_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
+            return answers.format_learned(Learned(verdict.existing.id, verdict.existing.path, "reinforced", run))
         words["confidence"] = verdict.confidence
     learned = kb.learn(
         claim.text,
@@ -202,7 +202,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         propose=bool(trust.waits_for),
         **words,
     )
-    return answers.tell_learned(learned, waits_for=trust.waits_for)
+    return answers.format_learned(learned, waits_for=trust.waits_for)
 
 
 def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
@@ -218,7 +218,7 @@ def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     if not context.text:
         more = " besides what this session was shown already" if shown else ""
         return f"Nothing is known{more} that has to do with this."
-    rules = [answers.tell_id(one.id) for one in (*context.rules.rules, *context.rules.anti_patterns)]
+    rules = [answers.format_id(one.id) for one in (*context.rules.rules, *context.rules.anti_patterns)]
     body, _, end = context.text.rpartition("\n")
     return (
         f"{body}\n\nIds of the guidelines and patterns, in order: {', '.join(rules)}.\n{end}" if rules else context.text
@@ -241,21 +241,21 @@ def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     words = chosen(given, "tags", "outcome", "job", "task")
     agent = given.get("agent") or caller.agent
     learned = kb.episode(given["event"], agent=agent, session=caller.session, **words)
-    return answers.tell_learned(learned, what="Recorded")
+    return answers.format_learned(learned, what="Recorded")
 
 
 def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
-    return _tell_skill(done)
+    return _format_skill(done)
 
 
 def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     words = chosen(given, "template", "steps", "tags")
-    return _tell_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
+    return _format_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
 
 
-def _tell_skill(done: Any) -> str:
-    where = f"{answers.tell_id(done.id)}, {as_line(done.path, 200)}"
+def _format_skill(done: Any) -> str:
+    where = f"{answers.format_id(done.id)}, {as_line(done.path, 200)}"
     return f"Skill {as_line(done.name, 120)}: {done.action} ({where})."
 
 
@@ -264,7 +264,7 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     if not found.skills:
         return "No skill fits. create_skill keeps one."
     blocks = [
-        f"### {as_line(one.name, 120)} ({answers.tell_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
+        f"### {as_line(one.name, 120)} ({answers.format_id(one.id)}, worked {one.success_count} of {one.success_count + one.failure_count} times)\n"
         f"{as_block(answers.cut_text(one.text, MAX_CHARS)[0])}"
         for one in found.skills
     ]
@@ -277,17 +277,17 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     report = kb.outcome(agent, task.strip(), given["outcome"], **words)
     moved = [one for one in report.credits if one.after != one.before]
     lines = "".join(
-        f"\n- {answers.tell_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
+        f"\n- {answers.format_id(one.id)} ({one.kind}): {one.credit}, {one.before:g} -> {one.after:g}" for one in moved
     )
     return f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}"
 
 
 def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> str:
-    return answers.tell_stats(kb.stats())
+    return answers.format_stats(kb.stats())
 
 
 def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> str:
-    return answers.tell_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
+    return answers.format_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
 
 
 DEFAULT_TOOLS: tuple[Tool, ...] = (

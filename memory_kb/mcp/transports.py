@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _UNREADABLE = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{%d}" % MOST_DIGITS)
 
 
-def mend(line: bytes) -> str:
+def repair(line: bytes) -> str:
     """Return a line as text; halves of surrogate pairs become question marks, numbers nobody can read become texts.
 
     Example:
-        >>> mend(rb'{"text": "a\\ud800b \\ud83d\\ude00"}') == '{"text": "a?b \\U0001f600"}'
+        >>> repair(rb'{"text": "a\\ud800b \\ud83d\\ude00"}') == '{"text": "a?b \\U0001f600"}'
         True
-        >>> mend(b"no json")
+        >>> repair(b"no json")
         'no json'
     """
     if _UNREADABLE.search(line):
@@ -100,7 +100,7 @@ class Lines:
         try:
             with open(self._wire, "rb") as wire:
                 for line in wire:
-                    self._put(mend(line))
+                    self._put(repair(line))
         except OSError:
             pass
         self._put(None)

@@ -114,12 +114,12 @@ class Searching:
             return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
 
     def _answer_team(self, index: PostgresIndex, request: Request, degraded: tuple[str, ...]) -> SearchResult:
-        from memory_kb.index.rows import tell_cut, tell_faults
+        from memory_kb.index.rows import describe_cut, describe_faults
         from memory_kb.search.search import retrieve
 
         question, reasons = self._ask_team(index, request)
         hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
-        faults = (*tell_faults(index.faults(request.filters)), *tell_cut(index.cut_files()))
+        faults = (*describe_faults(index.faults(request.filters)), *describe_cut(index.cut_files()))
         return SearchResult(
             request.text,
             _name_mode(request, question),
@@ -199,9 +199,9 @@ class Searching:
         if self._index.may_embed and not reasons:
             notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
         if cut or faults:
-            from memory_kb.index.rows import tell_cut, tell_faults
+            from memory_kb.index.rows import describe_cut, describe_faults
 
-            degraded += (*tell_faults(faults), *tell_cut(cut))
+            degraded += (*describe_faults(faults), *describe_cut(cut))
         if request.filters.file == NOWHERE:
             degraded += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():

@@ -158,7 +158,7 @@ class SessionEnd:
         told = [f"{count} {word}" for word, count in counts.items()]
         told += (
             [
-                f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb reflect {session} --again`"
+                f"{away} left out that {_WERE[away > 1]} reverted or deleted before; `memory-kb reflect {session} --again`"
             ]
             if away
             else []
@@ -200,7 +200,7 @@ class SessionEnd:
         asked += f"; {done.used}" if done.used.calls and not dry_run else ""
         away = done.was_taken_away
         left = (
-            f"{away} left out that {_WERE[away > 1]} taken back or deleted before; `memory-kb extract {session} --again`"
+            f"{away} left out that {_WERE[away > 1]} reverted or deleted before; `memory-kb extract {session} --again`"
             if away
             else ""
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.capture import hear
+from memory_kb.learning.capture import read_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Answer, Call, read_answer, read_call
 from memory_kb.store.events import Event, searchable
@@ -170,7 +170,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
             prompts.append(Prompt(seq, event.content))
         elif event.type == "tool_result":
             reader.result(event)
-    for heard in hear(events):
+    for heard in read_messages(events):
         for statement in heard.statements:
             reader.add(Need("correction", heard.event.seq, plain(statement.text)))
     times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]

@@ -383,7 +383,7 @@ class DecisionLog:
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""
         begun = (_begin(line, 0) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
-        return (told.head for told in begun if told)
+        return (open_run.head for open_run in begun if open_run)
 
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
@@ -392,31 +392,33 @@ class DecisionLog:
         except FileNotFoundError:
             return
         with stream:
-            told: _Told | None = None
+            open_run: _RunLines | None = None
             place = 0
             for raw in stream:
                 line = parse(raw)
                 if line and "files" in line:
-                    if told:
-                        yield self._record(told)
-                    told = _begin(line, place)
-                elif line and told and line.get("run") == told.head.run:
+                    if open_run:
+                        yield self._record(open_run)
+                    open_run = _begin(line, place)
+                elif line and open_run and line.get("run") == open_run.head.run:
                     if "end" in line:
-                        told.end = line
+                        open_run.end = line
                     elif "splices" in line:
-                        told.add(line, raw)
+                        open_run.add(line, raw)
                 place += len(raw)
-            if told:
-                yield self._record(told)
+            if open_run:
+                yield self._record(open_run)
 
-    def _record(self, told: _Told) -> RunRecord:
-        is_ours = told.line.get("seal") == self._sign(told.line, told.raw)
-        left = tuple(map(str, told.end["left"])) if told.end else ()
-        is_whole = len(told.decisions) == told.line["changes"]
-        return RunRecord(told.head, tuple(told.decisions), left, is_whole, told.end is not None, told.start, is_ours)
+    def _record(self, open_run: _RunLines) -> RunRecord:
+        is_ours = open_run.line.get("seal") == self._sign(open_run.line, open_run.raw)
+        left = tuple(map(str, open_run.end["left"])) if open_run.end else ()
+        is_whole = len(open_run.decisions) == open_run.line["changes"]
+        return RunRecord(
+            open_run.head, tuple(open_run.decisions), left, is_whole, open_run.end is not None, open_run.start, is_ours
+        )
 
 
-class _Told:
+class _RunLines:
     """A run while its lines are read."""
 
     def __init__(self, head: RunHead, line: Mapping[str, Any], start: int) -> None:
@@ -435,10 +437,10 @@ class _Told:
             self.raw.append(raw)
 
 
-def _begin(line: Mapping[str, Any], place: int) -> _Told | None:
+def _begin(line: Mapping[str, Any], place: int) -> _RunLines | None:
     """Return the run that a line begins, None where nobody can read it."""
     try:
-        return _Told(_head(line), line, place) if isinstance(line["changes"], int) else None
+        return _RunLines(_head(line), line, place) if isinstance(line["changes"], int) else None
     except (KeyError, TypeError, AttributeError):
         return None
 

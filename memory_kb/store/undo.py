@@ -123,7 +123,7 @@ def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
 def _summary(run: RunRecord) -> str:
     decisions = _kept(run)
     if run.head.undoes:
-        return f"took back {run.head.undoes}"
+        return f"reverted {run.head.undoes}"
     if len(decisions) == 1:
         (one,) = decisions
         return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
@@ -175,7 +175,7 @@ def _plan_unit(
     files: Sequence[FileRecord], record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve
 ) -> tuple[list[FileEdit], list[Conflict]]:
     edits: list[FileEdit] = []
-    reason = f"takes back {record.head.verb} {record.head.run}"
+    reason = f"reverts {record.head.verb} {record.head.run}"
     for file in files:
         try:
             data = read_if_there(file.path, resolve(file.path))
@@ -194,7 +194,7 @@ def _explain(file: FileRecord, found: str | None, record: RunRecord, runs: Seque
     """Say who changed a file since, if the log knows."""
     changed = _last_change(file.path, found, record, runs)
     if changed:
-        return f"{file.path} was changed again by run {changed.head.run} ({changed.head.verb}); take that back first"
+        return f"{file.path} was changed again by run {changed.head.run} ({changed.head.verb}); revert that first"
     return f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
 
 
@@ -221,7 +221,7 @@ def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence
 def _inverse(decision: Decision) -> Decision:
     action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
     return decision._replace(
-        action=action, reason=f"Taken back: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices)))
+        action=action, reason=f"Reverted: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices)))
     )
 
 
@@ -341,7 +341,9 @@ class Undo:
             plans = [rehearse(plan_undo(run, runs, self._writer.journal, copies.__getitem__)) for run in chosen]
             after = {path: copy.read_bytes() if copy.exists() else None for path, copy in copies.items()}
         conflicts = tuple(conflict for plan in plans for conflict in plan.conflicts)
-        return _told({path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts)
+        return _summarise(
+            {path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts
+        )
 
     def done_runs(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
@@ -352,11 +354,11 @@ def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str,
     from memory_kb.reports import ChangeView, Conflict, RunReport
 
     changes = tuple(
-        ChangeView(_word(edit.before, edit.after), edit.path, None, "Taken back.")
+        ChangeView(_word(edit.before, edit.after), edit.path, None, "Reverted.")
         for edit in plan.edits
         if edit.path not in left
     )
-    late = tuple(Conflict(path, None, "takes back", f"{path} was changed by somebody else meanwhile") for path in left)
+    late = tuple(Conflict(path, None, "reverts", f"{path} was changed by somebody else meanwhile") for path in left)
     return RunReport(run if changes else None, "undo", changes, (*plan.conflicts, *late), notices=notices)
 
 
@@ -369,12 +371,12 @@ def _preview(plan: UndoPlan) -> RunReport:
     return replace(report, run=None, diff=diff(FileOutcome(edit.path, edit.before, edit.after) for edit in plan.edits))
 
 
-def _told(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
+def _summarise(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
     from memory_kb.reports import ChangeView, RunReport
     from memory_kb.store.render_changes import FileOutcome, diff
 
     changes = tuple(
-        ChangeView(_word(before, after), path, None, "Taken back.") for path, (before, after) in files.items()
+        ChangeView(_word(before, after), path, None, "Reverted.") for path, (before, after) in files.items()
     )
     return RunReport(None, "undo", changes, conflicts, diff(FileOutcome(path, *sides) for path, sides in files.items()))
 

@@ -71,7 +71,7 @@ class Recovered(NamedTuple):
 def make_edit(
     path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0
 ) -> FileEdit:
-    """Return the edit of a file, with what is needed to take it back."""
+    """Return the edit of a file, with what is needed to revert it."""
     if before is None:
         return FileEdit(path, file, None, after, mode, count_missing(file))
     return FileEdit(path, file, before, after, mode_of(file), prune)
@@ -547,12 +547,12 @@ class Writer:
         try:
             left = carry_out(run, self.journal)
         except KeyboardInterrupt:
-            self._tell_written(run, (), is_whole=False)
+            self._describe_written(run, (), is_whole=False)
             raise
-        self._tell_written(run, left, is_whole=True)
+        self._describe_written(run, left, is_whole=True)
         return left
 
-    def _tell_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
+    def _describe_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
         from memory_kb.reports import WrittenRun
 
         files = tuple(edit.path for edit in run.edits if edit.path not in left)

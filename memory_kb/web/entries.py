@@ -344,7 +344,7 @@ async def forget(site: Site, request: Request) -> Response:
 
 
 async def undo(site: Site, request: Request) -> Response:
-    """Take a run back."""
+    """Revert a run."""
     fields = await site.form(request)
     run, back = one(fields, "run"), one(fields, "back", 2_000)
     if not run:
@@ -355,7 +355,7 @@ async def undo(site: Site, request: Request) -> Response:
             request,
             "error.html",
             status=409,
-            title="Not all was taken back",
+            title="Not all was reverted",
             sentence=" ".join(one.message for one in done.conflicts),
             hint=None,
             choices=(),

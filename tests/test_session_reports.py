@@ -1,4 +1,4 @@
-"""What the verbs about sessions tell of what they wrote, passed over, and would take back."""
+"""What the verbs about sessions report about what they wrote, passed over, and would revert."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_session_that_got_events_is_named(run: Run, folder: Path) -> None:
     assert answer["shares"] == [{"session": "y", "written": 3, "seq": 3}]
 
 
-def test_lines_that_are_not_written_and_times_that_are_none_are_told(run: Run, folder: Path) -> None:
+def test_lines_that_are_not_written_and_times_that_are_none_are_reported(run: Run, folder: Path) -> None:
     lines = '{"content": "a", "ts": "yesterday"}\nnot json\n\n{"content": "b", "ts": ""}\n'
     done = run("--vault", folder, "session", "append", "x", stdin=lines)
     assert (done.returncode, done.stdout) == (0, "appended x  2 events, up to number 2\n")
@@ -100,7 +100,7 @@ def test_an_undo_of_a_session_is_previewed_as_what_it_does(folder: Path, open_kb
     ]
     kb.undo_session("s1")
     assert kb.store.all() == ()
-    assert "taken back already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
+    assert "reverted already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
 
 
 def test_a_preview_takes_runs_back_one_after_the_other(folder: Path, open_kb: Open) -> None:
@@ -136,7 +136,7 @@ def test_what_was_taken_back_stays_away_and_says_how_it_comes_again(folder: Path
     at = ("--vault", folder)
     assert "--again" in run(*at, "reflect", "s1").stderr
     ends = run(*at, "session", "end", "s1").stdout
-    assert "1 left out that was taken back or deleted before; `memory-kb reflect s1 --again`" in ends
+    assert "1 left out that was reverted or deleted before; `memory-kb reflect s1 --again`" in ends
     assert kb.store.all() == ()
     assert run(*at, "reflect", "s1", "--again").stdout.startswith("created ")
     assert {memory.id for memory in kb.store.all()} < before

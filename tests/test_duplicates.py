@@ -63,11 +63,11 @@ def test_asking_for_shared_words_loses_no_twin(folder: Path, home: Path, words: 
     text = " ".join(words)
     with pytest.MonkeyPatch.context() as patch, KnowledgeBase.open(folder, home, environ={}) as kb:
         first = kb.learn(text)
-        found = kb.index.read(lambda index: twins.find_twin(index, Draft(text), Location()))
+        found = kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
         assert found is not None
         assert found.entry.entry_id == first.id
         patch.setattr(twins, "_shared_words", lambda _: None)
-        assert found == kb.index.read(lambda index: twins.find_twin(index, Draft(text), Location()))
+        assert found == kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
 
 
 TWIN = "---\nid: twin-1\nkind: fact\n---\nThe numbat eats termites at dawn.\n"
