@@ -85,7 +85,9 @@ def ask(open_kb: Callable[..., KnowledgeBase]) -> Ask:
     def call(folder: Path, event: str, session: str = "s", **values: str) -> str:
         agent = find_agent("claude-code")
         payload = {"session_id": session, "cwd": str(folder)} | values
-        output = open_kb(folder).hook(event, read_call(agent, event, json.dumps(payload).encode()), agent).output
+        kb = open_kb(folder)
+        kb.sync()  # a hook itself gives up indexing after 0.4 seconds
+        output = kb.hook(event, read_call(agent, event, json.dumps(payload).encode()), agent).output
         text = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
         assert isinstance(text, str)
         return text
