@@ -108,11 +108,11 @@ def test_a_session_that_goes_on_is_not_given_its_own_episode(vault: Vault, home:
     episode = "---\nid: ep-1\nkind: episode\ncreated_at: '2026-11-23T08:00:00Z'\nsession_id: {}\ntitle: The upload queue\n---\n"
     folder, agent = vault(NOTES | {"memory/episodes/a.md": episode.format("s1")}), find_agent("claude-code")
     given = list[str]()
-    for session, source in (("s1", "resume"), ("s2", "startup")):
+    for session, source in (("s1", "resume"), ("s1", "startup"), ("s2", "startup")):
         payload = json.dumps({"session_id": session, "cwd": str(folder), "source": source}).encode()
         with KnowledgeBase.open(folder, home) as kb:
             given.append(kb.hook("session-start", read_call(agent, "session-start", payload), agent).output)
-    assert ["Last episode" in one for one in given] == [False, True]
+    assert ["Last episode" in one for one in given] == [False, False, True]
     assert all("Mondays" in one for one in given)
 
 

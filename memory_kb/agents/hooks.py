@@ -247,7 +247,7 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._readings().read(read_start).without(shown, call.session if goes_on else None)
+        material = self._readings().read(read_start).without(shown, call.session)
         if goes_on and shown:
             material = material._replace(proposals=0)
         task = self._current_task(call)
