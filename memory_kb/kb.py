@@ -610,6 +610,7 @@ class KnowledgeBase:
     rename = _Verb(lambda kb: kb.drafting.rename)
     propose = _Verb(lambda kb: kb.drafting.propose)
     propose_renaming = _Verb(lambda kb: kb.drafting.propose_renaming)
+    propose_moving = _Verb(lambda kb: kb.drafting.propose_moving)
     standing = _Verb(lambda kb: kb.drafting.standing)
     examine = _Verb(lambda kb: kb.examination.examine)
     catalog = _Verb(lambda kb: kb.examination.catalog)

@@ -36,6 +36,7 @@ class Editor:
         self._id = 0
         self._texts: dict[str, str] = {}
         self.stderr: queue.Queue[str] = queue.Queue()
+        self.told: dict[str, Any] = {}
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._listen, self._drain)]
         for thread in self._threads:
             thread.start()
@@ -99,7 +100,7 @@ class Editor:
         return found
 
     def start(self, root: Path | None = None, capabilities: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        told: dict[str, Any] = self.ask(
+        self.told = self.ask(
             "initialize",
             {
                 "processId": None,
@@ -108,7 +109,7 @@ class Editor:
             },
         )
         self.tell("initialized", {})
-        return told
+        return self.told
 
     def open(self, file: Path, text: str | None = None) -> str:
         """Open a file, or a text that is not saved under its name."""
@@ -188,7 +189,10 @@ class Editor:
 
 
 CAPABILITIES: dict[str, Any] = {
-    "workspace": {"workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]}},
+    "workspace": {
+        "workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]},
+        "fileOperations": {"willRename": True},
+    },
     "textDocument": {
         "codeAction": {"resolveSupport": {"properties": ["edit"]}, "dataSupport": True},
         "rename": {"prepareSupport": True},
@@ -239,6 +243,10 @@ def apply_workspace_edit(edit: Mapping[str, Any], texts: Mapping[str, str]) -> d
             made[change["uri"]] = ""
         elif change.get("kind") == "delete":
             made[change["uri"]] = None
+        elif change.get("kind") == "rename":
+            old, new = change["oldUri"], change["newUri"]
+            made[new] = made[old] if old in made else texts.get(old) or read_uri(old)
+            made[old] = None
         else:
             uri = change["textDocument"]["uri"]
             before = made[uri] if uri in made else texts.get(uri) or read_uri(uri)

@@ -6,7 +6,7 @@ import heapq
 import itertools
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -60,6 +60,17 @@ class Catalog:
     def resolve(self, target: str, source: str = "") -> StoredEntry | None:
         """Return the entry that a link in a file leads to."""
         return resolve(self.names, target, source)
+
+    def resolve_file(self, target: str, source: str = "") -> str | None:
+        """Return the file that a link in a file leads to."""
+        found = self.resolve(target, source)
+        return found.source if found else None
+
+    def files_around(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Return some files, and those with links to them."""
+        mine = (entry for entry in self.entries if entry.source in paths)
+        linking = {one.source for entry in mine for one, *_ in self.incoming(entry)}
+        return tuple(dict.fromkeys([*paths, *sorted(linking)]))
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
         """Return what leads to an entry still when its `id`, `title`, `heading` or `alias` is changed, in lower case.

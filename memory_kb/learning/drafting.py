@@ -193,12 +193,19 @@ class EntryUse(NamedTuple):
 
 
 class RenamedEntry(NamedTuple):
-    """An entry by one of its names: `way` is `id`, `title`, `file` or `alias`, and `old` the alias."""
+    """An entry by one of its names, or a heading of its file.
+
+    Attributes:
+        way: `id`, `title`, `file`, `alias` or `section`.
+        old: the alias.
+        line: where the heading of a `section` is, counted from 0.
+    """
 
     path: str
     id: str
     way: str
     old: str = ""
+    line: int = 0
 
 
 class _Usage(NamedTuple):
@@ -345,22 +352,15 @@ class Drafting:
         from memory_kb.learning.moving import Moving, plan_moving
 
         catalog = self._examination.catalog(drafts)
-        mine = [one for one in catalog.entries if one.source in moves]
-        linking = {one.source for entry in mine for one, *_ in catalog.incoming(entry)}
         staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
-
-        def resolve(target: str, source: str) -> str | None:
-            found = catalog.resolve(target, source)
-            return found.source if found else None
 
         moving = Moving(
             moves,
-            resolve,
+            catalog.resolve_file,
             lambda path: stem_of(path) not in staying if path in moves.values() else catalog.is_alone(path),
             lambda file: self._vault.resolve(file).is_file(),
         )
-        notes = [self._examination.draft_note(one, drafts) for one in dict.fromkeys([*moves, *sorted(linking)])]
-        return plan_moving(moving, notes)
+        return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in catalog.files_around(moves)])
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
@@ -377,11 +377,30 @@ class Drafting:
         """
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
+    def propose_moving(self, moves: Mapping[str, str], drafts: Drafts) -> Composition:
+        """Return what moving files, given by their old and new paths, would make of the links to them and in them."""
+        return self._composed(self._plan_moves(moves, drafts), drafts)
+
+    def _plan_heading(self, path: str, line: int, new: str, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.heading_renaming import HeadingRenaming, heading_at, plan_heading_renaming
+        from memory_kb.learning.renaming import check_name
+
+        text, catalog = self._examination.draft_note(path, drafts).text, self._examination.catalog(drafts)
+        heading = heading_at(text, line)
+        if heading is None:
+            raise UsageError(f"line {line + 1} of {path} is no heading any more")
+        renaming = HeadingRenaming(path, text, heading, check_name(new, "heading"), catalog.resolve_file)
+        notes = [self._examination.draft_note(one, drafts) for one in catalog.files_around([path])]
+        return plan_heading_renaming(renaming, notes)
+
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
+        from memory_kb.learning.heading_renaming import HeadingRenaming, heading_at
         from memory_kb.learning.renaming import Renaming, check_name, plan_renaming, shown_title, way_of
         from memory_kb.markdown.splice import find_entry
 
         path, entry_id = named.path, named.id
+        if named.way == "section":
+            return self._plan_heading(path, named.line, new, drafts)
         note = self._examination.draft_note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
         body = note.text[entry.body.start : entry.body.end]
@@ -415,11 +434,17 @@ class Drafting:
         linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target, one.source)}
         paths = dict.fromkeys([path, *sorted(linking), *drafts])
         kept = catalog.kept_names(path, entry_id, way)
+        title = None
+        if way == "heading":
+            heading = heading_at(note.text, note.text.count("\n", 0, note.text.find(old, entry.body.start)))
+            words = heading.words.replace(old, name) if heading else name
+            title = HeadingRenaming(path, note.text, heading, words, catalog.resolve_file) if heading else None
         return plan_renaming(
             renaming,
             [self._examination.draft_note(one, drafts) for one in paths],
             leads_to,
             lambda target: target.casefold() in kept,
+            title.rewrite_links if title else lambda text, _: text,
         )
 
     def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
@@ -545,8 +570,11 @@ class Drafting:
         from memory_kb.store.render_changes import compose, paths_of
         from memory_kb.text import encode
 
+        # Whole files that only move are last in a plan; an editor moves them itself.
+        edits = [change for change in plan if change.entry_id or not change.to]
+        moves = tuple((change.path, change.to) for change in plan if change.to and not change.entry_id)
         files = {
             path: encode(drafts[path]) if path in drafts else read_if_there(path, self._vault.resolve(path))
-            for path in paths_of(plan)
+            for path in paths_of(edits)
         }
-        return compose(plan, files)
+        return compose(edits, files)._replace(moves=moves)

@@ -74,6 +74,7 @@ def plan_renaming(
     notes: Iterable[NoteText],
     leads_to: Callable[[str, str], bool],
     stays: Callable[[str], bool] = lambda _: False,
+    rewrite_anchors: Callable[[str, str], str] = lambda text, _: text,
 ) -> tuple[Change, ...]:
     """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
 
@@ -86,6 +87,7 @@ def plan_renaming(
         notes: its file, and all files with links to it.
         leads_to: returns whether a target that is called like the old name leads to this entry from a file.
         stays: returns whether a target leads to it by another name too when it is renamed.
+        rewrite_anchors: returns the text of a file with the heading exchanged that links name beside their target.
 
     Raises:
         CannotSplice: a file cannot be changed without changing more than that.
@@ -98,8 +100,12 @@ def plan_renaming(
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
     reason = f"Renamed from {renaming.old} to {renaming.new}."
-    renamed = [(note, _NoteRenaming(note.path, renaming, leads_to, stays).apply(note.text)) for note in notes]
-    changes = [write_file(note, text, reason) for note, text in renamed if text != note.text]
+    changes = []
+    for note in notes:
+        text = rewrite_anchors(note.text, note.path)
+        text = _NoteRenaming(note.path, renaming, leads_to, stays).apply(text)
+        if text != note.text:
+            changes.append(write_file(note, text, reason))
     return tuple(change.joined(f"rename {renaming.entry_id}") for change in changes)
 
 

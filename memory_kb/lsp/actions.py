@@ -18,6 +18,7 @@ from lsprotocol.types import (
     OptionalVersionedTextDocumentIdentifier,
     Position,
     Range,
+    RenameFile,
     TextDocumentEdit,
     TextEdit,
     WorkspaceEdit,
@@ -111,14 +112,14 @@ def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
         )
 
 
-def offer_new_note(path: str, place: Document, said: Diagnostic) -> CodeAction:
+def offer_new_note(path: str, place: Document, said: Sequence[Diagnostic]) -> CodeAction:
     """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
     made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
     return CodeAction(
         title=f"Create this note: {path}",
         kind=CodeActionKind.QuickFix,
         edit=WorkspaceEdit(document_changes=list(_operations(made, place))),
-        diagnostics=[said],
+        diagnostics=list(said),
         is_preferred=True,
     )
 
@@ -157,7 +158,7 @@ def make_workspace_edit(
     made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool
 ) -> WorkspaceEdit | None:
     """Return a composition as an edit; None where the editor cannot make or delete files and it needs that."""
-    changes: list[TextDocumentEdit | CreateFile | DeleteFile] = []
+    changes: list[TextDocumentEdit | CreateFile | RenameFile | DeleteFile] = []
     for file in made.files:
         place = place_of(file.path)
         if file.before is not None and file.after is not None:
@@ -166,6 +167,9 @@ def make_workspace_edit(
             return None
         else:
             changes += _operations(file, place)
+    if made.moves and not has_operations:
+        return None
+    changes += [RenameFile(old_uri=place_of(old).uri, new_uri=place_of(new).uri) for old, new in made.moves]
     # What is made comes before what is deleted, so that nothing is ever nowhere.
     changes.sort(key=lambda one: isinstance(one, DeleteFile))
     return WorkspaceEdit(document_changes=changes)

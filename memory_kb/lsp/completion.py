@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
-from urllib.parse import quote
 
 from lsprotocol.types import CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, TextEdit
 
 from memory_kb.index.catalog import UNFIT, Catalog, find_names
 from memory_kb.lsp.places import Page, Spot, find_spot
 from memory_kb.markdown.fields import FIELDS
-from memory_kb.markdown.links import find_block_ids
-from memory_kb.markdown.scanner import find_headings
+from memory_kb.markdown.links import escape_address, find_block_ids
+from memory_kb.markdown.scanner import find_headings, heading_address
 from memory_kb.model import Span, StoredEntry
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
@@ -99,7 +97,7 @@ def _paths(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]
         if entry.source in seen or entry.source.startswith(("/", "~")):
             continue
         seen.add(entry.source)
-        path = re.sub(r"[ ()<>#?%]", lambda sign: quote(sign[0], ""), posixpath.relpath(entry.source, folder or "."))
+        path = escape_address(posixpath.relpath(entry.source, folder or "."))
         yield _item(page, spot.span, label, path, number, CompletionItemKind.File, entry, f"{spot.word} {path} {label}")
 
 
@@ -109,7 +107,7 @@ def _parts(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator
     if spot.target and entry is None:
         return
     for number, heading in enumerate(find_headings(read(entry.source) if entry else page.text)):
-        name = re.sub(r"[^\w\- ]", "", heading.words.lower()).replace(" ", "-")
+        name = heading_address(heading.words)
         if spot.word.casefold() in name:
             yield _item(
                 page, spot.span, heading.words, name, number, CompletionItemKind.Text, None, f"{name} {heading.words}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ from lsprotocol.types import DocumentSymbol, FoldingRange, Position, Range, Symb
 from memory_kb.index.catalog import Catalog
 from memory_kb.markdown.document import display_title, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links, without_code
-from memory_kb.markdown.scanner import find_anchor, find_headings
+from memory_kb.markdown.scanner import find_anchor, find_headings, heading_words_span
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -114,9 +114,14 @@ class Page:
         """Return the text of an entry below its frontmatter."""
         return self.text[entry.body.start : entry.body.end]
 
+    @cached_property
+    def links(self) -> tuple[TextLink, ...]:
+        """The links of its text, those to its own headings among them."""
+        return tuple(find_links(self.text, with_own=True))
+
     def link_at(self, offset: int) -> TextLink | None:
         """Return the link that a character is part of."""
-        return next((link for link in find_links(self.text) if link.whole.start <= offset <= link.whole.end), None)
+        return next((link for link in self.links if link.whole.start <= offset <= link.whole.end), None)
 
     def value_at(self, offset: int, names: tuple[str, ...]) -> tuple[str, Span] | None:
         """Return the value of one of some fields, or of a `to:`, that a character is part of."""
@@ -315,12 +320,14 @@ _KINDS = {
 
 
 class Subject(NamedTuple):
-    """An entry that a place is about.
+    """An entry, or a section of its file, that a place is about.
 
     Attributes:
         span: the name of it that is there.
-        way: `id`, `title`, `file` or `alias` where that is a name that can be changed, else "".
+        way: `id`, `title`, `file` or `alias` where that is a name that can be changed, `section` or `block` where
+            the place names one, else "".
         is_own: whether the place is part of the entry itself.
+        section: the line of the heading or block that a link leads to, or that the place is on.
     """
 
     path: str
@@ -328,13 +335,21 @@ class Subject(NamedTuple):
     span: Span
     way: str
     is_own: bool
+    section: Span | None = None
 
 
-def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
-    """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
+def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
+    """Return what a character of a page is about; None for a link to nowhere and for no entry at all.
+
+    Args:
+        page: the note.
+        offset: the character.
+        catalog: what links may lead to.
+        read: returns the text of a note by its path.
+    """
     link = page.link_at(offset)
     if link:
-        return _called(page, link.target, link.span, catalog)
+        return _linked(page, link, offset, catalog, read)
     named = page.value_at(offset, ("to",))
     if named:
         return _called(page, *named, catalog)
@@ -346,9 +361,31 @@ def find_subject(page: Page, offset: int, catalog: Catalog) -> Subject | None:
         if value:
             return Subject(page.path, own.id, value[1], way, is_own=True)
     heading = heading_span(page, own)
-    if heading and heading.start <= offset <= heading.end:
-        return Subject(page.path, own.id, heading, "" if own.title else "title", is_own=True)
+    if heading and heading.start <= offset <= heading.end and not own.title:
+        return Subject(page.path, own.id, heading, "title", is_own=True)
+    section = next((one.span for one in find_headings(page.text) if one.span.start <= offset <= one.span.end), None)
+    if section:
+        return Subject(
+            page.path, own.id, heading_words_span(page.text, section), "section", is_own=True, section=section
+        )
     return Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
+
+
+def _linked(page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
+    """Return the entry that a link leads to; its section where the place is on the name of that."""
+    own = None if link.target else page.entry_at(offset)
+    subject = (
+        Subject(page.path, own.id, link.anchor_span, "", is_own=False)
+        if own
+        else _called(page, link.target, link.span, catalog)
+    )
+    section = find_anchor(read(subject.path), link.anchor) if subject and link.anchor else None
+    if subject is None or section is None:
+        return subject
+    if offset < link.anchor_span.start:
+        return subject._replace(section=section)
+    way = "block" if link.anchor.startswith("^") else "section"
+    return subject._replace(section=section, way=way, span=link.anchor_span)
 
 
 def _called(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | None:
@@ -374,10 +411,18 @@ def heading_span(page: Page, entry: Entry) -> Span | None:
     return Span(start, start + len(title)) if start >= 0 else None
 
 
+def find_section_mentions(page: Page, home: Page, section: Span, catalog: Catalog) -> Iterator[Span]:
+    """Yield where a page links to a section, or a block, of another or its own."""
+    for link in page.links:
+        path = catalog.resolve_file(link.target, page.path) if link.target else page.path
+        if link.anchor and path == home.path and find_anchor(home.text, link.anchor) == section:
+            yield link.whole
+
+
 def find_mentions(page: Page, entry: StoredEntry, catalog: Catalog) -> Iterator[Span]:
     """Yield where a page links to an entry."""
-    for link in find_links(page.text):
-        if catalog.resolve(link.target, page.path) == entry:
+    for link in page.links:
+        if link.target and catalog.resolve(link.target, page.path) == entry:
             yield link.whole
     for one in page.document.entries:
         if one.has_frontmatter and any(catalog.resolve(link.to, page.path) == entry for link in one.links):
@@ -428,16 +473,14 @@ def list_foldings(page: Page) -> list[FoldingRange]:
 _MOST_SECTION = 4_000
 
 
-def read_section(text: str, anchor: str) -> str:
-    """Return the Markdown of the section that a link names, those below it included; of a block, its line.
+def read_section(text: str, place: Span) -> str:
+    """Return the Markdown of a section, given by its heading, those below it included; of a block, its line.
 
     Example:
-        >>> read_section("# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n", "steps")
+        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n"
+        >>> read_section(note, find_anchor(note, "steps"))
         '## Steps\\n\\nBoil.'
     """
-    place = find_anchor(text, anchor)
-    if place is None:
-        return ""
     headings = list(find_headings(text))
     own = next((one for one in headings if one.span == place), None)
     ends = (one.span.start for one in headings if own and one.span.start > place.start and one.level <= own.level)

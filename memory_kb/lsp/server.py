@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from lsprotocol import types as lsp
@@ -15,6 +15,7 @@ from pygls.uris import to_fs_path
 
 from memory_kb import __version__
 from memory_kb.errors import MemoryKBError
+from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.drafting import RenamedEntry
 from memory_kb.lsp.actions import (
     SOURCE,
@@ -44,7 +45,18 @@ from memory_kb.vault import locate
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
 #: Seconds after which a person sees that the first read takes long.
 _SLOW_SECONDS = 2.0
-_OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Delete}
+_OPERATIONS = {
+    lsp.ResourceOperationKind.Create,
+    lsp.ResourceOperationKind.Rename,
+    lsp.ResourceOperationKind.Delete,
+}
+#: What an editor asks about before it renames files.
+_FILES = lsp.FileOperationRegistrationOptions(
+    [
+        lsp.FileOperationFilter(lsp.FileOperationPattern("**/*.md", lsp.FileOperationPatternKind.File), "file"),
+        lsp.FileOperationFilter(lsp.FileOperationPattern("**", lsp.FileOperationPatternKind.Folder), "file"),
+    ]
+)
 
 
 class _Asked(Protocol):
@@ -163,7 +175,7 @@ class NoteServer(LanguageServer):
     def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
         """Return the note and the entry that are asked about."""
         found = self.place(asked)
-        subject = find_subject(*found, self.notes.catalog) if found else None
+        subject = find_subject(*found, self.notes.catalog, self.notes.read) if found else None
         return (found[0], subject) if found and subject else None
 
     @property
@@ -179,6 +191,19 @@ class NoteServer(LanguageServer):
         document = self.client_capabilities.text_document
         action = document.code_action if document else None
         return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
+
+    def renamed(self, asked: _Asked) -> tuple[Page, Subject] | None:
+        """Return the note that is asked about and what can be renamed there."""
+        named = self.subject(asked)
+        return named if named and named[1].way not in ("", "block") else None
+
+    async def propose(self, work: Callable[[KnowledgeBase], Composition]) -> lsp.WorkspaceEdit | None:
+        """Return a proposal as an edit, or tell the person why there is none."""
+        try:
+            return self.to_edit(await self.notes.ask(work))
+        except MemoryKBError as exc:
+            self.show_error(str(exc))
+            return None
 
     def to_edit(self, made: Composition) -> lsp.WorkspaceEdit | None:
         """Return a composition as an edit, or show the person why there is none."""
@@ -202,14 +227,9 @@ class NoteServer(LanguageServer):
             for name in ("action", "path", "id", "other")
         }
         drafts = self.notes.drafts()
-        try:
-            made = await self.notes.ask(
-                lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"])
-            )
-        except MemoryKBError as exc:
-            self.show_error(str(exc))
-        else:
-            action.edit = self.to_edit(made)
+        action.edit = await self.propose(
+            lambda kb: kb.propose(wanted["action"], wanted["path"], wanted["id"], drafts, wanted["other"])
+        )
         return action
 
 
@@ -249,12 +269,13 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         if told:
             return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, told))
         named = server.subject(params)
-        if named is None or (named[1].is_own and not named[1].way and not _is_in_block(page, offset)):
+        is_text = named and named[1].is_own and named[1].way in ("", "section")
+        if named is None or (is_text and not _is_in_block(page, offset)):
             return None
         subject, drafts = named[1], notes.drafts()
         link = page.link_at(offset)
-        section = read_section(notes.read(subject.path), link.anchor) if link and link.anchor else ""
-        if link and section:
+        if link and subject.section:
+            section = read_section(notes.read(subject.path), subject.section)
             return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, section), page.ruler.range(link.whole))
         try:
             standing = await notes.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
@@ -275,10 +296,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         await notes.ready.wait()
         named = server.subject(params)
-        if named is None:
-            return None
-        link = named[0].link_at(named[0].ruler.offset(params.position))
-        return notes.locate(named[1].path, named[1].entry_id, link.anchor if link else "")
+        return notes.locate(named[1]) if named else None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
@@ -316,32 +334,31 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
         await notes.ready.wait()
-        named = server.subject(params)
-        if named is None or not named[1].way:
+        named = server.renamed(params)
+        if named is None:
             return None
         page, subject = named
-        return lsp.PrepareRenamePlaceholder(
-            page.ruler.range(subject.span), page.text[subject.span.start : subject.span.end]
-        )
+        return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), notes.name_of(page, subject))
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
         await notes.ready.wait()
-        named = server.subject(params)
-        if named is None or not named[1].way:
+        named = server.renamed(params)
+        if named is None:
             return None
         page, subject = named
         drafts, old = notes.drafts(), page.text[subject.span.start : subject.span.end]
-        try:
-            made = await notes.ask(
-                lambda kb: kb.propose_renaming(
-                    RenamedEntry(subject.path, subject.entry_id, subject.way, old), params.new_name, drafts
-                )
-            )
-        except MemoryKBError as exc:
-            server.show_error(str(exc))
-            return None
-        return server.to_edit(made)
+        line = notes.read(subject.path).count("\n", 0, subject.section.start) if subject.section else 0
+        entry = RenamedEntry(subject.path, subject.entry_id, subject.way, old, line)
+        return await server.propose(lambda kb: kb.propose_renaming(entry, params.new_name, drafts))
+
+    @server.feature(lsp.WORKSPACE_WILL_RENAME_FILES, _FILES)
+    async def will_rename_files(params: lsp.RenameFilesParams) -> lsp.WorkspaceEdit | None:
+        await notes.ready.wait()
+        moves = notes.find_moves((one.old_uri, one.new_uri) for one in params.files)
+        drafts = notes.drafts()
+        # The editor moves the files itself.
+        return await server.propose(lambda kb: kb.propose_moving(moves, drafts)._replace(moves=())) if moves else None
 
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
@@ -356,10 +373,14 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             return None
         place = locate(page.path, is_memory=notes.vault.memory is not None)
         offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
-        for said in params.context.diagnostics if server.can_operate else ():
-            missing = notes.path_of_missing(page, page.ruler.offset(said.range.start)) if said.code == "link" else None
-            if missing and said.source == SOURCE:
-                offered.append(offer_new_note(missing, notes.place_of(missing), said))
+        said = [one for one in params.context.diagnostics if one.source == SOURCE and one.code == "link"]
+        places = dict.fromkeys(page.ruler.offset(one.start) for one in (params.range, *(one.range for one in said)))
+        for missing in dict.fromkeys(notes.path_of_missing(page, one) for one in places if server.can_operate):
+            if missing:
+                about = [
+                    one for one in said if notes.path_of_missing(page, page.ruler.offset(one.range.start)) == missing
+                ]
+                offered.append(offer_new_note(missing, notes.place_of(missing), about))
         wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
         offered = [
             one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))

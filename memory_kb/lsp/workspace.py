@@ -22,9 +22,8 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.renaming import check_name
 from memory_kb.lsp.actions import Document, note_name
 from memory_kb.lsp.completion import find_entries
-from memory_kb.lsp.places import Page, Subject, find_mentions
-from memory_kb.markdown.links import find_links
-from memory_kb.markdown.scanner import find_anchor, find_headings
+from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
+from memory_kb.markdown.scanner import find_headings, heading_words_span
 from memory_kb.model import StoredEntry
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.targets import explain_unsafe
@@ -187,38 +186,69 @@ class Workspace:
         """Return the open notes by their paths."""
         return {page.path: page.text for page in self.pages.values()}
 
+    def name_of(self, page: Page, subject: Subject) -> str:
+        """Return what is renamed of a subject: the words of its heading, else the name that is on the page."""
+        text, span = page.text, subject.span
+        if subject.way == "section" and subject.section:
+            text = self.read(subject.path)
+            span = heading_words_span(text, subject.section)
+        return text[span.start : span.end]
+
     def entry_of(self, subject: Subject) -> StoredEntry | None:
         """Return what the catalog has of a subject."""
         return self.catalog.entry(subject.path, subject.entry_id)
 
-    def locate(self, path: str, entry_id: str, anchor: str = "") -> Location | None:
-        """Return where an entry is, or the heading or block of its file that an anchor names."""
-        page = self.page(path)
-        if page is None:
-            return None
-        place = find_anchor(page.text, anchor) if anchor else None
-        return Location(page.uri, page.ruler.range(place or page.place_of(entry_id)))
+    def locate(self, subject: Subject) -> Location | None:
+        """Return where an entry is, or the section that is meant of its file."""
+        page = self.page(subject.path)
+        return (
+            Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id))) if page else None
+        )
 
     def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
-        """Return where notes link to an entry, open ones as they are in the editor."""
-        catalog, entry = self.catalog, self.entry_of(subject)
-        own = self.locate(subject.path, subject.entry_id) if with_own else None
-        if entry is None:
+        """Return where notes link to an entry or a section, open ones as they are in the editor."""
+        if subject.way not in ("section", "block"):
+            subject = subject._replace(section=None)
+        catalog, entry, home = self.catalog, self.entry_of(subject), self.page(subject.path)
+        own = self.locate(subject) if with_own else None
+        if entry is None or home is None:
             return [own] if own else []
-        paths = dict.fromkeys([*sorted({other.source for other, *_ in catalog.incoming(entry)}), *self.drafts()])
+        if subject.section:
+            paths = catalog.files_around([subject.path])
+        else:
+            paths = tuple(sorted({other.source for other, *_ in catalog.incoming(entry)}))
+        pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
         found = [
             Location(page.uri, page.ruler.range(span))
-            for page in self._pages(paths)
-            for span in find_mentions(page, entry, catalog)
+            for page in pages
+            for span in (
+                find_section_mentions(page, home, subject.section, catalog)
+                if subject.section
+                else find_mentions(page, entry, catalog)
+            )
         ]
         return [*([own] if own else []), *found]
 
-    def _pages(self, paths: Iterable[str]) -> Iterable[Page]:
-        return (page for path in paths if (page := self.page(path)))
+    def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Return the notes that move, by their old and new paths, when files and folders are renamed."""
+        moves: dict[str, str] = {}
+        for old, new in renames:
+            path, to = self.path_of(old), self.path_of(new)
+            if path and to:
+                moves[path] = to
+            elif path is None and self.vault and (folder := self._folder_of(old)) and (into := self._folder_of(new)):
+                inside = {one.source for one in self.catalog.entries if one.source.startswith(folder)}
+                moves |= {path: into + path.removeprefix(folder) for path in sorted(inside)}
+        return moves
+
+    def _folder_of(self, uri: str) -> str | None:
+        """Return a folder of the vault by its address as paths of notes begin in it."""
+        inside = self.path_of(f"{uri.rstrip('/')}/x.md")
+        return inside.removesuffix("x.md") if inside else None
 
     def list_links(self, page: Page) -> list[DocumentLink]:
         """Return the links of a page that lead to a note, each with its file."""
-        found = ((link, self.catalog.resolve(link.target, page.path)) for link in find_links(page.text))
+        found = ((link, self.catalog.resolve(link.target, page.path)) for link in page.links if link.target)
         return [
             DocumentLink(page.ruler.range(link.whole), self.place_of(entry.source).uri)
             for link, entry in found
@@ -231,7 +261,13 @@ class Workspace:
         That is below the folder of the page, or below the top for a path that begins with a slash.
         """
         link = page.link_at(offset)
-        if link is None or self.vault is None or self.catalog.resolve(link.target, page.path):
+        if (
+            link is None
+            or not link.target
+            or link.is_attachment
+            or self.vault is None
+            or self.catalog.resolve(link.target, page.path)
+        ):
             return None
         root = GLOBAL_PREFIX if page.path.startswith(GLOBAL_PREFIX) else ""
         folder = "" if link.target.startswith("/") else posixpath.dirname(page.path.removeprefix(root))

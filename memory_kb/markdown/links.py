@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -40,6 +40,8 @@ _PATH = (
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
 _INLINE_LINK = re.compile(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
 _REFERENCE = re.compile(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+#: A link to a heading or block of the same note: in double brackets, else in round ones.
+_OWN_PART = re.compile(rf"\[\[[ \t]*(#[^\[\]|\n\\]+)(?:\\?\|[^\[\]\n]*)?\]\]|\]\(<?(#[^\s()<>]+)>?{_TITLE}\s*\)")
 _BRACKET = re.compile(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 #: What is shown of a link is no longer than this.
 _MOST_SHOWN = 1_000
@@ -55,6 +57,7 @@ class TextLink(NamedTuple):
         anchor: the heading or `^block` within the note, or "".
         is_embed: whether the note is shown in its place.
         is_wikilink: whether it is written in double brackets.
+        anchor_span: where the anchor is written.
     """
 
     target: str
@@ -63,6 +66,7 @@ class TextLink(NamedTuple):
     anchor: str
     is_embed: bool
     is_wikilink: bool = True
+    anchor_span: Span = Span(0, 0)
 
     @property
     def kind(self) -> str:
@@ -75,8 +79,14 @@ class TextLink(NamedTuple):
         return _ATTACHMENT.search(self.target) is not None
 
 
-def find_links(text: str, start: int = 0, end: int | None = None) -> Iterator[TextLink]:
+def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: bool = False) -> Iterator[TextLink]:
     """Yield the links of a text to notes, or of a stretch of it, in their order; code and comments hold none.
+
+    Args:
+        text: the text.
+        start: where the stretch begins.
+        end: where it ends.
+        with_own: whether to yield `[[#heading]]` and `[x](#heading)` too, which have no target.
 
     Example:
         >>> text = "[[A#Why|here]] [b](../my%20b.md#part 'Title') [c](https://c.org/c.md)\\n\\n[d]: d.md\\n"
@@ -85,6 +95,7 @@ def find_links(text: str, start: int = 0, end: int | None = None) -> Iterator[Te
     """
     stop = len(text) if end is None else end
     found = [*_wikilinks(text, start, stop), *_markdown_links(text, start, stop)]
+    found += _links_to_own_parts(text, start, stop) if with_own else ()
     if not found:
         return
     hidden = find_code(text[start:stop])
@@ -117,8 +128,15 @@ def _wikilinks(text: str, start: int, stop: int) -> Iterator[TextLink]:
         begin = found.start(1) + len(named) - len(named.lstrip())
         is_embed = found.start() > start and text[found.start() - 1] == "!"
         whole = Span(found.start() - is_embed, found.end())
+        anchor = (found[2] or "")[1:]
+        place = found.end(2) - len(anchor.lstrip()) if anchor else found.end(1)
         yield TextLink(
-            named.strip(), Span(begin, begin + len(named.strip())), whole, (found[2] or "")[1:].strip(), is_embed
+            named.strip(),
+            Span(begin, begin + len(named.strip())),
+            whole,
+            anchor.strip(),
+            is_embed,
+            anchor_span=Span(place, place + len(anchor.strip())),
         )
 
 
@@ -136,10 +154,35 @@ def _markdown_links(text: str, start: int, stop: int) -> Iterator[TextLink]:
 
 def _markdown_link(found: re.Match[str], start: int, *, is_embed: bool) -> TextLink:
     name, part = ("quoted", "quoted_part") if found["quoted"] is not None else ("bare", "part")
-    anchor = unquote((found[part] or "")[1:])
+    anchor = (found[part] or "")[1:]
+    place = found.end(part) - len(anchor) if anchor else found.end(name)
     return TextLink(
-        unquote(found[name]), Span(*found.span(name)), Span(start, found.end()), anchor, is_embed, is_wikilink=False
+        unquote(found[name]),
+        Span(*found.span(name)),
+        Span(start, found.end()),
+        unquote(anchor),
+        is_embed,
+        is_wikilink=False,
+        anchor_span=Span(place, place + len(anchor)),
     )
+
+
+def _links_to_own_parts(text: str, start: int, stop: int) -> Iterator[TextLink]:
+    for found in _OWN_PART.finditer(text, start, stop) if text.find("#", start, stop) >= 0 else ():
+        opening = found.start() if found[1] else _opening_bracket(text, found.start(), start)
+        if opening is None or _is_escaped(text, found.start(), start):
+            continue
+        anchor, place = (found[1] or found[2])[1:], found.start(1 if found[1] else 2)
+        is_embed = opening > start and text[opening - 1] == "!"
+        yield TextLink(
+            "",
+            Span(place, place),
+            Span(opening - is_embed, found.end()),
+            anchor.strip() if found[1] else unquote(anchor),
+            is_embed,
+            is_wikilink=bool(found[1]),
+            anchor_span=Span(place + 1, place + 1 + len(anchor.rstrip())),
+        )
 
 
 def _opening_bracket(text: str, closing: int, start: int) -> int | None:
@@ -168,14 +211,38 @@ def rewrite_targets(text: str, new_name: Callable[[str], str | None]) -> str:
         >>> rewrite_targets("[x](old.md 'Title') [y](<old.md>)", lambda name: "my tea.md")
         "[x](my%20tea.md 'Title') [y](<my tea.md>)"
     """
+    return _replace(text, ((link, link.span, new_name(link.target)) for link in find_links(text)))
+
+
+def rewrite_anchors(text: str, new_anchor: Callable[[TextLink], str | None]) -> str:
+    """Return a text with the headings that its links name exchanged; None leaves one as it is.
+
+    Example:
+        >>> rewrite_anchors("[[a#Old|x]] [[#Old]] [y](a.md#old)", lambda link: "New" if link.is_wikilink else "new")
+        '[[a#New|x]] [[#New]] [y](a.md#new)'
+    """
+    links = (link for link in find_links(text, with_own=True) if link.anchor)
+    return _replace(text, ((link, link.anchor_span, new_anchor(link)) for link in links))
+
+
+def _replace(text: str, news: Iterable[tuple[TextLink, Span, str | None]]) -> str:
     pieces, done = [], 0
-    for link in find_links(text):
-        name = new_name(link.target)
-        if name is not None:
+    for link, span, words in news:
+        if words is not None:
             is_quoted = link.is_wikilink or text[link.span.start - 1] == "<"
-            pieces += [text[done : link.span.start], name if is_quoted else quote(name)]
-            done = link.span.end
+            pieces += [text[done : span.start], words if is_quoted else escape_address(words)]
+            done = span.end
     return "".join((*pieces, text[done:]))
+
+
+def escape_address(words: str) -> str:
+    """Return words as they can stand in the round brackets of a Markdown link.
+
+    Example:
+        >>> escape_address("grüner Tee (neu).md")
+        'grüner%20Tee%20%28neu%29.md'
+    """
+    return re.sub(r"[\s()<>#?%]", lambda sign: quote(sign[0], ""), words)
 
 
 def find_block_ids(text: str) -> tuple[str, ...]:

@@ -195,6 +195,29 @@ def normal_heading(words: str) -> str:
     return " ".join(re.findall(r"\w+", words.casefold().replace("_", " "))) or words.strip()
 
 
+def heading_address(words: str) -> str:
+    """Return a heading as GitHub names it in addresses.
+
+    Example:
+        >>> heading_address("Why `uv`, not pip?")
+        'why-uv-not-pip'
+    """
+    return re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+
+
+def heading_words_span(text: str, place: Span) -> Span:
+    """Return where the words of a heading are in its line.
+
+    Example:
+        >>> heading_words_span("## Steps ##\\n", Span(0, 11))
+        Span(start=3, end=8)
+    """
+    line = text[place.start : place.end]
+    found = re.fullmatch(r"([ \t]*#{1,6}[ \t]+)(.*?)(?:[ \t]+#+)?[ \t]*", line)
+    start = found.end(1) if found else len(line) - len(line.lstrip())
+    return Span(place.start + start, place.start + (found.end(2) if found else len(line.rstrip())))
+
+
 def say_missing(target: str, anchor: str, kind: str = "wikilink") -> str:
     """Return what is said of a link to a place that its note does not have."""
     what = f"block {anchor}" if anchor.startswith("^") else f"heading {anchor!r}"

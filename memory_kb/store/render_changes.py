@@ -57,6 +57,8 @@ class Composition(NamedTuple):
     units: tuple[frozenset[str], ...]
     conflicts: tuple[Conflict, ...]
     stale: tuple[str, ...]
+    #: Files that an editor is to move when that is done: their old and new paths.
+    moves: tuple[tuple[str, str], ...] = ()
 
 
 def paths_of(changes: Iterable[Change]) -> tuple[str, ...]:
