@@ -251,7 +251,7 @@ def _chunk_entries(
         text_tags = ",".join(find_tags(body)) if "#" in body else ""
         applies_to = "\n".join(entry.applies_to)
         dated = entry.dated.isoformat() if entry.dated else None
-        names = _other_names(entry, title, name if len(entries) == 1 else "")
+        names = _other_names(entry, title, "" if entry.has_own_id or len(entries) > 1 else name)
         title_terms = search_terms(f"{title}\n{names}") if has_terms else None
         replaced = [link.to for link in entry.links if link.relation == "supersedes" and link.to != entry.id]
         supersedes = json.dumps(replaced, ensure_ascii=False) if replaced else None
@@ -291,7 +291,10 @@ def _chunk_entries(
 
 
 def _other_names(entry: Entry, title: str, file_name: str) -> str:
-    """Return what else an entry is called, one name a line: by its aliases, and by the file that it has to itself."""
+    """Return what else an entry is called, one name a line: by its aliases, and by its file if it has that to itself.
+
+    The file of an entry with an id is named for its title, which would count twice.
+    """
     names = (*read_words(entry.metadata.get("aliases", entry.metadata.get("alias"))), file_name)
     return "\n".join(name for name in dict.fromkeys(names) if name and name != title)
 
