@@ -27,7 +27,7 @@ def test_what_is_amiss_is_said_at_its_place_before_saving(read: Reading) -> None
     text = "---\nid: redis-cache\nkind: polcy\nimportance: 7\n---\n数据库 😀 [[nowhere]] and [[Redis cache]] ![[pic.png]].\nkey AKIAIOSFODNN7EXAMPLQ\n"
     uri = draft(editor, folder, text)
     said = {one["code"]: one for one in editor.diagnostics(uri, 3)}
-    assert said.keys() == {"field", "link", "id", "secret"}
+    assert said.keys() == {"field", "link", "picture", "id", "secret"}
     assert said["link"]["range"] == {"start": {"line": 5, "character": 7}, "end": {"line": 5, "character": 18}}
     assert said["secret"]["range"]["start"]["line"] == 6 and said["secret"]["severity"] == 1
     assert "memory/learnings/redis.md:6" in said["id"]["message"]

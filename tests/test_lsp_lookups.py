@@ -129,6 +129,8 @@ def test_headings_are_found_in_all_notes_saved_or_not(read: Reading) -> None:
             {"related_to"},
             id="relation",
         ),
+        pytest.param("---\nlinks:\n  - {to: stag\n---\n", "to: stag", {"Staging database"}, set(), id="id-in-a-list"),
+        pytest.param("> [!wa", "[!wa", {"warning"}, {"note"}, id="callout"),
         pytest.param("---\nlinks: [{to: x, rel\n---\n", "rel", {"relation: "}, set(), id="key-in-an-object"),
         pytest.param("Text #ca", "#ca", {"cache"}, set(), id="tag-in-text"),
         pytest.param("Text.\n\n---\nid: a\nsta\n---\n", "sta", {"status"}, set(), id="second-entry"),

@@ -137,3 +137,21 @@ def test_a_note_that_a_link_names_can_be_made_in_a_plain_folder(editor: Editor, 
     made = apply_workspace_edit(action["edit"], {})
     assert made == {(notes / "sub/Missing one.md").as_uri(): "# Missing one\n"}
     assert read_uri(uri) == FILES["sub/Pots.md"]
+
+
+def test_what_is_missing_is_said_in_a_plain_folder_too(editor: Editor, notes: Path) -> None:
+    (notes / "kept").mkdir()
+    (notes / "kept/there.png").write_bytes(b"")
+    text = (
+        "[[#Nowhere]] [[Missing one]] ![[no.png]] ![](img/no.png) ![[There.png|300]] ![](../kept/there.png 'T')"
+        " ![](https://x.org/a.png) ![](no%20end) `![[c.png]]` [[Tea#milk]]\n"
+    )
+    uri = editor.open(notes / "sub/missing.md", text)
+    said = {(one["code"], one["severity"], one["range"]["start"]["character"]) for one in editor.diagnostics(uri)}
+    assert said == {("link", 3, 0), ("link", 3, 13), ("picture", 3, 29), ("picture", 3, 41)}
+    editor.type(uri, "---\nlinks:\n  - {to: Cu\n---\n")
+    (item,) = editor.complete(uri, "to: Cu")
+    assert item["textEdit"]["newText"] == "Cups"
+    editor.type(uri, "---\nlinks:\n  - to: 'Cu\n---\n", 3)
+    (item,) = editor.complete(uri, "to: 'Cu")
+    assert "'" not in item["textEdit"]["newText"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from memory_kb.git.service import Git
     from memory_kb.index.link_map import LinkMap
+    from memory_kb.index.link_names import KeptTargets
     from memory_kb.index.listing import Browsed, Reading
     from memory_kb.index.recent import Recent
     from memory_kb.index.vault_index import VaultIndex
@@ -146,11 +148,17 @@ class Browsing:
 
         return self._index.read(find_recent)
 
+    @cached_property
+    def _targets(self) -> KeptTargets:
+        from memory_kb.index.link_names import KeptTargets
+
+        return KeptTargets()
+
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
         from memory_kb.index.link_map import map_links
 
-        return self._index.read(map_links)
+        return self._index.read(lambda index: map_links(index, self._targets))
 
     def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
         """Return the entries that links in a file lead to, by what the links say; those that lead nowhere are left out.

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memory_kb.index.link_names import (
+    KeptTargets,
     aliases_of,
     entries_with_texts,
     file_names,
@@ -246,12 +247,14 @@ def holds_all(text: str, words: Iterable[str]) -> bool:
 EMPTY = Catalog(-1, (), {}, {})
 
 
-def make_catalog(index: SqliteIndex) -> Catalog:
+def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
     """Return what the index holds."""
     entries, links = [], {}
     for entry, text in entries_with_texts(index):
         entries.append(entry)
-        if (text or (entry.metadata and '"links"' in entry.metadata)) and (found := tuple(links_of(entry, text))):
+        if (text or (entry.metadata and '"links"' in entry.metadata)) and (
+            found := tuple(links_of(entry, text, kept.find))
+        ):
             links[entry.source, entry.line] = found
     return Catalog(index.generation, tuple(entries), name_entries(entries), links)
 

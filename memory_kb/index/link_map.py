@@ -8,9 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memory_kb.index.link_names import entries_with_texts, links_of, name_entries, resolve
+from memory_kb.index.link_names import KeptTargets, entries_with_texts, links_of, name_entries, resolve
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import EVERYTHING
 
 #: So many of an entry's neighbours are taken into a map for its sake.
 _BESIDE = 12
@@ -45,16 +44,18 @@ class LinkMap(NamedTuple):
     left_out: int = 0
 
 
-def map_links(index: SqliteIndex) -> LinkMap:
+def map_links(index: SqliteIndex, kept: KeptTargets) -> LinkMap:
     """Return all entries and all links whose two ends are there."""
-    entries = list(index.entries(EVERYTHING))
+    entries, links = [], []
+    for entry, text in entries_with_texts(index):
+        entries.append(entry)
+        has_links = text or (entry.metadata and '"links"' in entry.metadata)
+        links.append(tuple(links_of(entry, text, kept.find)) if has_links else ())
     keys = {(entry.source, entry.line): key for key, entry in enumerate(entries)}
     names = name_entries(entries)
     edges: dict[Edge, None] = {}
-    for key, (entry, text) in enumerate(entries_with_texts(index)):
-        if not text and not (entry.metadata and '"links"' in entry.metadata):
-            continue
-        for relation, target in links_of(entry, text):
+    for key, entry in enumerate(entries):
+        for relation, target in links[key]:
             found = resolve(names, target, entry.source)
             other = keys[found.source, found.line] if found else key
             if other != key:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
@@ -53,7 +54,35 @@ def named(index: SqliteIndex, wanted: Iterable[tuple[str, str]]) -> dict[str, St
     return name_entries(list(filter(may_be_meant, index.entries(EVERYTHING))))
 
 
-def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
+def find_targets(text: str) -> tuple[str, ...]:
+    """Return the notes that the links of a text name, each once."""
+    return tuple(dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment))
+
+
+class KeptTargets:
+    """The link targets of texts that were read before, so that only changed ones are parsed again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, tuple[str, ...]] = {}
+
+    def find(self, text: str) -> tuple[str, ...]:
+        """Return what `find_targets` does.
+
+        Example:
+            >>> kept = KeptTargets()
+            >>> kept.find("[[a]]"), kept.find("[[a]]")
+            (('a',), ('a',))
+        """
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found = self._kept.get(digest)
+        if found is None:
+            found = self._kept[digest] = find_targets(text)
+        return found
+
+
+def links_of(
+    entry: StoredEntry, text: str, find: Callable[[str], tuple[str, ...]] = find_targets
+) -> Iterator[tuple[str, str]]:
     """Yield the `(relation, target)` pairs of an entry.
 
     Its typed links come first, then the links of its text.
@@ -62,7 +91,7 @@ def links_of(entry: StoredEntry, text: str) -> Iterator[tuple[str, str]]:
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
-    for target in dict.fromkeys(link.target for link in find_links(text) if not link.is_attachment):
+    for target in find(text) if text else ():
         yield "mentions", target
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.markdown.fields import Complaint, read_fields
-from memory_kb.markdown.links import find_links
+from memory_kb.markdown.links import find_links, find_pictures
+from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span
 from memory_kb.store.plan import Memory
@@ -20,7 +21,7 @@ class Remark(NamedTuple):
     """Something to fix in a text.
 
     Attributes:
-        code: `block`, `field`, `link`, `id`, `twin`, `secret`, `budget` or `claim`.
+        code: `block`, `field`, `link`, `picture`, `id`, `twin`, `secret`, `budget` or `claim`.
         weight: `error`, `warning` or `hint`.
         about: what it is about: the field, the target of a link, or the entry that says the same.
     """
@@ -54,6 +55,7 @@ class Ground:
         is_file: returns whether the path of a link leads to a file that is no note.
         lacks: says that the note which a target leads to lacks a heading or block, None where it has it.
         checks_wikilinks: whether links in text lead to entries; elsewhere they may be anything.
+        lacks_file: returns whether the vault has no file of a name or relative path.
     """
 
     leads: Callable[[str], bool]
@@ -65,6 +67,7 @@ class Ground:
     unclear: Callable[[str], str | None] = lambda _target: None
     is_file: Callable[[str], bool] = lambda _target: False
     lacks: Callable[[str, str, str], str | None] = lambda _target, _anchor, _kind: None
+    lacks_file: Callable[[str], bool] = lambda _name: False
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
@@ -148,13 +151,20 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
         if to is not None and not ground.leads(to):
             said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
             yield Remark(_value_span(text, entry, to), "link", "warning", said, to)
-    for found in find_links(text, entry.body.start, entry.body.end):
+    for name, place in find_pictures(text, entry.body.start, entry.body.end):
+        if ground.lacks_file(name):
+            yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
+    for found in find_links(text, entry.body.start, entry.body.end, with_own=True):
         if found.is_attachment:
             continue
-        if not ground.leads(found.target):
-            if ground.checks_wikilinks if found.is_wikilink else not ground.is_file(found.target):
+        if not found.target:
+            if found.is_wikilink and find_anchor(text, found.anchor) is None:
+                yield Remark(found.whole, "link", "hint", say_missing("", found.anchor, found.kind))
+        elif not ground.leads(found.target):
+            if found.is_wikilink or not ground.is_file(found.target):
+                weight = "warning" if ground.checks_wikilinks or not found.is_wikilink else "hint"
                 said = f"the {found.kind} to {found.target!r} leads to no {'entry' if found.is_wikilink else 'file'}"
-                yield Remark(found.whole, "link", "warning", said, found.target)
+                yield Remark(found.whole, "link", weight, said, found.target)
         elif unclear := ground.unclear(found.target):
             yield Remark(found.whole, "link", "warning", unclear, found.target)
         elif found.anchor and (missing := ground.lacks(found.target, found.anchor, found.kind)):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnknownEntry, UsageError
 from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memory_kb.index.catalog import Catalog, FoundHeading
+    from memory_kb.index.link_names import KeptTargets
     from memory_kb.index.lint import Ground, Remark
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
@@ -42,13 +48,19 @@ class Examination:
 
     _catalog: Catalog | None = None
 
+    @cached_property
+    def _targets(self) -> KeptTargets:
+        from memory_kb.index.link_names import KeptTargets
+
+        return KeptTargets()
+
     def catalog(self, drafts: Drafts | None = None) -> Catalog:
         """Return all entries with their names and links, as they are now; drafts take the place of their files."""
         from memory_kb.index.catalog import make_catalog, overlay, read_draft
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
-                self._catalog = make_catalog(index)
+                self._catalog = make_catalog(index, self._targets)
             return self._catalog
 
         saved, is_memory = self._index.read(read), self._vault.memory is not None
@@ -131,8 +143,15 @@ class Examination:
             text = self._text_or_none(found.source, drafts) if found else None
             return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
 
+        names = cache(lambda: frozenset(_list_names(self._vault.folder)))
+
+        def lacks_file(name: str) -> bool:
+            is_there = any(is_file(self._vault, source, name) for source in (path, ""))
+            return not is_there and posixpath.basename(name).casefold() not in names()
+
         return Ground(
             lacks=lacks,
+            lacks_file=lacks_file,
             unclear=unclear,
             is_file=lambda target: is_file(self._vault, path, target),
             leads=lambda name: name.strip().casefold() in own or catalog.resolve(name, path) is not None,
@@ -159,6 +178,13 @@ class Examination:
             return self.draft_note(path, drafts).text
         except (MemoryKBError, OSError):
             return None
+
+
+def _list_names(folder: Path) -> Iterator[str]:
+    """Yield the names of all files of a folder in lower case, those of hidden folders left out."""
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from map(str.casefold, files)
 
 
 #: What can be done to an entry by hand: in words, and what each is called here.

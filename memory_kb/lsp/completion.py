@@ -14,6 +14,7 @@ from memory_kb.lsp.places import Page, Spot, find_spot
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import escape_address, find_block_ids
 from memory_kb.markdown.scanner import find_headings, heading_address
+from memory_kb.markdown.splice import emit
 from memory_kb.model import Span, StoredEntry
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
@@ -42,6 +43,7 @@ def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: d
         "path": lambda: _paths(page, spot, catalog),
         "part": lambda: _parts(page, spot, catalog, read),
         "tag": lambda: _words(page, spot, _tags(catalog, spot.word), CompletionItemKind.Keyword),
+        "callout": lambda: _callouts(page, spot),
         "name": lambda: _names(page, spot),
         "value": lambda: _values(page, spot, catalog, today),
     }
@@ -126,6 +128,32 @@ def _words(page: Page, spot: Spot, words: Sequence[str], kind: CompletionItemKin
         yield _item(page, spot.span, word, word, number, kind, None, word)
 
 
+#: The kinds of callouts of Obsidian, those of alerts on GitHub among them.
+_CALLOUTS = [
+    "note",
+    "tip",
+    "important",
+    "warning",
+    "caution",
+    "info",
+    "abstract",
+    "todo",
+    "success",
+    "question",
+    "failure",
+    "danger",
+    "bug",
+    "example",
+    "quote",
+]
+
+
+def _callouts(page: Page, spot: Spot) -> Iterator[CompletionItem]:
+    closing = "" if page.text.startswith("]", spot.span.end) else "] "
+    for number, name in enumerate(one for one in _CALLOUTS if one.startswith(spot.word.lower())):
+        yield _item(page, spot.span, name, name + closing, number, CompletionItemKind.EnumMember, None, name)
+
+
 def _names(page: Page, spot: Spot) -> Iterator[CompletionItem]:
     present = _present(page.text, spot)
     line_end = page.text.find("\n", spot.span.end)
@@ -157,11 +185,13 @@ def _present(text: str, spot: Spot) -> frozenset[str]:
 def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[CompletionItem]:
     field = FIELDS.get(spot.field.partition(".")[0])
     if spot.field in _ID_FIELDS:
+        is_quoted = page.text[: spot.span.start].endswith(("'", '"'))
         for number, entry in enumerate(find_entries(catalog, spot.word)):
             filter_text = f"{entry.title} {entry.entry_id} {spot.word}"
-            yield _item(
-                page, spot.span, entry.title, entry.entry_id, number, CompletionItemKind.Reference, entry, filter_text
-            )
+            has_id = spot.field != "links.to" or is_quoted or '"id"' in (entry.metadata or "")
+            name = entry.entry_id if has_id else catalog.link_name(entry)
+            text = name if is_quoted else emit(name, is_flow=True)
+            yield _item(page, spot.span, entry.title, text, number, CompletionItemKind.Reference, entry, filter_text)
     elif spot.field == "links.":
         yield from _words(page, spot, [f"{key}: " for key in _LINK_KEYS], CompletionItemKind.Property)
     elif spot.field == "tags":

@@ -157,6 +157,7 @@ _NAME = re.compile(r"([\w-]*)\Z")
 _FIELD = re.compile(r"[\"']?([\w-]+)[\"']?[ \t]*:[ \t]*")
 _ITEM = re.compile(r"[ \t]*(?:-[ \t]+)*")
 _LINK = re.compile(r"\[\[([^\[\]\n]*)\Z")
+_CALLOUT = re.compile(r"[ \t]*>[> \t]*\[!([a-zA-Z-]*)\Z")
 _MARKDOWN_LINK = re.compile(r"\]\((<?)([^()<>\n]*)\Z")
 _TAG = re.compile(r"(?:(?<=[\s(])|^)#([\w/-]*)\Z", re.MULTILINE)
 
@@ -166,7 +167,7 @@ class Spot(NamedTuple):
 
     Attributes:
         kind: `name` or `value` of a field, `link`, `anchor` within a linked note, `path` and `part` of a
-            Markdown link, `tag`, or "" for plain text.
+            Markdown link, `tag`, `callout`, or "" for plain text.
         word: what is there up to the place.
         span: what a completion takes the place of.
         field: the field whose value it is, `links.to` and the like within its objects.
@@ -203,6 +204,9 @@ def find_spot(text: str, offset: int) -> Spot:
     path = _MARKDOWN_LINK.search(before)
     if path and without_code(text)[start + path.start()] == "]":
         return _in_markdown_link(text, offset, start + path.start(2), path[2])
+    callout = _CALLOUT.match(before)
+    if callout and without_code(text)[start + callout.start(1) - 1] == "!":
+        return Spot("callout", callout[1], Span(start + callout.start(1), offset))
     tag = _TAG.search(before)
     if tag and (tag[1] or start + tag.start() > start) and without_code(text)[start + tag.start()] == "#":
         return Spot("tag", tag[1], Span(start + tag.start(1), offset))
@@ -271,6 +275,8 @@ def _in_block(text: str, offset: int, block: Span) -> Spot:
             return Spot("name", name[1], Span(start, end.end() if end else offset), block=block)
         return Spot("", "", Span(offset, offset), block=block)
     parent = next((found[1] for found in _parents(text, block, start)), "")
+    if line[indent : indent + 1] in ("{", "["):
+        return _in_value(text, offset, block, parent, start + indent)
     inner = _FIELD.match(line, indent)
     if inner:
         return _plain(text, offset, block, f"{parent}.{inner[1]}", start + inner.end())

@@ -145,8 +145,8 @@ class NoteServer(LanguageServer):
                 lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version)
             )
             names = self.notes.names_in(page)
-            if names != self._names.get(uri):
-                self._names[uri] = names
+            earlier, self._names[uri] = self._names.get(uri, self.notes.saved_names(page.path)), names
+            if names != earlier:
                 self._examine_others(uri)
 
     def _examine_others(self, uri: str) -> None:
@@ -160,8 +160,10 @@ class NoteServer(LanguageServer):
         earlier = self._waiting.pop(uri, None)
         if earlier:
             earlier.cancel()
+        page = self.notes.pages.get(uri)
         self.notes.drop(uri)
-        if self._names.pop(uri, None) is not None:
+        names = self._names.pop(uri, None)
+        if page and names is not None and names != self.notes.saved_names(page.path):
             self._examine_others(uri)
         if uri in self._published:
             self._published.discard(uri)
@@ -245,7 +247,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     _keep_notes(server)
 
     @server.feature(
-        lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "/", "#", ":", " ", ","])
+        lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "!", "/", "#", ":", " ", ","])
     )
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
         await notes.ready.wait()

@@ -116,6 +116,10 @@ class Workspace:
         """Return what links may call the entries of an open note."""
         return frozenset(name_entries([entry for entry, _ in self._read_draft(page) or ()]))
 
+    def saved_names(self, path: str) -> frozenset[str]:
+        """Return what links may call the entries of a note as it is on the disk."""
+        return frozenset(name_entries([entry for entry, _ in self._saved.told(path)]))
+
     def close(self) -> None:
         """End what is going on."""
         self._watcher.end(0.0)

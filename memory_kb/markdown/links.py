@@ -108,6 +108,27 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
             yield link
 
 
+_PICTURE = re.compile(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
+
+
+def find_pictures(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[str, Span]]:
+    """Yield the names or paths of pictures and other files that a text shows, each with where it does.
+
+    Example:
+        >>> [name for name, _ in find_pictures("![[a.png|300]] ![b](../my%20b.jpg) `![[c.png]]` ![](https://d.org/d.png)")]
+        ['a.png', '../my b.jpg']
+    """
+    stop = len(text) if end is None else end
+    for link in find_links(text, start, stop):
+        if link.is_attachment:
+            yield link.target, link.whole
+    bare = without_code(text) if text.find("](", start, stop) >= 0 else ""
+    for found in _PICTURE.finditer(bare, start, stop):
+        name = unquote(found[1] or found[2])
+        if _ATTACHMENT.search(name):
+            yield name, Span(*found.span())
+
+
 def find_wikilinks(text: str, start: int = 0, end: int | None = None) -> Iterator[TextLink]:
     """Yield the links of a text in double brackets.
 
