@@ -36,7 +36,7 @@ def run_script(name: str, *arguments: str | Path, home: Path, is_ok: bool = True
 
 @pytest.mark.skipif(os.name == "nt", reason="the scripts are for a Unix shell")
 def test_every_script_explains_itself() -> None:
-    for script in sorted(file for file in SCRIPTS.iterdir() if os.access(file, os.X_OK)):
+    for script in sorted(file for file in SCRIPTS.iterdir() if file.is_file() and os.access(file, os.X_OK)):
         program = [sys.executable] if "python" in script.read_text(encoding="utf-8").partition("\n")[0] else []
         done = subprocess.run(
             [*program, script, "--help"], capture_output=True, encoding="utf-8", timeout=60, check=False
