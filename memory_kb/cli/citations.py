@@ -13,8 +13,6 @@ from memory_kb.cli.runs import FINDINGS, finish_run
 if TYPE_CHECKING:
     from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
 
-#: Exit code of a verb that found something to fix.
-_FINDINGS = 7
 _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "green"}
 
 

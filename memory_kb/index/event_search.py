@@ -161,7 +161,6 @@ def _check_owner(connection: sqlite3.Connection, application: int) -> None:
 
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
-_WORD = re.compile(r"\w")
 _OPERATORS = frozenset({"AND", "OR", "NOT", "NEAR"})
 _SYNTAX = ("fts5:", "no such column", "unterminated string", "unknown special query", "syntax error")
 #: A match in the name of the tool says less than one in the text.

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from memory_kb.model import Span
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _QUOTES = re.compile(r"(?: {0,3}>[ \t]?)*")
 _BLANKS = re.compile(r"[ \t]*")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
