@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memory_kb.agents.install import Agents
     from memory_kb.context.gather import Readings
     from memory_kb.context.service import Contexts
+    from memory_kb.editing.drafting import Drafting
+    from memory_kb.editing.examination import Examination
+    from memory_kb.editing.source import Editing
     from memory_kb.git.browsing import Browsing
     from memory_kb.git.ci import Evaluation
     from memory_kb.git.service import Git
@@ -36,23 +39,17 @@ if TYPE_CHECKING:
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.citation_service import Citations
     from memory_kb.learning.compactor import Compactor
-    from memory_kb.learning.continuity import Continuity
-    from memory_kb.learning.drafting import Drafting, Examination
-    from memory_kb.learning.editing import Editing
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.episodes import Diary, Episodes
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.handoffs import Handoffs
-    from memory_kb.learning.ledgers import Ledgers
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.maintenance import Maintenance
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.rules import Rules
-    from memory_kb.learning.skill_service import Skills
     from memory_kb.learning.stages import Stages
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport, WrittenRun
@@ -60,9 +57,13 @@ if TYPE_CHECKING:
     from memory_kb.sessions.end import SessionEnd
     from memory_kb.sessions.service import Sessions
     from memory_kb.sessions.trace import Traces
+    from memory_kb.skills.service import Skills
     from memory_kb.store.events import Event
     from memory_kb.store.undo import Undo
     from memory_kb.store.writer import Writer
+    from memory_kb.working.continuity import Continuity
+    from memory_kb.working.handoffs import Handoffs
+    from memory_kb.working.ledgers import Ledgers
 
 #: Seconds that indexing may take while an agent waits for a hook.
 _HOOK_INDEX_SECONDS = 0.4
@@ -345,7 +346,7 @@ class KnowledgeBase:
     @functools.cached_property
     def continuity(self) -> Continuity:
         """The verbs of continuity."""
-        from memory_kb.learning.continuity import Continuity
+        from memory_kb.working.continuity import Continuity
 
         return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
 
@@ -359,14 +360,14 @@ class KnowledgeBase:
     @functools.cached_property
     def drafting(self) -> Drafting:
         """The verbs of drafting."""
-        from memory_kb.learning.drafting import Drafting
+        from memory_kb.editing.drafting import Drafting
 
         return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review, self.rules)
 
     @functools.cached_property
     def editing(self) -> Editing:
         """The verbs of editing."""
-        from memory_kb.learning.editing import Editing
+        from memory_kb.editing.source import Editing
 
         return Editing(self.vault, self.writer, self.reading)
 
@@ -401,7 +402,7 @@ class KnowledgeBase:
     @functools.cached_property
     def examination(self) -> Examination:
         """The verbs of examination."""
-        from memory_kb.learning.drafting import Examination
+        from memory_kb.editing.examination import Examination
 
         return Examination(self.vault, self.index, self.writer)
 
@@ -429,7 +430,7 @@ class KnowledgeBase:
     @functools.cached_property
     def handoffs(self) -> Handoffs:
         """The verbs of handoffs."""
-        from memory_kb.learning.handoffs import Handoffs
+        from memory_kb.working.handoffs import Handoffs
 
         return Handoffs(self.vault, self.index, self.writer, self.store)
 
@@ -459,7 +460,7 @@ class KnowledgeBase:
     @functools.cached_property
     def ledgers(self) -> Ledgers:
         """The verbs of ledgers."""
-        from memory_kb.learning.ledgers import Ledgers
+        from memory_kb.working.ledgers import Ledgers
 
         return Ledgers(self.vault, self.writer, self.store)
 
@@ -565,7 +566,7 @@ class KnowledgeBase:
     @functools.cached_property
     def skills(self) -> Skills:
         """The verbs of skills."""
-        from memory_kb.learning.skill_service import Skills
+        from memory_kb.skills.service import Skills
 
         return Skills(self.vault, self.index, self.writer, self.store, self.searching)
 

@@ -14,11 +14,11 @@ from support import entry
 
 from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.learning.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import WriteFile
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
+from memory_kb.working.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -12,7 +12,7 @@ from conftest import Files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.sqlite import is_narrow, where
+from memory_kb.index.filters import is_narrow, where
 from memory_kb.model import Filters
 from memory_kb.search.query import parse_query
 

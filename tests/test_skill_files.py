@@ -12,8 +12,8 @@ from support import body_of, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.learning.skill_files import parse_catalogue, parse_skill_file, plain_name
-from memory_kb.learning.skill_text import parse_skill
+from memory_kb.skills.skill_files import parse_catalogue, parse_skill_file, plain_name
+from memory_kb.skills.skill_text import parse_skill
 
 Open = Callable[..., KnowledgeBase]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.errors import CannotSplice
-from memory_kb.learning.skill_text import SkillText, parse_skill, render_skill, update_body
+from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill, update_body
 
 PARTS = ("prerequisites", "steps", "errors", "exit_criteria", "template")
 

@@ -377,7 +377,7 @@ class Hooks:
             data = b""
         words = ""
         if data:
-            from memory_kb.learning.continuity import own_words
+            from memory_kb.working.continuity import own_words
 
             words = own_words(data.decode("utf-8", "replace"), _MAX_TASK)
         return words or _branch_words(call.folders)

@@ -26,7 +26,7 @@ from memory_kb.model import SOURCES
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.skills import Skill, SkillMoved, SkillWritten
+    from memory_kb.skills.skill import Skill, SkillMoved, SkillWritten
 
 _ORDERS = ("thompson", "mean", "ucb")
 _FORCE = flag("--force", "Keep it even if one of that name was forgotten.")

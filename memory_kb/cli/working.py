@@ -17,8 +17,8 @@ from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.handoffs import HandedOff, Handoff
-    from memory_kb.learning.ledgers import Checkpointed, Ledger
+    from memory_kb.working.handoffs import HandedOff, Handoff
+    from memory_kb.working.ledgers import Checkpointed, Ledger
 
 _JOB = option("--job", "The job it belongs to.")
 _TASK = option("--task-id", "The task of --job.", metavar="TASK")

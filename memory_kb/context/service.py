@@ -34,13 +34,13 @@ from memory_kb.text import count_tokens, short_id, shorten
 if TYPE_CHECKING:
     from memory_kb.context.gather import Material, Readings
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.continuity import Continuity
     from memory_kb.model import Hit
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
+    from memory_kb.working.continuity import Continuity
 
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.

@@ -183,7 +183,7 @@ def _tail(material: StartMaterial) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _show_handoff(memory: Memory) -> str:
-    from memory_kb.learning.handoffs import read_handoff
+    from memory_kb.working.handoffs import read_handoff
 
     handoff = read_handoff(memory)
     lists = {"done": handoff.done, "needs testing": handoff.needs_testing, "known issues": handoff.known_issues}

@@ -1,4 +1,4 @@
-"""The index in SQLite: queries, filters, and one transaction per change."""
+"""The queries of the index in SQLite."""
 
 from __future__ import annotations
 
@@ -8,39 +8,26 @@ import itertools
 import json
 import re
 import sqlite3
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.globs import fits_any
+from memory_kb.index.filters import is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow
 from memory_kb.index.schema import (
-    APPLICATION_ID,
     BUSY_SECONDS,
-    DROP,
-    INDEX_ROWS,
-    INSERT_CHUNK,
     LOCK,
-    MADE_HERE,
-    SCHEMA_VERSION,
-    UNINDEX_FILE,
-    create_statements,
     is_frozen,
     open_database,
-    run_script,
     scrub,
 )
+from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.index.words import WordCutter
 from memory_kb.model import (
     NOWHERE,
-    SEARCHED_STATUSES,
-    WORKING_KINDS,
     Chunk,
-    FileStat,
     Filters,
     Problem,
     Region,
@@ -52,109 +39,6 @@ from memory_kb.vault import hold_lock
 if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
     from memory_kb.model import Chunk
-
-
-#: The kinds that have an index of their own, as it names them.
-_FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
-_FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
-
-
-def is_narrow(filters: Filters) -> bool:
-    """Return whether filters let through only what is little in most vaults.
-
-    Example:
-        >>> is_narrow(Filters(kinds=("skill",))), is_narrow(Filters(kinds=("skill", "rule"))), is_narrow(Filters(learning_types=("proxy",)))
-        (True, False, True)
-        >>> is_narrow(Filters(statuses=("retired",)))
-        True
-    """
-    return _has_few_kinds(filters) or _has_few_types(filters) or _has_few_statuses(filters)
-
-
-def _has_few_kinds(filters: Filters) -> bool:
-    return bool(filters.kinds) and _FEW_KINDS.issuperset(filters.kinds)
-
-
-def _has_few_statuses(filters: Filters) -> bool:
-    return bool(filters.statuses) and _FEW_STATUSES.issuperset(filters.statuses)
-
-
-def _has_few_types(filters: Filters) -> bool:
-    return bool(filters.learning_types) and "task" not in filters.learning_types
-
-
-def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
-    """Return a condition with named values for some filters.
-
-    It holds for the chunks that the filters let through.
-
-    Without a word on status, kind or learning type, what a search does not see is left out:
-    retired, rejected and proposed entries, handoffs and ledgers, and `proxy.md`.
-
-    Example:
-        >>> condition, values = where(Filters(kinds=("rule",)), "c")
-        >>> condition.split(" AND ")[:2], values
-        (["c.kind <> 'fact'", 'c.kind IN (SELECT value FROM json_each(:kinds))'], {'kinds': '["rule"]'})
-    """
-    conditions: list[str] = []
-    values: dict[str, object] = {}
-
-    def within(column: str, name: str, allowed: Sequence[str]) -> None:
-        conditions.append(f"{table}.{column} IN (SELECT value FROM json_each(:{name}))")
-        values[name] = json.dumps(list(allowed))
-
-    # Said again in the words of a partial index, so that SQLite knows that it may be used.
-    if filters.kinds and "fact" not in filters.kinds:
-        conditions.append(f"{table}.kind <> 'fact'")
-    if _has_few_statuses(filters):
-        conditions.append(f"{table}.status IN ({_quoted(_FEW_STATUSES)})")
-    if _has_few_types(filters):
-        conditions.append(f"{table}.learning_type <> 'task'")
-    if filters.kinds:
-        within("kind", "kinds", filters.kinds)
-    else:
-        conditions.append(f"{table}.kind NOT IN ({_quoted(WORKING_KINDS)})")
-    if filters.statuses:
-        within("status", "statuses", filters.statuses)
-    else:
-        conditions.append(f"{table}.status IN ({_quoted(SEARCHED_STATUSES)})")
-    if filters.learning_types:
-        within("learning_type", "learning_types", filters.learning_types)
-    else:
-        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND ('/' || {table}.source) GLOB '*/proxy.md')")
-    if filters.types:
-        within("type", "types", filters.types)
-    if filters.scopes:
-        within("scope", "scopes", filters.scopes)
-    if filters.since:
-        conditions.append(f"{table}.dated >= :since")
-        values["since"] = filters.since.isoformat()
-    if filters.tags:
-        conditions.append(f"has_tag({table}.tags || ',' || {table}.text_tags, :tags)")
-        values["tags"] = ",".join(tag.replace(",", " ") for tag in filters.tags)
-    if filters.job:
-        shown, named = visible(filters, table)
-        conditions.append(shown)
-        values |= named
-    if filters.file is not None:
-        conditions.append(f"{table}.applies_to <> '' AND fits_file({table}.applies_to, :file)")
-        values["file"] = filters.file
-    return " AND ".join(conditions), values
-
-
-def visible(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
-    """Return the condition that hides sibling jobs and tasks.
-
-    Without a job everything is visible.
-    """
-    if not filters.job:
-        return "1", {}
-    same_task = f"({table}.task IS NULL OR {table}.task = :task)" if filters.task else f"{table}.task IS NULL"
-    return f"({table}.job IS NULL OR ({table}.job = :job AND {same_task}))", {"job": filters.job, "task": filters.task}
-
-
-def _quoted(words: frozenset[str]) -> str:
-    return ", ".join(f"'{word}'" for word in sorted(words))
 
 
 #: What supersedes what; a proposal does not yet.
@@ -627,175 +511,3 @@ def _words(wanted: str) -> tuple[str, ...]:
 
 def _fits_file(applies_to: str, file: str) -> bool:
     return fits_any(file, applies_to.split("\n")) if applies_to and file != NOWHERE else False
-
-
-#: Characters of text gathered before they are written.
-_BATCH_CHARS = 2_000_000
-#: How long an abandoned batch may take, or fail to start at all.
-_START_SECONDS = 5.0
-_PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
-_PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
-
-
-class SqliteWriter:
-    """A writer that gathers rows and writes them in batches.
-
-    All of it happens inside one transaction. Building the full-text index is one SQL statement
-    per batch, which runs in a thread without holding Python back, so that the next batch is read
-    and parsed meanwhile.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
-        self._connection = connection
-        self._tokenizer = tokenizer
-        self._rebuild = rebuild
-        self._rows: list[tuple[object, ...]] = []
-        self._files: list[tuple[object, ...]] = []
-        self._chars = 0
-        self._changes = 0
-        self._last = 0
-        self._running: threading.Event | None = None
-        self._failure: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._generation = int(self._meta("generation") or 0)
-        if self._rebuild:
-            self._changes += 1
-            made_here = self._meta(MADE_HERE)
-            run_script(self._connection, DROP + create_statements(self._tokenizer))
-            if made_here:
-                self.put_meta(MADE_HERE, made_here)
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            try:
-                self._flush()
-                self._join()
-                self._commit()
-                return
-            except BaseException:
-                self._abandon()
-                raise
-        self._abandon()
-
-    def put(
-        self,
-        file: FileStat,
-        digest: str,
-        problems: Sequence[tuple[int, str]],
-        chunks: Sequence[Chunk],
-        *,
-        is_known: bool,
-    ) -> None:
-        """Add a file, replacing what is there of it."""
-        if is_known:
-            self._unindex(file.path)
-        self._note(file, digest, problems)
-        self._changes += 1
-        for chunk in chunks:
-            self._last += 1 if chunk.part else 2
-            self._rows.append((self._last, *chunk))
-            self._chars += len(chunk.content)
-        if self._chars > _BATCH_CHARS:
-            self._flush()
-
-    def touch(self, file: FileStat) -> None:
-        """Note that a file looks different but says the same."""
-        self._connection.execute(
-            "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?",
-            (file.mtime_ns, file.size, file.inode, file.path),
-        )
-
-    def remove(self, path: str) -> None:
-        """Take a file and its chunks out."""
-        self._unindex(path)
-        self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
-        self._changes += 1
-
-    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
-        """Record when the disk was read, and whether files are still missing from a first index."""
-        self._connection.executemany(
-            _PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns)))
-        )
-        if is_partial:
-            self.put_meta("is_partial", "1")
-        elif self._meta("is_partial"):
-            self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
-
-    def put_meta(self, key: str, value: str) -> None:
-        """Record a fact about the index."""
-        self._connection.execute(_PUT_META, (key, value))
-
-    def _meta(self, key: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
-
-    def _max_rowid(self) -> int:
-        return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
-
-    def _note(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
-        complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False) if problems else None
-        self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, complaints))
-
-    def _unindex(self, path: str) -> None:
-        self._join()
-        self._connection.execute(UNINDEX_FILE, (path,))
-        self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
-
-    def _flush(self) -> None:
-        """Write what was gathered, then index it.
-
-        A large batch is indexed in the background.
-        """
-        self._join()
-        self._connection.executemany(_PUT_FILE, self._files)
-        self._connection.executemany(INSERT_CHUNK, self._rows)
-        if self._rows:
-            span = (self._rows[0][0], self._last)
-            if self._chars > _BATCH_CHARS:
-                self._running = threading.Event()
-                threading.Thread(target=self._index_rows, args=(span, self._running), daemon=True).start()
-            else:
-                self._index_rows(span, threading.Event())
-                self._join()
-        self._rows, self._files, self._chars = [], [], 0
-
-    def _index_rows(self, span: tuple[object, object], done: threading.Event) -> None:
-        try:
-            self._connection.execute(INDEX_ROWS, span)
-        except sqlite3.Error as exc:  # raised again by _join, in the caller's thread
-            self._failure = exc
-        finally:
-            done.set()
-
-    def _join(self) -> None:
-        if self._running:
-            self._running.wait()
-            self._running = None
-        if self._failure:
-            failure, self._failure = self._failure, None
-            raise failure
-
-    def _commit(self) -> None:
-        if self._changes:
-            self.put_meta("generation", str(self._generation + 1))
-            self.put_meta("last_rowid", str(self._max_rowid()))
-            self.put_meta("rowids_used", str(self._last))
-            self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
-        self._connection.execute("COMMIT")
-
-    def _abandon(self) -> None:
-        # The batch in work takes a tenth of a second. Interrupting it would also interrupt the
-        # rollback, as long as any other statement of the connection is open.
-        if self._running:
-            # An event rather than the thread: Ctrl-C may come while the thread is being started.
-            self._running.wait(_START_SECONDS)
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")

@@ -24,8 +24,8 @@ from lsprotocol.types import (
     WorkspaceEdit,
 )
 
+from memory_kb.editing.drafting import EntryUse
 from memory_kb.index.lint import Remark, choices_near
-from memory_kb.learning.drafting import EntryUse
 from memory_kb.lsp.places import Page, Ruler
 from memory_kb.markdown.fields import FIELDS, read_words
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span

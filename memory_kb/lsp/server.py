@@ -14,9 +14,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from memory_kb import __version__
+from memory_kb.editing.drafting import RenamedEntry
 from memory_kb.errors import MemoryKBError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.drafting import RenamedEntry
 from memory_kb.lsp.actions import (
     SOURCE,
     describe_field,

@@ -15,11 +15,11 @@ from urllib.request import url2pathname
 
 from lsprotocol.types import DocumentLink, Location, Position, Range, SymbolInformation, SymbolKind
 
+from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.index.catalog import EMPTY, Catalog, DraftLinks, FoundHeading, holds_all, overlay, read_draft
 from memory_kb.index.link_names import name_entries
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.renaming import check_name
 from memory_kb.lsp.actions import Document, note_name
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions

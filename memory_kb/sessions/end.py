@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.compactor import Compactor
-    from memory_kb.learning.continuity import Continuity
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.extraction import Extraction
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
+    from memory_kb.working.continuity import Continuity
 
 _WERE = ("was", "were")
 #: The five steps of a session's end, each with its parts in the order in which they run.

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
+from memory_kb.editing.source import Source
 from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.editing import Source
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links

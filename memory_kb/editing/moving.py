@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from memory_kb.learning.renaming import rename_links
+from memory_kb.editing.renaming import rename_links
 from memory_kb.markdown.links import rewrite_targets, without_code
 from memory_kb.markdown.splice import read_entries
 from memory_kb.store.files import NoteText

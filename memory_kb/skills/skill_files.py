@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.skill_text import SkillText, parse_skill, render_skill
-from memory_kb.learning.skills import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.markdown.fields import FIELDS, parse_date, read_text, read_words
 from memory_kb.markdown.scanner import plain_lines
 from memory_kb.model import Problem
+from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
+from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten, slugify

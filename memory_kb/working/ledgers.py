@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.learning.new_entry import Draft, refuse_secrets, render
-from memory_kb.learning.skills import make_slug
 from memory_kb.markdown.fields import read_text, read_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.reports import RunReport
+from memory_kb.skills.skill import make_slug
 from memory_kb.store.bodies import whole_text
 from memory_kb.store.plan import Change, Memory, create_file, plan_fields
 

@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
 from memory_kb.learning.playbook import plan_feedback
-from memory_kb.learning.skill_files import (
-    CATALOGUES,
-    MAX_COPIED,
-    FoundSkill,
-    plain_name,
-    read_bundled,
-    read_limited,
-    read_sources,
-    render_catalogue,
-    render_skill_file,
-    write_out,
-)
-from memory_kb.learning.skill_text import SkillText
-from memory_kb.learning.skills import (
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters
+from memory_kb.search.candidates import Request
+from memory_kb.skills.skill import (
     Skill,
     SkillDraft,
     SkillMoved,
@@ -49,8 +38,19 @@ from memory_kb.learning.skills import (
     rank_skills,
     usable_skills,
 )
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters
-from memory_kb.search.candidates import Request
+from memory_kb.skills.skill_files import (
+    CATALOGUES,
+    MAX_COPIED,
+    FoundSkill,
+    plain_name,
+    read_bundled,
+    read_limited,
+    read_sources,
+    render_catalogue,
+    render_skill_file,
+    write_out,
+)
+from memory_kb.skills.skill_text import SkillText
 from memory_kb.store.bodies import read_body, whole_text
 from memory_kb.store.logs import log_shown
 from memory_kb.store.plan import Change, Memory, WriteFile

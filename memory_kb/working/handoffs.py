@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
 from memory_kb.index.listing import find
-from memory_kb.learning.ledgers import entries_of, git_state_of, is_at
 from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
 from memory_kb.markdown.fields import read_text
 from memory_kb.markdown.scanner import clean_item, find_sections, plain_lines, read_list, render_items
@@ -22,6 +21,7 @@ from memory_kb.model import LIVE_STATUSES, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Change, Memory, create_file
+from memory_kb.working.ledgers import entries_of, git_state_of, is_at
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

@@ -1,0 +1,180 @@
+"""Look at notes as they are in an editor, saved or not."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from memory_kb.errors import MemoryKBError
+from memory_kb.store.project import project_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memory_kb.index.catalog import Catalog, FoundHeading
+    from memory_kb.index.link_names import KeptTargets
+    from memory_kb.index.lint import Ground, Remark
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.model import StoredEntry
+    from memory_kb.store.files import NoteText
+    from memory_kb.store.plan import Memory
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+#: Texts that are in an editor and perhaps nowhere else, by their paths in output.
+Drafts = Mapping[str, str]
+
+
+class Examination:
+    """Looking at notes as they are in an editor, saved or not."""
+
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+
+    _catalog: Catalog | None = None
+
+    @cached_property
+    def _targets(self) -> KeptTargets:
+        from memory_kb.index.link_names import KeptTargets
+
+        return KeptTargets()
+
+    def catalog(self, drafts: Drafts | None = None) -> Catalog:
+        """Return all entries with their names and links, as they are now; drafts take the place of their files."""
+        from memory_kb.index.catalog import make_catalog, overlay, read_draft
+
+        def read(index: SqliteIndex) -> Catalog:
+            if self._catalog is None or self._catalog.generation != index.generation:
+                self._catalog = make_catalog(index, self._targets)
+            return self._catalog
+
+        saved, is_memory = self._index.read(read), self._vault.memory is not None
+        notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
+        return overlay(saved, {path: read_draft(path, text, is_memory=is_memory) for path, text in notes.items()})
+
+    def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
+        """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
+        from memory_kb.index.catalog import find_headings
+
+        return self._index.read(lambda index: find_headings(index, words, limit))
+
+    def is_note(self, path: str) -> bool:
+        """Return whether a Markdown file of the vault's folders is a note, going by its path."""
+        from memory_kb.store.walk import would_take
+
+        return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
+
+    def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
+        """Return what is to be fixed in a note that may not be saved yet, each at its place.
+
+        The rules are those of `lint`, and that nothing is said twice. What links lead to may not
+        be saved either.
+        """
+        from memory_kb.index.catalog import read_unsaved
+        from memory_kb.index.lint import remark
+        from memory_kb.markdown.document import parse_document
+        from memory_kb.store.plan import make_memory
+        from memory_kb.vault import default_status
+
+        is_memory = self._vault.memory is not None
+        memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
+        document = parse_document(text, path, default_status(path, is_memory=is_memory))
+        return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
+
+    def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
+        from memory_kb.index.doctor import is_file
+        from memory_kb.index.link_names import find_rivals, say_rivals
+        from memory_kb.index.lint import Ground, Known
+        from memory_kb.learning.citations import assess, complain
+        from memory_kb.learning.duplicates import find_duplicate
+        from memory_kb.learning.new_entry import Draft
+        from memory_kb.markdown.scanner import find_anchor, say_missing
+
+        catalog, today = self.catalog(drafts), self._vault.today()
+        own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
+        ids = Counter((memory.id, memory.place) for memory in memories)
+
+        def others(memory: Memory) -> list[str]:
+            there = [
+                one
+                for one in catalog.ids.get(memory.id, ())
+                if one.source != path and self._place_of_entry(one) == memory.place[:3]
+            ]
+            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (
+                ids[memory.id, memory.place] > 1
+            )
+
+        def twin(memory: Memory) -> tuple[Known, bool] | None:
+            draft = Draft(memory.text, memory.kind)
+            found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
+            if found is None:
+                return None
+            return Known(
+                found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"
+            ), found.is_forgotten
+
+        def claims(memory: Memory) -> list[str]:
+            if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
+                return []
+            return list(complain(memory, assess(memory, project_files(self._vault, 5.0), today)))
+
+        def unclear(target: str) -> str | None:
+            found = catalog.resolve(target, path)
+            rivals = find_rivals(catalog.stems, target, path, found) if found else ()
+            return say_rivals(target, found, rivals) if found and rivals else None
+
+        def lacks(target: str, anchor: str, kind: str) -> str | None:
+            found = catalog.resolve(target, path)
+            text = self._text_or_none(found.source, drafts) if found else None
+            return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
+
+        names = cache(lambda: frozenset(_list_names(self._vault.folder)))
+
+        def lacks_file(name: str) -> bool:
+            is_there = any(is_file(self._vault, source, name) for source in (path, ""))
+            return not is_there and posixpath.basename(name).casefold() not in names()
+
+        return Ground(
+            lacks=lacks,
+            lacks_file=lacks_file,
+            unclear=unclear,
+            is_file=lambda target: is_file(self._vault, path, target),
+            leads=lambda name: name.strip().casefold() in own or catalog.resolve(name, path) is not None,
+            others=others,
+            twin=twin,
+            claims=claims,
+            rule_tokens=self._vault.settings.context.rule_tokens,
+            checks_wikilinks=self._vault.memory is not None,
+        )
+
+    def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
+        from memory_kb.vault import locate
+
+        return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
+
+    def draft_note(self, path: str, drafts: Drafts) -> NoteText:
+        from memory_kb.store.files import NoteText
+        from memory_kb.text import encode
+
+        return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
+
+    def _text_or_none(self, path: str, drafts: Drafts) -> str | None:
+        try:
+            return self.draft_note(path, drafts).text
+        except (MemoryKBError, OSError):
+            return None
+
+
+def _list_names(folder: Path) -> Iterator[str]:
+    """Yield the names of all files of a folder in lower case, those of hidden folders left out."""
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from map(str.casefold, files)

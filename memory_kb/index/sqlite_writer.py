@@ -1,0 +1,196 @@
+"""One transaction per change of the SQLite index."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from memory_kb.index.port import SyncWindow
+from memory_kb.index.schema import (
+    APPLICATION_ID,
+    DROP,
+    INDEX_ROWS,
+    INSERT_CHUNK,
+    MADE_HERE,
+    SCHEMA_VERSION,
+    UNINDEX_FILE,
+    create_statements,
+    run_script,
+)
+from memory_kb.model import Chunk, FileStat
+
+#: Characters of text gathered before they are written.
+_BATCH_CHARS = 2_000_000
+#: How long an abandoned batch may take, or fail to start at all.
+_START_SECONDS = 5.0
+_PUT_FILE = "INSERT OR REPLACE INTO file_meta (path, mtime, size, inode, hash, problems) VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
+
+
+class SqliteWriter:
+    """A writer that gathers rows and writes them in batches.
+
+    All of it happens inside one transaction. Building the full-text index is one SQL statement
+    per batch, which runs in a thread without holding Python back, so that the next batch is read
+    and parsed meanwhile.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, tokenizer: str, *, rebuild: bool) -> None:
+        self._connection = connection
+        self._tokenizer = tokenizer
+        self._rebuild = rebuild
+        self._rows: list[tuple[object, ...]] = []
+        self._files: list[tuple[object, ...]] = []
+        self._chars = 0
+        self._changes = 0
+        self._last = 0
+        self._running: threading.Event | None = None
+        self._failure: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._generation = int(self._meta("generation") or 0)
+        if self._rebuild:
+            self._changes += 1
+            made_here = self._meta(MADE_HERE)
+            run_script(self._connection, DROP + create_statements(self._tokenizer))
+            if made_here:
+                self.put_meta(MADE_HERE, made_here)
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            try:
+                self._flush()
+                self._join()
+                self._commit()
+                return
+            except BaseException:
+                self._abandon()
+                raise
+        self._abandon()
+
+    def put(
+        self,
+        file: FileStat,
+        digest: str,
+        problems: Sequence[tuple[int, str]],
+        chunks: Sequence[Chunk],
+        *,
+        is_known: bool,
+    ) -> None:
+        """Add a file, replacing what is there of it."""
+        if is_known:
+            self._unindex(file.path)
+        self._note(file, digest, problems)
+        self._changes += 1
+        for chunk in chunks:
+            self._last += 1 if chunk.part else 2
+            self._rows.append((self._last, *chunk))
+            self._chars += len(chunk.content)
+        if self._chars > _BATCH_CHARS:
+            self._flush()
+
+    def touch(self, file: FileStat) -> None:
+        """Note that a file looks different but says the same."""
+        self._connection.execute(
+            "UPDATE file_meta SET mtime = ?, size = ?, inode = ? WHERE path = ?",
+            (file.mtime_ns, file.size, file.inode, file.path),
+        )
+
+    def remove(self, path: str) -> None:
+        """Take a file and its chunks out."""
+        self._unindex(path)
+        self._connection.execute("DELETE FROM file_meta WHERE path = ?", (path,))
+        self._changes += 1
+
+    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
+        """Record when the disk was read, and whether files are still missing from a first index."""
+        self._connection.executemany(
+            _PUT_META, (("synced_from", str(window.start_ns)), ("synced_to", str(window.end_ns)))
+        )
+        if is_partial:
+            self.put_meta("is_partial", "1")
+        elif self._meta("is_partial"):
+            self._connection.execute("DELETE FROM meta WHERE key = 'is_partial'")
+
+    def put_meta(self, key: str, value: str) -> None:
+        """Record a fact about the index."""
+        self._connection.execute(_PUT_META, (key, value))
+
+    def _meta(self, key: str) -> str | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def _max_rowid(self) -> int:
+        return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
+
+    def _note(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
+        complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False) if problems else None
+        self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, complaints))
+
+    def _unindex(self, path: str) -> None:
+        self._join()
+        self._connection.execute(UNINDEX_FILE, (path,))
+        self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
+
+    def _flush(self) -> None:
+        """Write what was gathered, then index it.
+
+        A large batch is indexed in the background.
+        """
+        self._join()
+        self._connection.executemany(_PUT_FILE, self._files)
+        self._connection.executemany(INSERT_CHUNK, self._rows)
+        if self._rows:
+            span = (self._rows[0][0], self._last)
+            if self._chars > _BATCH_CHARS:
+                self._running = threading.Event()
+                threading.Thread(target=self._index_rows, args=(span, self._running), daemon=True).start()
+            else:
+                self._index_rows(span, threading.Event())
+                self._join()
+        self._rows, self._files, self._chars = [], [], 0
+
+    def _index_rows(self, span: tuple[object, object], done: threading.Event) -> None:
+        try:
+            self._connection.execute(INDEX_ROWS, span)
+        except sqlite3.Error as exc:  # raised again by _join, in the caller's thread
+            self._failure = exc
+        finally:
+            done.set()
+
+    def _join(self) -> None:
+        if self._running:
+            self._running.wait()
+            self._running = None
+        if self._failure:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _commit(self) -> None:
+        if self._changes:
+            self.put_meta("generation", str(self._generation + 1))
+            self.put_meta("last_rowid", str(self._max_rowid()))
+            self.put_meta("rowids_used", str(self._last))
+            self.put_meta("indexed_at", datetime.now(UTC).isoformat(timespec="seconds"))
+        self._connection.execute("COMMIT")
+
+    def _abandon(self) -> None:
+        # The batch in work takes a tenth of a second. Interrupting it would also interrupt the
+        # rollback, as long as any other statement of the connection is open.
+        if self._running:
+            # An event rather than the thread: Ctrl-C may come while the thread is being started.
+            self._running.wait(_START_SECONDS)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")

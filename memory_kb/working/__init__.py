@@ -1,0 +1,1 @@
+"""The state of work in progress: ledgers, handoffs and CONTINUITY.md."""
