@@ -18,8 +18,7 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.index import sync as comparing
 from memory_kb.index import vault_index as keeper
-from memory_kb.index.confirmation import QUESTIONS, is_confirmed
-from memory_kb.index.watcher_lock import WatcherLock, has_watcher
+from memory_kb.index.watcher_lock import QUESTIONS, WatcherLock, has_watcher, is_confirmed
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from memory_kb.git.service import Git
     from memory_kb.index.link_map import LinkMap
     from memory_kb.index.link_names import KeptTargets
-    from memory_kb.index.listing import Browsed, Reading
-    from memory_kb.index.recent import Recent
+    from memory_kb.index.listing import Browsed, Reading, Recent
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
@@ -144,7 +143,7 @@ class Browsing:
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""
-        from memory_kb.index.recent import find_recent
+        from memory_kb.index.listing import find_recent
 
         return self._index.read(find_recent)
 

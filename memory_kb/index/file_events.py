@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from memory_kb.index.confirmation import find_question
+from memory_kb.index.watcher_lock import find_question
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:

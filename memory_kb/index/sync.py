@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.index.port import FileIndex, IndexWriter, KnownFile, SyncWindow
-from memory_kb.model import FileStat, Problem, SyncReport
+from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.settings import Settings
 from memory_kb.store.walk import EVERYWHERE, Reach, walk, walk_region, walk_root
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
 
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vectors import Passage
 
 
@@ -379,3 +380,53 @@ def pending_passages(vault: Vault, index: FileIndex, settings: Settings) -> Iter
             raw = read_file(file, settings.index.max_file_bytes)
             for chunk in _read(vault, raw).chunks:
                 yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
+
+
+#: So many files are read at most, the newest first.
+_MOST_FILES = 300
+
+
+class Unindexed:
+    """The notes in some regions that differ from an index, in an index of their own in memory.
+
+    Attributes:
+        index: what the newest of them say.
+        outdated: the paths of which the other index says something else, or which are gone.
+        is_whole: whether all of them were read, not the newest alone.
+    """
+
+    def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings) -> None:
+        from memory_kb.index.schema import MEMORY
+        from memory_kb.index.sqlite import SqliteIndex
+
+        self._vault, self._settings, self._other = vault, settings, index
+        self.index = SqliteIndex(MEMORY, settings.index.tokenizer)
+        self.outdated: set[str] = set()
+        self.is_whole = True
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.index.close()
+
+    def read(self, regions: tuple[Region, ...] | None) -> bool:
+        """Read what differs in some regions, None for everywhere; return whether anything does."""
+        import heapq
+
+        from memory_kb.index.rows import read_file
+
+        reach = Reach(regions)
+        found = [one for one in differences(self._vault, self._other, self._settings, [], reach) if self._differs(one)]
+        self.outdated.update(one.path for one in found)
+        files = [one.file for one in found if one.file]
+        self.is_whole = self.is_whole and len(files) <= _MOST_FILES
+        with self.index.write() as writer:
+            for file in heapq.nlargest(_MOST_FILES, files, key=lambda file: file.mtime_ns):
+                with contextlib.suppress(OSError):
+                    put_note(writer, self._vault, read_file(file, self._settings.index.max_file_bytes))
+        return bool(found)
+
+    def _differs(self, difference: Difference) -> bool:
+        verdict, file, known = difference
+        if difference.path in self.outdated:
+            return False
+        return verdict is not Verdict.DOUBTFUL or not has_same_bytes(file, known, self._settings)

@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
-from memory_kb.index.confirmation import is_confirmed
 from memory_kb.index.schema import (
     BUSY_SECONDS,
     DATABASE,
@@ -26,7 +25,7 @@ from memory_kb.index.schema import (
 )
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import needs_writing
-from memory_kb.index.watcher_lock import has_watcher
+from memory_kb.index.watcher_lock import has_watcher, is_confirmed
 from memory_kb.model import Problem, Region
 from memory_kb.store.walk import EVERYWHERE, UNLISTED, Listings, Reach
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
-from memory_kb.index.confirmation import confirm, prepare_questions
 from memory_kb.index.file_events import Changes, Observer
 from memory_kb.index.vault_index import VaultIndex, count_files
-from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock
+from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock, confirm, prepare_questions
 from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
 from memory_kb.settings import Settings

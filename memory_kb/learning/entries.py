@@ -157,7 +157,7 @@ class Entries:
         Nobody is waited for: notes that the index does not hold as they are are read by themselves. Where those are too
         many, the index is left behind, for the caller to bring it up to date.
         """
-        from memory_kb.index.unindexed import Unindexed
+        from memory_kb.index.sync import Unindexed
 
         def find(index: SqliteIndex) -> Duplicate | None:
             with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
@@ -211,7 +211,7 @@ class Entries:
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 
     def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
-        from memory_kb.index.scrub import drop_vectors, scrub_all
+        from memory_kb.index.maintenance import drop_vectors, scrub_all
         from memory_kb.learning.purge import PurgeTools, purge
 
         parts = PurgeTools(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.errors import MemoryKBError
 from memory_kb.model import EVERYTHING, Location
 
 if TYPE_CHECKING:
@@ -137,6 +138,31 @@ class EntryStore:
                 for stored in index.memories(EVERYTHING, path)
             ]
         )
+
+    def body_of(self, memory: Memory) -> str:
+        """Return what is below an entry's frontmatter in its file.
+
+        Raises:
+            UnreadableInput: the file cannot be read.
+            CannotSplice: the entry is not there any more.
+        """
+        from memory_kb.markdown.splice import find_entry
+
+        note = self._writer.read(memory.path)
+        entry = find_entry(note.text, note.path, memory.id)
+        return note.text[entry.body.start : entry.body.end]
+
+    def whole_text_of(self, memory: Memory) -> str:
+        """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
+        from memory_kb.markdown.sections import SECTION
+        from memory_kb.text import as_read
+
+        if len(memory.text) < SECTION.whole:
+            return memory.text
+        try:
+            return as_read(self.body_of(memory).strip())
+        except MemoryKBError:
+            return memory.text
 
     def _read_all(self, index: SqliteIndex) -> tuple[Memory, ...]:
         return self.cache.read(index, EVERYTHING).memories

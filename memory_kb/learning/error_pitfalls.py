@@ -1,4 +1,4 @@
-"""Derive pitfalls from the errors of episodes: what fails, why, and what prevents it."""
+"""Pitfalls that logs show: errors that recur in episodes, commands that worked after a change, changes reverted on request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 from memory_kb.learning.diary import ErrorLine
 from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
+from memory_kb.learning.ingest import Offer
+from memory_kb.learning.new_entry import Draft
 from memory_kb.learning.patterns import EpisodeRecord
+from memory_kb.markdown.splice import Value
+from memory_kb.model import Location
+from memory_kb.reports import Retry, Reverted, Trace
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten
 
@@ -18,6 +23,7 @@ _INSTEAD = re.compile(r"^`([^`]+)` went through instead$")
 # What came over the network and was run is nothing to pass on.
 _FETCHED = re.compile(r"\b(?:curl|wget|iwr|Invoke-WebRequest)\b|https?://")
 _DIGITS = 6
+_TITLE = 80
 
 
 class Pitfall(NamedTuple):
@@ -50,7 +56,7 @@ class Pitfall(NamedTuple):
     @property
     def title(self) -> str:
         """What to call it."""
-        return shorten(self.name, 80)
+        return shorten(self.name, _TITLE)
 
     @property
     def name(self) -> str:
@@ -136,3 +142,48 @@ def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
     """Return the tags that at least two of some episodes have, or the only one."""
     counts = Counter(tag for one in episodes for tag in one.memory.tags)
     return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
+
+
+def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
+    """Return the hard events of a session as proposals, one for each cause.
+
+    A cause that was seen before has the same key or the same text, so that it is reinforced.
+
+    Example:
+        >>> trace = Trace("s", retries=(Retry(4, "npm ci", "npm ci --legacy-peer-deps", "ERESOLVE: could not resolve"),))
+        >>> [(one.draft.title, one.draft.is_proposal) for one in find_hard_events([trace], Location())]
+        [('`npm ci` fails, `npm ci --legacy-peer-deps` works', True)]
+    """
+    found = [offer for trace in traces for offer in _offers(trace, place)]
+    return list({offer.key: offer for offer in reversed(found)}.values())[::-1]
+
+
+def _offers(trace: Trace, place: Location) -> Iterable[Offer]:
+    for retry in trace.retries:
+        yield _offer_retry(retry, trace, place)
+    for reverted in trace.reverted:
+        yield _offer_reverted(reverted, trace, place)
+
+
+def _offer_retry(retry: Retry, trace: Trace, place: Location) -> Offer:
+    failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
+    text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
+    key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
+    return _offer(shorten(f"`{failed}` fails, `{worked}` works", _TITLE), text, key, retry.seq, trace, place)
+
+
+def _offer_reverted(reverted: Reverted, trace: Trace, place: Location) -> Offer:
+    files = ", ".join(f"`{file}`" for file in reverted.files)
+    text = f"A change to {files} was reverted on request: “{reverted.request}”"
+    key = f"reverted/{trace.session}/{reverted.seq}"
+    return _offer(shorten(f"A change to {files} was reverted", _TITLE), text, key, reverted.seq, trace, place)
+
+
+def _offer(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Offer:
+    fields: tuple[tuple[str, Value], ...] = (
+        ("status", "proposed"),
+        ("session_id", trace.session),
+        ("source_events", [str(seq)]),
+    )
+    draft = Draft(text, "pitfall", title, source="observed", fields=fields)
+    return Offer(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

@@ -178,7 +178,7 @@ class SessionEnd:
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture_step(self, session: str, *, dry_run: bool) -> Done:
-        from memory_kb.learning.hard_events import find_hard_events
+        from memory_kb.learning.error_pitfalls import find_hard_events
 
         runs = []
         if self._vault.settings.learning.capture != "off":

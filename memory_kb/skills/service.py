@@ -51,7 +51,6 @@ from memory_kb.skills.skill_files import (
     write_out,
 )
 from memory_kb.skills.skill_text import SkillText
-from memory_kb.store.bodies import read_body, whole_text
 from memory_kb.store.logs import log_shown
 from memory_kb.store.plan import Change, Memory, WriteFile
 from memory_kb.store.targets import find_target
@@ -130,7 +129,7 @@ class Skills:
             skills = choose_candidates(result.hits, skills, _POOL * limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
         log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
-        whole = tuple(replace(one, text=whole_text(self._writer, memories[one.id])) for one in chosen)
+        whole = tuple(replace(one, text=self._store.whole_text_of(memories[one.id])) for one in chosen)
         return SkillSearch(query, mode, whole, degraded)
 
     def rank(
@@ -431,7 +430,7 @@ class Skills:
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         kept = [
-            memory._replace(text=read_body(self._writer, memory))
+            memory._replace(text=self._store.body_of(memory))
             for memory in {(memory.path, memory.id): memory for memory in chosen}.values()
         ]
         goal = Path(target).expanduser()

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from memory_kb.credentials import Finding, locate_secrets
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
-from memory_kb.text import encode, hash_of
+from memory_kb.text import decode, encode, hash_of
 
 #: Of more lines, before and after together, no smallest diff is looked for.
 _MANY_LINES = 20_000
@@ -340,3 +341,34 @@ def _diff_aligned(old: list[str], new: list[str], name: str, new_name: str) -> I
 def _lines(data: bytes | None) -> list[str]:
     pieces = (data or b"").decode("utf-8", "backslashreplace").split("\n")
     return [f"{piece}\n" for piece in pieces[:-1]] + pieces[-1:] * bool(pieces[-1])
+
+
+class NewSecret(NamedTuple):
+    """A credential that a change would bring into the vault."""
+
+    change: Change
+    finding: Finding
+
+
+def find_new_secrets(made: Composition) -> tuple[NewSecret, ...]:
+    """Return the credentials in the bytes and the paths that a composition writes, one a change.
+
+    What one of its files already holds is not new: moving or shortening a note is no way to refuse it.
+    """
+    found = []
+    before: list[str] | None = None
+    for step in made.steps:
+        for finding, value in _secrets_of(step):
+            if before is None:
+                before = [decode(file.before) for file in made.files if file.before]
+            if not any(value in text for text in before):
+                found.append(NewSecret(step.change, finding))
+                break
+    return tuple(found)
+
+
+def _secrets_of(step: Step) -> Iterator[tuple[Finding, str]]:
+    paths = (step.change.path, step.change.to or "")
+    for text in (*paths, *(decode(splice.after) for splice in step.splices)):
+        for finding in locate_secrets(text):
+            yield finding, text[finding.start : finding.end]

@@ -483,7 +483,7 @@ class Writer:
         """Return what a plan comes to without the changes that would bring in a credential."""
         from memory_kb.errors import SecretRefused
         from memory_kb.reports import Conflict
-        from memory_kb.store.new_secrets import find_new_secrets
+        from memory_kb.store.render_changes import find_new_secrets
 
         found = find_new_secrets(made)
         if not found:

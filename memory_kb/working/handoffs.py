@@ -320,12 +320,12 @@ class Handoffs:
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
-        return [read_handoff(one) for one in entries_of(self._writer, self._store, "handoff") if is_at(one, place)]
+        return [read_handoff(one) for one in entries_of(self._store, "handoff") if is_at(one, place)]
 
     def _hand_off(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
         folder = f"{self._vault.folder_of(place)}handoffs"
         with nullcontext() if dry_run else self._writer.lock():
-            found = entries_of(self._writer, self._store, "handoff")
+            found = entries_of(self._store, "handoff")
             here = [read_handoff(one) for one in found if one.place[:3] == place[:3]]
             last = next(iter(newest_first(here)), None)
             if last and last.status == "active" and last.message == draft.message:

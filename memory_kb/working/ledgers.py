@@ -18,7 +18,6 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
-from memory_kb.store.bodies import whole_text
 from memory_kb.store.plan import Change, Memory, create_file, plan_fields
 
 if TYPE_CHECKING:
@@ -287,7 +286,7 @@ class Ledgers:
     def list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
         """Return the ledgers of all agents, by their names; with a job, those of that job."""
         place = self._vault.place_for("project", job, task_id)
-        found = [one for one in entries_of(self._writer, self._store, "ledger") if one.is_live and is_at(one, place)]
+        found = [one for one in entries_of(self._store, "ledger") if one.is_live and is_at(one, place)]
         return tuple(sorted(map(read_ledger, found), key=lambda ledger: (ledger.agent_id, ledger.path)))
 
     def _checkpoint(self, agent: str, checkpoint: Checkpoint, place: Location, *, dry_run: bool) -> Checkpointed:
@@ -303,7 +302,7 @@ class Ledgers:
             return (change,) if change else ()
 
         with nullcontext() if dry_run else self._writer.lock():
-            memories = entries_of(self._writer, self._store, "ledger")
+            memories = entries_of(self._store, "ledger")
             if known := find(memories):
                 run = self._store.carry_out("ledger set", plan, plan(memories), dry_run=dry_run)
                 action = "updated" if run.changes or run.conflicts else "unchanged"
@@ -347,10 +346,10 @@ def _given(**values: Any) -> dict[str, Any]:
     }
 
 
-def entries_of(writer: Writer, store: EntryStore, kind: str) -> list[Memory]:
+def entries_of(store: EntryStore, kind: str) -> list[Memory]:
     """Return the entries of a kind, each with its whole text."""
     found = store.all(EVERYTHING._replace(kinds=(kind,)))
-    return [memory._replace(text=whole_text(writer, memory)) for memory in found]
+    return [memory._replace(text=store.whole_text_of(memory)) for memory in found]
 
 
 def is_at(memory: Memory, place: Location) -> bool:
