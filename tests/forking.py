@@ -130,13 +130,15 @@ def _serve(listening: socket.socket, serves: bool) -> None:
 def _answer(connection: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     first, streams, _, _ = socket.recv_fds(connection, 1, 3)
-    with connection.makefile("rw") as lines:
+    with contextlib.suppress(OSError), connection.makefile("rw") as lines:  # who asked may have been killed
         arguments, folder, environment = json.loads(first.decode() + lines.readline())
         pid = os.fork()
         if pid == 0:
             connection.close()
             _become(arguments, folder, environment, streams)
         threading.Thread(target=_end_with, args=(connection, pid), daemon=True).start()
+        for stream in streams:
+            os.close(stream)
         for line in _numbers(pid):
             with contextlib.suppress(OSError):
                 lines.write(f"{line}\n")
