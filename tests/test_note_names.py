@@ -59,6 +59,24 @@ def test_a_new_title_takes_links_by_the_title_along(run: Run, notes: Path) -> No
     assert read(notes, "Links.md") == FILES["Links.md"].replace("[[How we deploy]]", "[[Shipping]]")
 
 
+@pytest.mark.parametrize(
+    ("before", "heading", "renamed"),
+    [
+        ("<!--\n# From a template\n-->\n\n", "# Sidecars", "# Helpers"),
+        ("[![build](ci.svg)](ci)\n<p align=center>\n\n", "Sidecars\n===", "Helpers\n==="),
+    ],
+)
+def test_a_heading_below_comments_and_badges_is_the_title(
+    run: Run, notes: Path, before: str, heading: str, renamed: str
+) -> None:
+    note = notes / "README.md"
+    note.write_text(f"{before}{heading}\n\nStarted before the rest.\n")
+    listed = run("--vault", notes, "search", "started before the rest", "--json")
+    assert json.loads(listed.stdout)["hits"][0]["title"] == "Sidecars"
+    assert run("--vault", notes, "rename", "README.md", "Helpers", "--title").returncode == 0
+    assert note.read_text() == f"{before}{renamed}\n\nStarted before the rest.\n"
+
+
 def test_a_new_file_name_takes_links_by_the_file_along_and_leaves_the_title(run: Run, notes: Path) -> None:
     assert run("--vault", notes, "rename", "sub/Tea.md", "Chai", "--file").returncode == 0
     assert read(notes, "sub/Chai.md") == FILES["sub/Tea.md"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.markdown.document import first_heading
+from memory_kb.markdown.document import find_opening, first_heading
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import TextLink, rewrite_anchors, rewrite_targets
 from memory_kb.markdown.scanner import (
@@ -160,7 +160,7 @@ class _NoteRenaming(NamedTuple):
         return self._rename_fields(piece, alone, is_own=is_own)
 
     def _rename_heading(self, body: str) -> str:
-        start = len(body) - len(body.lstrip())
+        start = find_opening(body)
         at = body.find(self.renaming.old, start)
         if at < 0 or "\n" in body[start:at]:
             raise CannotSplice(f"the heading of {self.renaming.entry_id} in {self.renaming.path} cannot be found")

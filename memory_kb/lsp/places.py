@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from lsprotocol.types import DocumentSymbol, FoldingRange, Position, Range, SymbolKind
 
 from memory_kb.index.catalog import Catalog
-from memory_kb.markdown.document import display_title, first_heading, parse_document
+from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links, without_code
 from memory_kb.markdown.scanner import find_anchor, find_headings, heading_words_span
 from memory_kb.markdown.splice import yaml_span
@@ -146,7 +146,7 @@ class Page:
         if entry is None:
             return Span(0, 0)
         body = self.body(entry)
-        start = entry.body.start + len(body) - len(body.lstrip()) if first_heading(body) else entry.span.start
+        start = entry.body.start + find_opening(body) if first_heading(body) else entry.span.start
         end = self.text.find("\n", start)
         return Span(start, len(self.text) if end < 0 else end - (self.text[end - 1] == "\r"))
 
@@ -413,7 +413,7 @@ def heading_span(page: Page, entry: Entry) -> Span | None:
     title = first_heading(body)
     if not title:
         return None
-    start = page.text.find(title, entry.body.start)
+    start = page.text.find(title, entry.body.start + find_opening(body))
     return Span(start, start + len(title)) if start >= 0 else None
 
 

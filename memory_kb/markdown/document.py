@@ -30,7 +30,10 @@ _ENTRY_WORD = re.compile(r"\b(?:id|kind|type)\b")
 _ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
 _HEAD_KEY = re.compile(r"\s*[\w\"'{-][^\n]*:")
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])([^\n]*)")
+_HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
+_COMMENTS_AND_PICTURES = re.compile(
+    r"(?:\s+|<!--.*?-->|</?[A-Za-z][^<>]*>|\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?)*", re.DOTALL
+)
 _PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 #: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
 _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
@@ -333,16 +336,29 @@ def provisional_id(path: str, body: str) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+def find_opening(body: str) -> int:
+    """Return where the words of a body begin: after comments, HTML tags and pictures such as badges.
+
+    Example:
+        >>> find_opening("<!-- why -->\\n[![ci](a.svg)](b)\\n\\n  # Tea\\n")
+        32
+    """
+    passed = _COMMENTS_AND_PICTURES.match(body)
+    start = passed.end() if passed else 0
+    return body.rfind("\n", 0, start) + 1
+
+
 def first_heading(body: str) -> str | None:
     """Return the text of a heading that opens a body, or None.
 
     Example:
         >>> first_heading("\\n## [2026-01-02] Retry #\\ntext"), first_heading("text\\n# Late")
         ('[2026-01-02] Retry', None)
+        >>> first_heading("<!-- a template -->\\nTea\\n===\\nGreen.")
+        'Tea'
     """
-    start = len(body) - len(body.lstrip())
-    found = _HEADING.match(body, body.rfind("\n", 0, start) + 1)
-    return heading_text(found[1]) or None if found else None
+    found = _HEADING.match(body, find_opening(body))
+    return heading_text(found[1] or found[2]) or None if found else None
 
 
 def display_title(entry: Entry, body: str, path: str, *, is_only: bool) -> str:
