@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memory_kb.editing.drafting import Drafting
     from memory_kb.editing.examination import Examination
     from memory_kb.editing.source import Editing
+    from memory_kb.episodes.service import Diary, Episodes
     from memory_kb.git.browsing import Browsing
     from memory_kb.git.ci import Evaluation
     from memory_kb.git.service import Git
@@ -41,11 +42,9 @@ if TYPE_CHECKING:
     from memory_kb.learning.compactor import Compactor
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
-    from memory_kb.learning.episodes import Diary, Episodes
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
-    from memory_kb.learning.maintenance import Maintenance
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.review_gate import SessionEvidence
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from memory_kb.reports import StepReport, WrittenRun
     from memory_kb.search.service import Searching
     from memory_kb.sessions.end import SessionEnd
+    from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
     from memory_kb.sessions.trace import Traces
     from memory_kb.skills.service import Skills
@@ -274,7 +274,7 @@ class KnowledgeBase:
         return "_hurried" in self.__dict__ and self._hurried.index.is_left_behind
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
-        from memory_kb.learning.maintenance import IdleMaintenance
+        from memory_kb.sessions.maintenance import IdleMaintenance
 
         return (IdleMaintenance(self.reopen),) if self.vault.memory else ()
 
@@ -353,7 +353,7 @@ class KnowledgeBase:
     @functools.cached_property
     def diary(self) -> Diary:
         """The verbs of diary."""
-        from memory_kb.learning.episodes import Diary
+        from memory_kb.episodes.service import Diary
 
         return Diary(self.store)
 
@@ -381,7 +381,7 @@ class KnowledgeBase:
     @functools.cached_property
     def episodes(self) -> Episodes:
         """The verbs of episodes."""
-        from memory_kb.learning.episodes import Episodes
+        from memory_kb.episodes.service import Episodes
 
         return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self.traces.of)
 
@@ -481,7 +481,7 @@ class KnowledgeBase:
     @functools.cached_property
     def maintenance(self) -> Maintenance:
         """The verbs of maintenance."""
-        from memory_kb.learning.maintenance import Maintenance
+        from memory_kb.sessions.maintenance import Maintenance
 
         return Maintenance(
             self.vault,

@@ -21,8 +21,8 @@ from episodic import (
 from support import notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.error_pitfalls import pitfall_confidence
-from memory_kb.learning.patterns import (
+from memory_kb.episodes.error_pitfalls import pitfall_confidence
+from memory_kb.episodes.patterns import (
     EpisodeRecord,
     cluster_episodes,
     pattern_confidence,

@@ -12,8 +12,8 @@ from conftest import Files, Run
 from episodic import CHECKOUT, DEPLOY, REFACTOR, episode_text, put_session, reflect
 
 from memory_kb import KnowledgeBase
+from memory_kb.episodes.diary import quality_score
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.learning.diary import quality_score
 
 Open = Callable[..., KnowledgeBase]
 MakeVault = Callable[[Files], Path]

@@ -25,10 +25,10 @@ from episodic import (
 
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
+from memory_kb.episodes.diary import cut_sections, items_of, write_body
+from memory_kb.episodes.episode import make_episode
 from memory_kb.errors import ProviderFailed
 from memory_kb.injected import wrap
-from memory_kb.learning.diary import cut_sections, items_of, write_body
-from memory_kb.learning.episodes import make_episode
 from memory_kb.sessions.failures import read_fault
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event

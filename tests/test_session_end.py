@@ -280,7 +280,7 @@ def test_a_step_with_a_bug_does_not_stop_the_others(place: Path, monkeypatch: py
     def broken(*_: object, **__: object) -> Iterator[Event]:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("memory_kb.learning.episodes.Episodes.reflect", broken)
+    monkeypatch.setattr("memory_kb.episodes.service.Episodes.reflect", broken)
     steps = {step.name: step for step in end(place).steps}
     assert steps["episode"].outcome == "failed"
     assert "episodes: bug: ZeroDivisionError: oops" in steps["episode"].message

@@ -8,8 +8,8 @@ from episodic import agent, bash, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.learning.diary import judge_outcome
-from memory_kb.learning.episodes import make_episode
+from memory_kb.episodes.diary import judge_outcome
+from memory_kb.episodes.episode import make_episode
 from memory_kb.reports import Check, Commit, Trace
 from memory_kb.sessions.tool_calls import Call, read_answer, read_call
 from memory_kb.sessions.trace import trace_session

@@ -22,9 +22,9 @@ from memory_kb.cli.app import (
 )
 from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_json, print_problems, say, style
 from memory_kb.cli.runs import CONFLICT, end_run, finish_entry, finish_run, print_preview, run_as_json
+from memory_kb.episodes.diary import Reflected
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.learning.checkpoints import RECOMMENDATIONS
-from memory_kb.learning.diary import Reflected
 from memory_kb.model import Problem
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.session_log import OUTCOMES

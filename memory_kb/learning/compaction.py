@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from memory_kb.learning.ageing import archive_path
+from memory_kb.learning.archiving import archive_path
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.document import parse_document

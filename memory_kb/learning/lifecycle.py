@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
-from memory_kb.learning.ageing import NEW_DAYS, plan_archiving
+from memory_kb.learning.archiving import NEW_DAYS, plan_archiving
 from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, resolve_marks
 from memory_kb.learning.promotion import (
     ask_judge,

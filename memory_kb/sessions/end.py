@@ -7,25 +7,25 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.steps import Done, Step, merge_steps, run_steps, say_changes
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location
+from memory_kb.sessions.steps import Done, Step, merge_steps, run_steps, say_changes
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from memory_kb.episodes.service import Episodes
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.compactor import Compactor
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
-    from memory_kb.learning.maintenance import Maintenance
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.stages import Stages
     from memory_kb.reports import RunReport, StepReport
+    from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
     from memory_kb.store.session_log import TraceSession
@@ -178,7 +178,7 @@ class SessionEnd:
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture_step(self, session: str, *, dry_run: bool) -> Done:
-        from memory_kb.learning.error_pitfalls import find_hard_events
+        from memory_kb.episodes.error_pitfalls import find_hard_events
 
         runs = []
         if self._vault.settings.learning.capture != "off":

@@ -9,16 +9,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.steps import Done, Step, run_steps, say_changes
 from memory_kb.reports import MaintenanceReport, RunReport
+from memory_kb.sessions.steps import Done, Step, run_steps, say_changes
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 
 if TYPE_CHECKING:
+    from memory_kb.episodes.service import Episodes
     from memory_kb.index.maintenance import Indexing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citation_service import Citations
     from memory_kb.learning.compactor import Compactor
-    from memory_kb.learning.episodes import Episodes
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.rules import Rules
     from memory_kb.reports import StepReport

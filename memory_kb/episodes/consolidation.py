@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from memory_kb.learning.diary import cut_sections, items_of
-from memory_kb.learning.duplicates import likeness, turning_words
-from memory_kb.learning.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
-from memory_kb.learning.ingest import Offer, Taken
-from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
-from memory_kb.learning.patterns import (
+from memory_kb.episodes.diary import cut_sections, items_of
+from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
+from memory_kb.episodes.patterns import (
     LEAST_CONFIDENCE,
     SAME_PATTERN,
     EpisodeRecord,
@@ -28,6 +25,9 @@ from memory_kb.learning.patterns import (
     recent_episodes,
     with_stated,
 )
+from memory_kb.learning.duplicates import likeness, turning_words
+from memory_kb.learning.ingest import Offer, Taken
+from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
 from memory_kb.learning.review_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.reports import RunReport

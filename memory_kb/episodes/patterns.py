@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.learning.diary import DiaryEntry, infer_category, read_diary
+from memory_kb.episodes.diary import DiaryEntry, infer_category, read_diary
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location

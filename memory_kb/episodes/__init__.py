@@ -1,0 +1,1 @@
+"""Episodes: what was done in sessions, and the rules and pitfalls that recur in them."""

@@ -1,0 +1,321 @@
+"""The verbs reflect and episode, the diary, and what recurs in episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.episodes.ask_model import ask_diary
+from memory_kb.episodes.diary import (
+    DiaryLists,
+    Reflected,
+)
+from memory_kb.episodes.episode import is_current, make_episode, name_episode, plan_episode, record_event
+from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.learning.new_entry import plan_entry
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location
+from memory_kb.reports import Trace
+from memory_kb.store.plan import Change, Memory
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memory_kb.episodes.consolidation import Semantic
+    from memory_kb.episodes.diary import DiaryEntry, Reflection
+    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.model import StoredEntry
+    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.models import Models
+    from memory_kb.reports import Learned, RunReport
+    from memory_kb.store.session_log import TraceSession
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+_EPISODES = EVERYTHING._replace(kinds=("episode",))
+_READ = ("active", "compacted", "archived")
+
+
+class Episodes:
+    """Episodes of what sessions did, and rules from recurring ones."""
+
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        store: EntryStore,
+        models: Models,
+        evidence: SessionEvidence,
+        trace: TraceSession,
+    ) -> None:
+        self._vault = vault
+        self._index = index
+        self._writer = writer
+        self._store = store
+        self._models = models
+        self._evidence = evidence
+        self._trace = trace
+
+    def reflect(
+        self,
+        session: str,
+        *,
+        again: bool = False,
+        dry_run: bool = False,
+        on_problem: Callable[[int, str], None] | None = None,
+    ) -> Reflection:
+        """Build the episodes of a session, one for each task that its events name.
+
+        Built again from the same events nothing changes. A session that went on renews its
+        episode, unless somebody has edited that or taken it away.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            again: build what was taken away, too.
+            dry_run: write nothing; report what would be.
+            on_problem: called with the number of a line that is no event, and why.
+
+        Raises:
+            UnreadableInput: there is no such session, or a file cannot be written.
+        """
+        from memory_kb.episodes.diary import Reflection
+        from memory_kb.store.session_log import SessionFiles, find_id
+
+        files = SessionFiles(self._vault.machine)
+        session = find_id(session, files.ids())
+        traces = self._trace(session, on_problem)
+        notices: list[str] = []
+        known = {memory.id: memory for memory in self._store.all(_EPISODES)}
+        ask = not dry_run
+        planned = [
+            self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again)
+            for number, trace in enumerate(traces)
+        ]
+        run = self._writer.run("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
+        left = {conflict.path for conflict in run.conflicts}
+        done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
+        return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
+
+    def _plan_episode(
+        self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
+    ) -> tuple[Reflected, tuple[Change, ...]]:
+        from memory_kb.episodes.diary import Reflected
+
+        if trace.is_empty:
+            return Reflected(trace.session, "", "", "empty"), ()
+        now = self._vault.clock()
+        place = replace(trace, job=None, task=None) if not self._vault.memory else trace
+        episode = make_episode(place, now, is_first=is_first)
+        there = known.get(episode.id)
+        was_made = there is None and not again and self._store.was_made(episode.id)
+        if was_made or (there and is_current(episode.seq, there)):
+            return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
+        if notices is not None:
+            episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
+        return plan_episode(episode, self._as_written(there) if there else None, self._vault.folder_of, now)
+
+    def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
+        """Return the lists that need judgment as a language model fills them in, None where there is no model."""
+        from memory_kb.learning.conversation import read_conversation
+        from memory_kb.store.session_log import SessionFiles
+
+        if self._models.llm is None:
+            return None
+        talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
+        try:
+            return ask_diary(self._models.llm, trace, f"{talk.humans.text}\n{talk.execution.text}")
+        except ProviderFailed as exc:
+            notices.append(f"{explain_failure(exc)}; the diary's lists are empty")
+            return None
+
+    def _as_written(self, memory: Memory) -> Memory:
+        """Return an entry with its text as it is in the file now."""
+        from memory_kb.markdown.splice import find_entry
+
+        note = self._writer.read(memory.path)
+        entry = find_entry(note.text, note.path, memory.id)
+        return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
+
+    def episode(
+        self,
+        event: str,
+        *,
+        outcome: str | None = None,
+        tags: Sequence[str] = (),
+        job: str | None = None,
+        task: str | None = None,
+        session: str | None = None,
+        agent: str | None = None,
+        dry_run: bool = False,
+    ) -> Learned:
+        """Record that something happened, as an episode of its own.
+
+        The same event told again on the same day is the same episode, and nothing is written.
+
+        Raises:
+            UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
+            SecretRefused: the text holds what looks like a credential.
+        """
+        from memory_kb.learning.new_entry import check_draft
+        from memory_kb.reports import Learned, RunReport
+
+        place = self._vault.place_for("project", job, task)
+        now = self._vault.clock()
+        entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
+        draft = check_draft(made, allow_secret=self._vault.allows_secrets)
+        there = next((memory for memory in self._store.all(_EPISODES) if memory.id == entry_id), None)
+        if there:
+            return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
+        path = name_episode(draft.title or "", entry_id, self._vault.folder_of(place))
+        run = self._writer.run(
+            "episode", [plan_entry(draft, entry_id, path, now, "Recorded on request.")], dry_run=dry_run
+        )
+        return Learned(entry_id, path, "left" if run.conflicts else "created", run)
+
+    def consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
+        """Make rules of what recurs in recent episodes, and pitfalls of their errors.
+
+        Done again over the same episodes nothing changes.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.episodes.consolidation import Semantic, plan_consolidation
+        from memory_kb.episodes.patterns import WINDOW_DAYS, cluster_episodes
+        from memory_kb.learning.ingest import plan_intake
+
+        memories, rows, row_of = self._episodes_with_meanings()
+
+        taken_in = self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS))
+        planned = plan_consolidation(
+            memories,
+            self._vault.clock(),
+            lambda episodes: cluster_episodes(episodes, rows, row_of),
+            was_made=self._store.was_made,
+            weigh=self._evidence.session_evidence,
+            taken_in=taken_in,
+        )
+        offers = (
+            planned.offers
+            if self._vault.memory
+            else tuple(replace(offer, place=Location()) for offer in planned.offers)
+        )
+        intake = self._index.read(
+            lambda index: plan_intake(offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
+        )
+        run = self._writer.run("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
+        return Semantic(
+            intake.taken,
+            tuple(change.entry_id or "" for change in planned.changes),
+            planned.dropped,
+            run,
+        )
+
+    def age_episodes(self, *, dry_run: bool = False) -> RunReport:
+        """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
+
+        Raises:
+            UnreadableInput: a file cannot be written; everything is as it was.
+        """
+        from memory_kb.episodes.ageing import EPISODE_NEW_DAYS, plan_ageing
+
+        now, taken_in = (
+            self._vault.clock(),
+            self._store.taken_in(self._vault.today() - timedelta(days=EPISODE_NEW_DAYS)),
+        )
+
+        return self._store.carry_out(
+            "age",
+            lambda memories: plan_ageing(memories, self._vault.folder_of, self._as_written, now, taken_in),
+            dry_run=dry_run,
+        )
+
+    def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+        """Return all entries, and for the episodes whose text has vectors their mean."""
+
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
+            stored, memories = self._store.cache.read(index, EVERYTHING)
+            wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
+            rows, row_of = _mean_vectors(index, wanted) if self._index.may_embed and wanted else (None, {})
+            return memories, rows, row_of
+
+        return self._index.read(read)
+
+
+class Diary:
+    """The episodes, as a diary."""
+
+    def __init__(self, store: EntryStore) -> None:
+        self._store = store
+
+    def list(
+        self,
+        *,
+        tag: Sequence[str] = (),
+        status: Sequence[str] = (),
+        min_quality: float | None = None,
+        since: date | None = None,
+        agent: str | None = None,
+    ) -> tuple[DiaryEntry, ...]:
+        """Return the diary, the newest first.
+
+        Args:
+            tag: keep entries with any of these tags.
+            status: keep those that ended so: success, failure, mixed; `partial` is mixed.
+            min_quality: keep those with at least this quality score.
+            since: keep those of this day and later ones.
+            agent: keep those of an agent.
+
+        Raises:
+            UsageError: a status is none.
+        """
+        from memory_kb.episodes.diary import DiaryFilter, read_diary
+
+        states = tuple(
+            "mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status)
+        )
+        for word in states:
+            if word not in ("success", "failure", "mixed"):
+                raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
+        tags = (tag,) if isinstance(tag, str) else tuple(tag)
+        wanted = DiaryFilter(tags, states, min_quality, since.isoformat() if since else None, agent)
+        entries = (read_diary(memory) for memory in self._store.all(_EPISODES._replace(statuses=_READ)))
+        return tuple(sorted(filter(wanted.has, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
+
+    def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
+        """Yield the diary for other tools, the oldest first,.
+
+        The filters are those of `diary_list`.
+        """
+        from memory_kb.episodes.diary import export_diary
+
+        return (export_diary(entry) for entry in reversed(self.list(**wanted)))
+
+
+def _mean_vectors(index: SqliteIndex, entries: Sequence[StoredEntry]) -> tuple[Vectors | None, dict[str, int]]:
+    """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
+    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
+    table = index.vectors.table(vector_file.space) if vector_file else None
+    if table is None:
+        return None, {}
+    import numpy as np
+
+    row_of: dict[str, int] = {}
+    means: list[NDArray[np.float32]] = []
+    for entry in entries:
+        keys = np.asarray(index.keys_of(entry), np.int64)
+        places = np.searchsorted(table.keys, keys)
+        if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
+            mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
+            row_of[entry.entry_id] = len(means)
+            means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
+    return (np.stack(means).astype(np.float32), row_of) if means else (None, {})
