@@ -36,11 +36,11 @@ class Failure(NamedTuple):
 
 
 class Check(NamedTuple):
-    """The last result of a test run, build, lint run or deployment; `told` is that result in words."""
+    """The last result of a test run, build, lint run or deployment; `words` is that result in words."""
 
     kind: str
     is_ok: bool
-    told: str = ""
+    words: str = ""
 
 
 class Commit(NamedTuple):
@@ -305,7 +305,7 @@ class WatchReport:
     """What one batch of changes brought into the index while it was watched.
 
     Attributes:
-        cause: `start`; `events` that the system told of; `poll` and `reconcile`, a comparison of
+        cause: `start`; `events` that the system reported; `poll` and `reconcile`, a comparison of
             everything; `overflow` after lost events; `reopened` after a replacement.
         problems: what is to be fixed and was not reported by the batches before.
         generation: the state of the index from this batch on.

@@ -379,14 +379,14 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     descriptor = open_plain(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         started = time.monotonic()
-        told, pause = False, _FIRST_POLL_SECONDS
+        has_reported, pause = False, _FIRST_POLL_SECONDS
         while not _try_lock(descriptor):
             waited = time.monotonic() - started
             if waited >= wait:
                 raise VaultBusy(str(path), wait)
-            if on_wait and not told and waited > _SILENT_SECONDS:
+            if on_wait and not has_reported and waited > _SILENT_SECONDS:
                 on_wait()
-                told = True
+                has_reported = True
             time.sleep(pause)
             pause = min(_POLL_SECONDS, 1.5 * pause)
         yield

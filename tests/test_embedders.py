@@ -17,7 +17,7 @@ from fake_provider import FakeProvider
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder, Limits, Space
 from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.http import QUERY, open_line
+from memory_kb.providers.http import QUERY, open_http_client
 from memory_kb.providers.openai import OpenAIEmbedder
 
 
@@ -346,7 +346,7 @@ def test_the_environment_redirects_nothing(make: Make, fake: FakeProvider, monke
 def test_any_way_to_write_an_address_is_the_same_host(address: str) -> None:
     import httpx2
 
-    with open_line(address, {"authorization": "x"}) as line:
+    with open_http_client(address, {"authorization": "x"}) as line:
         request = line.build_request("POST", httpx2.URL(address).join("embeddings"), headers={"X-Other": "y"})
         line.event_hooks["request"][0](request)
         assert request.headers["authorization"] == "x"
@@ -363,7 +363,7 @@ def test_a_line_leads_to_one_host_only() -> None:
 
     with (
         FakeProvider() as other,
-        open_line("http://127.0.0.1:1/v1", {}) as line,
+        open_http_client("http://127.0.0.1:1/v1", {}) as line,
         pytest.raises(httpx2.UnsupportedProtocol),
     ):
         line.get(other.base_url)

@@ -223,11 +223,11 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     memory-kb import ~/Downloads/data-export.zip --as sessions
     """
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
-    told = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
+    fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
     if not options.as_json:
         _print_report(report, dry_run=options.dry_run)
     preview = options.dry_run and (options.as_json or wanted == "entries")
-    return finish_run(options, report.run, told, is_shown=True, preview=preview)
+    return finish_run(options, report.run, fields, is_shown=True, preview=preview)
 
 
 def _print_report(report: ImportReport, *, dry_run: bool) -> None:

@@ -35,10 +35,10 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     memory-kb cite 69712e00 --from-text
     """
     report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
-    told = pick(report, "id", "recorded", "suggested", "refused")
+    fields = pick(report, "id", "recorded", "suggested", "refused")
     notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
     preview = options.dry_run and (options.as_json or bool(report.recorded))
-    return finish_run(options, report.run, told, notes=notes, show=lambda: _print_cited(report), preview=preview)
+    return finish_run(options, report.run, fields, notes=notes, show=lambda: _print_cited(report), preview=preview)
 
 
 def _print_cited(report: CitedReport) -> None:
@@ -71,9 +71,9 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, upda
     report = options.kb.verify(*wanted, all=is_all, update=update, flag=flag, dry_run=options.dry_run)
     if not options.as_json:
         _print_claims(report)
-    told = pick(report, "claims", "notices")
+    fields = pick(report, "claims", "notices")
     preview = options.dry_run and (options.as_json or update or flag)
-    code = finish_run(options, report.run, told, notes=report.notices, is_shown=True, preview=preview)
+    code = finish_run(options, report.run, fields, notes=report.notices, is_shown=True, preview=preview)
     return code or (0 if report.is_sound or flag else FINDINGS)
 
 

@@ -129,7 +129,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
         with contextlib.suppress(OSError):
             finish_in_background(kb.vault.folder, options.home, kb.vault.machine)
     assert learned.run
-    told = pick(learned, "id", "path", "action", *(["near"] if learned.near else ()))
+    fields = pick(learned, "id", "path", "action", *(["near"] if learned.near else ()))
     if learned.is_waiting:
         way = "" if options.dry_run else f": memory-kb review approve {format_id(learned.id)}"
         say(f"It comes from an unverified source and is not in use before a person approves it{way}")
@@ -139,7 +139,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
         say(
             f"  `memory-kb supersede {format_id(learned.near[0].id)} {format_id(learned.id)}` lets the new one take its place"
         )
-    return finish_entry(options, learned.run, told, f"{learned.action} {learned.path}  {format_id(learned.id)}")
+    return finish_entry(options, learned.run, fields, f"{learned.action} {learned.path}  {format_id(learned.id)}")
 
 
 @verb("supersede")
@@ -177,11 +177,11 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
     forgotten = options.kb.forget(entry, delete=delete, purge=purge, dry_run=options.dry_run)
     assert forgotten.run
     action = "purged" if purge else "deleted" if delete else "retired"
-    told: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
+    fields: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
     line = f"purged {format_id(forgotten.id)}" if purge else f"{action} {forgotten.title}  {forgotten.path}"
     if not forgotten.purged:
-        return finish_entry(options, forgotten.run, told, line)
-    code = finish_entry(options, forgotten.run, told | forgotten.purged._asdict(), line)
+        return finish_entry(options, forgotten.run, fields, line)
+    code = finish_entry(options, forgotten.run, fields | forgotten.purged._asdict(), line)
     if not options.as_json:
         _print_purged(forgotten.purged, "would clean" if options.dry_run else "cleaned")
     return code

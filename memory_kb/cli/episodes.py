@@ -72,8 +72,8 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
 
     if options.dry_run and not options.as_json:
         show()
-    told = pick(done, "session", "episodes")
-    return finish_run(options, done.run, told, notes=done.notices, show=show)
+    fields = pick(done, "session", "episodes")
+    return finish_run(options, done.run, fields, notes=done.notices, show=show)
 
 
 def _print_reflected(one: Reflected, *, is_done: bool) -> None:
@@ -206,8 +206,8 @@ def capture_verb(
     if not options.as_json:
         print_problems(problems)
         _print_captured(report, dry_run=options.dry_run)
-    told = {"messages": report.messages, "problems": problems}
-    return finish_run(options, report.run, told, is_shown=True, preview=options.dry_run and options.as_json)
+    fields = {"messages": report.messages, "problems": problems}
+    return finish_run(options, report.run, fields, is_shown=True, preview=options.dry_run and options.as_json)
 
 
 def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:
@@ -286,8 +286,8 @@ def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], aga
     failure = ProviderFailed.exit_code if report.is_failure else 0
     if options.as_json:
         runs = [run_as_json(run, dry_run=options.dry_run) for run in report.runs]
-        told = pick(report, "session", "summary", "scopes", "used") | {"runs": runs}
-        print_json(told | ({"dry_run": True} if options.dry_run else {}))
+        fields = pick(report, "session", "summary", "scopes", "used") | {"runs": runs}
+        print_json(fields | ({"dry_run": True} if options.dry_run else {}))
         return CONFLICT if is_left else failure
     _print_extraction(report, dry_run=options.dry_run)
     return max((end_run(run) for run in report.runs), default=0) or failure

@@ -289,7 +289,7 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
         }
         for one in report.contexts
     ]
-    told: dict[str, Any] = {name: pick(getattr(report, name), "name", "revision") for name in ("base", "head")}
-    told |= {"sound": report.is_sound, "recall": {"before": before, "after": after}}
-    told |= pick(report, "findings", "known", "unasked", "notices") | {"queries": queries, "contexts": contexts}
-    return {name: as_plain(value) for name, value in told.items()}
+    fields: dict[str, Any] = {name: pick(getattr(report, name), "name", "revision") for name in ("base", "head")}
+    fields |= {"sound": report.is_sound, "recall": {"before": before, "after": after}}
+    fields |= pick(report, "findings", "known", "unasked", "notices") | {"queries": queries, "contexts": contexts}
+    return {name: as_plain(value) for name, value in fields.items()}

@@ -33,12 +33,12 @@ _LINES = 4
 def print_found(options: Options, result: SearchResult, file: str | None = None) -> None:
     """Print the hits of a search, which may have been one for what covers a file."""
     if options.as_json:
-        told = as_plain(result)
-        for hit in told["hits"]:
+        fields = as_plain(result)
+        for hit in fields["hits"]:
             for name in ("explanation", "copies", "vault"):
                 if not hit[name]:
                     del hit[name]
-        print_json(told)
+        print_json(fields)
         return
     from memory_kb.search.query import parse_words
 

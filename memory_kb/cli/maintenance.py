@@ -34,8 +34,8 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new:
     """Print a line for each step: its name, what it came to, how long it took; with the files of new entries below it."""
     width = max((len(step.name) for step in steps), default=0)
     for step in steps:
-        told = "would be done" if dry_run and step.outcome == "done" else step.outcome
-        word = style(f"{told:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
+        outcome = "would be done" if dry_run and step.outcome == "done" else step.outcome
+        word = style(f"{outcome:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
         click.echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
         new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
         for path in new[:_MOST_NEW]:
@@ -101,8 +101,10 @@ def print_failures(steps: Sequence[StepReport], command: str) -> None:
         say(f"{what}; once that is fixed, `{command}` again does what is left.")
 
 
-def _finish(options: Options, steps: Sequence[StepReport], command: str, told: Mapping[str, Any] | None = None) -> int:
-    if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(told or {})}):
+def _finish(
+    options: Options, steps: Sequence[StepReport], command: str, fields: Mapping[str, Any] | None = None
+) -> int:
+    if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(fields or {})}):
         print_steps(steps, dry_run=options.dry_run)
     print_failures(steps, command)
     return exit_code(steps)
@@ -201,8 +203,8 @@ def _print_stage(options: Options, report: StageReport) -> int:
         said = f"{report.before} is over, {retired} retired" if retired else f"it was {report.before}"
         click.echo(f"{report.stage} ({said})" if report.is_new else report.stage)
 
-    told = pick(report, "before", "stage") | {"notice": report.notice or None}
-    return finish_run(options, report.run, told, notes=filter(None, [report.notice]), show=show)
+    fields = pick(report, "before", "stage") | {"notice": report.notice or None}
+    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), show=show)
 
 
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
@@ -233,9 +235,9 @@ def compact_verb(
     memory-kb compact --job api
     """
     report = options.kb.compact(scope, job, task, threshold=threshold, dry_run=options.dry_run)
-    told = pick(report, "before", "after", "retired", "repeated", "merged")
+    fields = pick(report, "before", "after", "retired", "repeated", "merged")
     said = report.sentence or f"{counted(report.before, 'entry')}, nothing to do"
-    return finish_run(options, report.run, told, show=lambda: click.echo(said))
+    return finish_run(options, report.run, fields, show=lambda: click.echo(said))
 
 
 @verb("contradictions")
@@ -264,9 +266,9 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
         | {name: pick(getattr(one, name), "id", "path", "line", "title") for name in ("older", "newer")}
         for one in report.found
     ]
-    told = {"contradictions": found}
+    fields = {"contradictions": found}
     preview = resolve and options.dry_run
-    return finish_run(options, report.run, told, notes=report.notices, show=show, preview=preview)
+    return finish_run(options, report.run, fields, notes=report.notices, show=show, preview=preview)
 
 
 def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:

@@ -83,8 +83,8 @@ def _print_item(item: ReviewItem) -> None:
     marks = ", ".join(map(clean, known))
     click.echo(f"{style(format_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
     click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
-    told = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
-    click.echo(wrap(clean(told), 10))
+    consequences = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
+    click.echo(wrap(clean(consequences), 10))
 
 
 @verb("show", review_verb)
@@ -98,8 +98,8 @@ def show_verb(options: Options, /, entry: str) -> None:
     kb = options.kb
     view = kb.review.show(entry)
     past = _backtest(kb, view.item.id)
-    told = {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
-    if options.answer(as_plain(view.item) | told):
+    fields = {"text": view.text, "approval": run_as_json(view.approval, dry_run=True), "backtest": past}
+    if options.answer(as_plain(view.item) | fields):
         return
     _print_item(view.item)
     if past:
@@ -114,24 +114,24 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     """Return what an entry that guards would have stopped, and its command; None for others, and without git."""
     rule = kb.rules.find(entry)
     command, is_allowed = kb.rules.check_of(rule)
-    told = list[str]()
+    lines = list[str]()
     if rule.word("forbid") or rule.word("require"):
         try:
             made = kb.git.backtest(rule)
-            told.append(
+            lines.append(
                 f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
                 f"{made.mended:,} of these were fixed within a week: `memory-kb rules backtest {rule.id}`"
             )
         except NoRepository:
             pass
         except UsageError as exc:
-            told.append(str(exc))
+            lines.append(str(exc))
     if command:
         run = "backtest" if is_allowed else "allow"
-        told.append(
+        lines.append(
             f"It checks with `{command}`, which {'is' if is_allowed else 'is not'} allowed: `rules {run} {rule.id}`."
         )
-    return "\n".join(told) or None
+    return "\n".join(lines) or None
 
 
 @verb("scan", review_verb)
@@ -256,8 +256,8 @@ def outcome_verb(
     if not options.as_json:
         for one in report.credits:
             _print_credit(one)
-    told = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
-    return finish_run(options, report.run, told, notes=filter(None, [report.notice]), is_shown=True)
+    fields = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
+    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), is_shown=True)
 
 
 def _print_credit(one: Credited) -> None:

@@ -186,8 +186,8 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     kb = options.kb
     made = kb.git.backtest(kb.rules.find(rule))
     refused = kb.rules.refusals(made.rule)
-    told = pick(made, "rule", "commits", "broken", "mended", "breaches")
-    if options.answer(told | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):
+    fields = pick(made, "rule", "commits", "broken", "mended", "breaches")
+    if options.answer(fields | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):
         return
     for one in made.breaches:
         after = f"  fixed by {one.mended_by}" if one.mended_by else ""
@@ -216,7 +216,7 @@ def sweep_verb(options: Options, /) -> int:
     memory-kb sweep --dry-run
     """
     report = options.kb.sweep(dry_run=options.dry_run)
-    told = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
+    counts = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
     if not options.as_json and not options.dry_run:
-        click.echo(", ".join(f"{count:,} {word}" for word, count in told.items()))
-    return finish_run(options, report.run, told, is_shown=True)
+        click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items()))
+    return finish_run(options, report.run, counts, is_shown=True)

@@ -25,7 +25,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def finish_run(
     options: Options,
     report: RunReport,
-    told: Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
     *,
     notes: Iterable[str] = (),
     show: Callable[[], object] | None = None,
@@ -38,7 +38,7 @@ def finish_run(
     Args:
         options: whether to print JSON.
         report: the run.
-        told: what `--json` says beside the run.
+        fields: what `--json` says beside the run.
         notes: what a person should know, each in a sentence.
         show: prints what was done; without it every change has a line.
         is_shown: the verb has said itself what was done.
@@ -49,7 +49,7 @@ def finish_run(
     if options.as_json:
         for notice in report.notices:
             say(notice)
-        print_json({**(told or {}), **run_as_json(report, dry_run=preview)})
+        print_json({**(fields or {}), **run_as_json(report, dry_run=preview)})
         return CONFLICT if report.conflicts else 0
     for note in notes:
         say(note)
@@ -88,10 +88,10 @@ def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
     return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
 
 
-def finish_entry(options: Options, run: RunReport, told: Mapping[str, Any], line: str) -> int:
+def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:
     """Print what became of one entry, with `--json` without the run where it was written; return the exit code."""
     if options.as_json:
-        print_json({**told, **(run_as_json(run, dry_run=True) if options.dry_run else {})})
+        print_json({**fields, **(run_as_json(run, dry_run=True) if options.dry_run else {})})
     elif options.dry_run:
         print_preview(run)
     elif not run.conflicts:

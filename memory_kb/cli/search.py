@@ -327,7 +327,7 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
 
 def as_json(context: Context) -> dict[str, Any]:
     """Return a context as the object that `--json` prints."""
-    told = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
+    parts = ("text", "sections", "relevant_patterns", "avoid_these", "applicable_skills", "tokens", "stale", "degraded")
     names = ("id", "text", "confidence", "score")
     rules = {name: [pick(rule, *names) for rule in getattr(context.rules, name)] for name in ("rules", "anti_patterns")}
-    return pick(context, *told) | {"guidelines": rules | pick(context.rules, "total_score", "token_count")}
+    return pick(context, *parts) | {"guidelines": rules | pick(context.rules, "total_score", "token_count")}

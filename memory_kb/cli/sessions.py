@@ -211,12 +211,12 @@ def read_events(lines: Iterable[bytes], problems: list[Problem], doubts: list[Pr
         except NoEvent as exc:
             problems.append(Problem("stdin", number, str(exc)))
             continue
-        if not event.ts and b'"ts"' in line and (told := load_object(line).get("ts")):
+        if not event.ts and b'"ts"' in line and (moment := load_object(line).get("ts")):
             doubts.append(
                 Problem(
                     "stdin",
                     number,
-                    f"{str(told)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
+                    f"{str(moment)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
                 )
             )
         yield event
@@ -225,10 +225,10 @@ def read_events(lines: Iterable[bytes], problems: list[Problem], doubts: list[Pr
 def _print_written(
     options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()
 ) -> None:
-    told = sorted((*problems, *doubts), key=lambda problem: problem.line)
-    if options.answer(as_plain(written) | {"problems": told}):
+    found = sorted((*problems, *doubts), key=lambda problem: problem.line)
+    if options.answer(as_plain(written) | {"problems": found}):
         return
-    print_problems(told, rest=" such lines")
+    print_problems(found, rest=" such lines")
     if problems:
         say(f"{counted(len(problems), 'line')} not written, the others were: {_ONE_A_LINE}.")
     if written.redacted:

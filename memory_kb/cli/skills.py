@@ -134,11 +134,13 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
     memory-kb skills create "Release train" --error "tag exists: bump the version"
     cat prompt.txt | memory-kb skills create "Review a migration" --template -
     """
-    told: dict[str, Any] = {key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()}
+    fields: dict[str, Any] = {
+        key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()
+    }
     if template == "-":
         template = read_text([template], errors="replace").rstrip("\n")
     written = options.kb.skills.create(
-        name, told.pop("description"), template=template, dry_run=options.dry_run, **told
+        name, fields.pop("description"), template=template, dry_run=options.dry_run, **fields
     )
     return _finish(options, written)
 

@@ -73,23 +73,23 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
     memory-kb ledger set eng-001 --task T-43 --completed T-42 --file src/users.py --file tests/test_users.py
     memory-kb ledger set --json-file checkpoint.json
     """
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: value or None if isinstance(value, tuple) and name != "completed" else value
         for name, value in chosen.items()
     }
     given = _read_object(json_file) if json_file else None
-    done = options.kb.ledgers.set(agent, told=given, dry_run=options.dry_run, **told)
+    done = options.kb.ledgers.set(agent, told=given, dry_run=options.dry_run, **fields)
     place = pick(done.ledger, "id", "path")
     return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 
 
-def _finish(options: Options, done: Checkpointed | HandedOff, told: Mapping[str, Any], line: str) -> int:
+def _finish(options: Options, done: Checkpointed | HandedOff, fields: Mapping[str, Any], line: str) -> int:
     def show() -> None:
         if not done.run.conflicts:
             click.echo(line)
 
     notes = [f"note: {notice}" for notice in done.notices]
-    return finish_run(options, done.run, {**told, **pick(done, "action", "notices")}, notes=notes, show=show)
+    return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, show=show)
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
@@ -148,9 +148,9 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
 def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
     """List the ledgers of all agents."""
     ledgers = options.kb.ledgers.list(**chosen)
-    told = {"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]}
+    fields = {"ledgers": [_ledger_as_json(ledger) for ledger in ledgers]}
     rows = ((one.agent_id, one.last_checkpoint or "", one.current_task or "") for one in ledgers)
-    print_listing(options, told, rows, "No agent has a ledger yet.")
+    print_listing(options, fields, rows, "No agent has a ledger yet.")
 
 
 def _ledger_as_json(ledger: Ledger) -> dict[str, Any]:
@@ -229,8 +229,8 @@ def _no_handoff(to: str | None) -> str:
 def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
-    told = {"handoffs": [_handoff_as_json(one) for one in found]}
-    print_listing(options, told, map(_row, found), _no_handoff(chosen.get("to")))
+    fields = {"handoffs": [_handoff_as_json(one) for one in found]}
+    print_listing(options, fields, map(_row, found), _no_handoff(chosen.get("to")))
 
 
 def _row(one: Handoff) -> tuple[str, ...]:
@@ -310,6 +310,6 @@ def refresh_verb(options: Options, /, task: str | None, job: str | None) -> int:
     memory-kb continuity refresh --task "fix the flaky upload test" --job api
     """
     report = options.kb.continuity.refresh(task, job=job, dry_run=options.dry_run)
-    told = pick(report, "path", "relevant", "avoid", "degraded")
+    fields = pick(report, "path", "relevant", "avoid", "degraded")
     notes = [f"note: {note}" for note in report.degraded]
-    return finish_run(options, report.run, told, notes=notes, nothing=f"{report.path} is up to date.")
+    return finish_run(options, report.run, fields, notes=notes, nothing=f"{report.path} is up to date.")

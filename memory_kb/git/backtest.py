@@ -190,10 +190,10 @@ def _text(repository: Repository, commit: str, path: str) -> str:
 
 def _walk(repository: Repository, most: int) -> Iterator[_Commit]:
     """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
-    told = repository.git(
+    log = repository.git(
         *_NAMES, "log", f"-{most}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
     )
-    for record in reversed(told.split(b"\x01")[1:]):
+    for record in reversed(log.split(b"\x01")[1:]):
         name, seconds, subject, diff = record.split(b"\0", 3)
         files = _read_diff(diff.decode("utf-8", "replace"))
         yield _Commit(name.decode(), int(seconds), subject.decode("utf-8", "replace"), files)

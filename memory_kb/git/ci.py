@@ -182,7 +182,7 @@ class Evaluation:
             asking = arrange(old, new, self._queries_path, max_tokens)
             base, head = (
                 past.evaluation.observe(
-                    name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.told
+                    name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.counted
                 )
                 for past, (name, revision) in zip(opened, sides, strict=True)
             )
@@ -262,17 +262,17 @@ class Evaluation:
         ]
 
     def observe(
-        self, name: str, revision: str, asked: Sequence[StandingQuery], told: Sequence[StandingQuery]
+        self, name: str, revision: str, asked: Sequence[StandingQuery], counted: Sequence[StandingQuery]
     ) -> RevisionView:
         """Return all that is compared of this vault."""
         from memory_kb.search.candidates import Request
 
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
-        contexts = {one.task or one.question: self._told(one) for one in told}
+        contexts = {one.task or one.question: self._ask_context(one) for one in counted}
         problems, titles = self._index.read(self._examine)
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
-    def _told(self, query: StandingQuery) -> GivenContext:
+    def _ask_context(self, query: StandingQuery) -> GivenContext:
 
         task = query.task or query.question
         context = self._contexts.context(task, labels=query.labels, files=query.files)

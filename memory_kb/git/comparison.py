@@ -18,14 +18,14 @@ class Asking:
     """What is asked of two revisions.
 
     Attributes:
-        told: the queries that count: those of the later revision, and those that it lost by accident.
+        counted: the queries that count: those of the later revision, and those that it lost by accident.
         unasked: those that were taken out while the others stayed; what becomes of them is reported without failing.
         known: the questions that the earlier revision has.
         problems: what is to be fixed before anything is asked.
         notices: what else should be known.
     """
 
-    told: tuple[StandingQuery, ...] = ()
+    counted: tuple[StandingQuery, ...] = ()
     unasked: tuple[StandingQuery, ...] = ()
     known: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
@@ -34,7 +34,7 @@ class Asking:
     @property
     def of_head(self) -> Sequence[StandingQuery]:
         """What the later revision is asked."""
-        return (*self.told, *self.unasked)
+        return (*self.counted, *self.unasked)
 
     @property
     def of_base(self) -> Sequence[StandingQuery]:
@@ -47,10 +47,10 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
 
     Example:
         >>> old = Queries((StandingQuery("a"), StandingQuery("b")))
-        >>> [one.question for one in arrange(old, Queries((StandingQuery("a"),)), "q.yaml").told]
+        >>> [one.question for one in arrange(old, Queries((StandingQuery("a"),)), "q.yaml").counted]
         ['a']
         >>> emptied = arrange(old, Queries(()), "q.yaml")
-        >>> [one.question for one in emptied.told], emptied.problems[0].message
+        >>> [one.question for one in emptied.counted], emptied.problems[0].message
         (['a', 'b'], 'the standing queries are gone; the 2 that were asked before are asked still')
     """
     asked = {one.question for one in new.queries}
@@ -63,9 +63,11 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
         count = len(old.queries)
         said = f"the {count} that were asked before are" if count > 1 else "the one that was asked before is"
         problems = (Problem(path, 1, f"the standing queries are gone; {said} asked still"),)
-    told = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
-    notices = () if told or new.problems else (f"{path} has no queries; recall is not measured",)
-    return Asking(told, () if kept else tuple(gone), frozenset(one.question for one in old.queries), problems, notices)
+    counted = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
+    notices = () if counted or new.problems else (f"{path} has no queries; recall is not measured",)
+    return Asking(
+        counted, () if kept else tuple(gone), frozenset(one.question for one in old.queries), problems, notices
+    )
 
 
 _NUMBERS = re.compile(r"\d[\d,]*")
@@ -181,7 +183,7 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | 
         asking: what both were asked, where it is not all that they answered.
     """
     asking = asking or Asking(tuple(one.query for one in head.outcomes))
-    asked = {one.question for one in asking.told}
+    asked = {one.question for one in asking.counted}
     rows = (
         summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head)
     )
@@ -191,9 +193,9 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | 
         for one in head.outcomes
     ]
     queries = [one for one in changes if one.after.query.question in asked]
-    told = base.contexts or {}
+    counted = base.contexts or {}
     contexts = tuple(
-        ContextChange(task, told.get(task, GivenContext()), after) for task, after in (head.contexts or {}).items()
+        ContextChange(task, counted.get(task, GivenContext()), after) for task, after in (head.contexts or {}).items()
     )
     new, known = split_problems(base.problems, head.problems)
     findings = [

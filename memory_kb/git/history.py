@@ -140,18 +140,18 @@ def describe_change(before: str | None, after: str | None, *, is_moved: bool = F
     if before is None:
         return "written"
     old, new = (parse_document(text, "x.md").entries[:1] for text in (before, after))
-    told = ["moved"] if is_moved else []
+    changes = ["moved"] if is_moved else []
     if not old or not new:
-        return "; ".join([*told, "text changed"])
+        return "; ".join([*changes, "text changed"])
     was, now = old[0].metadata, new[0].metadata
     names = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
-    told += [_say_field(name, was.get(name), now.get(name)) for name in names if name not in _QUIET]
+    changes += [_say_field(name, was.get(name), now.get(name)) for name in names if name not in _QUIET]
     if any(name in _QUIET for name in names):
         counted = was.get("reinforcement_count") or 0, now.get("reinforcement_count") or 0
-        told.append(f"reinforced {counted[0]} -> {counted[1]}" if counted[0] != counted[1] else "use counted")
+        changes.append(f"reinforced {counted[0]} -> {counted[1]}" if counted[0] != counted[1] else "use counted")
     if before[old[0].body.start :].strip() != after[new[0].body.start :].strip():
-        told.append("text changed")
-    return "; ".join(told) or "set out differently"
+        changes.append("text changed")
+    return "; ".join(changes) or "set out differently"
 
 
 def _say_field(name: str, old: object, new: object) -> str:

@@ -195,15 +195,15 @@ def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) ->
 
 
 def _is_named_elsewhere(repository: Repository, own: Path) -> bool:
-    told = b""
+    output = b""
     for more in ((), ("--others", "--exclude-standard")):
         try:
-            told += repository.git("ls-files", "-z", *more)
+            output += repository.git("ls-files", "-z", *more)
         except GitFailed:
             return False
     files = {
         repository.top / os.fsdecode(name)
-        for name in told.split(b"\0")
+        for name in output.split(b"\0")
         if os.fsdecode(name).rpartition("/")[2] == _NAME
     }
     others = (file for file in files if Path(os.path.realpath(file)) != Path(os.path.realpath(own)))

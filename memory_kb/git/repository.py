@@ -57,10 +57,10 @@ class Repository:
         known = {"GIT_INDEX_FILE": os.path.abspath(index)} if index else {}
         self._environ = {**environ, **known, "GIT_LITERAL_PATHSPECS": "1"}
         self.top = folder
-        told = self._run(("rev-parse", "--show-toplevel"))
-        if told.returncode:
-            raise _explain(folder, told.stderr.decode("utf-8", "replace"))
-        self.top = Path(os.path.realpath(os.fsdecode(told.stdout).rstrip("\n")))
+        output = self._run(("rev-parse", "--show-toplevel"))
+        if output.returncode:
+            raise _explain(folder, output.stderr.decode("utf-8", "replace"))
+        self.top = Path(os.path.realpath(os.fsdecode(output.stdout).rstrip("\n")))
 
     def _run(
         self, arguments: Sequence[str], stdin: bytes = b"", *, with_hooks: bool = False
@@ -90,8 +90,8 @@ class Repository:
 
     def config(self, name: str) -> str | None:
         """Return a value of the repository's own configuration."""
-        told = self._try("config", "--local", "--get", name)
-        return None if told is None else os.fsdecode(told).rstrip("\n")
+        output = self._try("config", "--local", "--get", name)
+        return None if output is None else os.fsdecode(output).rstrip("\n")
 
     def inner(self, file: Path) -> str | None:
         """Return a file's path from the top, or None where it is outside."""
@@ -101,22 +101,22 @@ class Repository:
     def half_done(self) -> str | None:
         """Return what is not finished in the working tree, such as a merge, or None."""
         for name, word in _HALF_DONE.items():
-            told = self._try("rev-parse", "--git-path", name)
-            if told is not None and os.path.lexists(os.path.join(self.top, os.fsdecode(told).rstrip("\n"))):
+            output = self._try("rev-parse", "--git-path", name)
+            if output is not None and os.path.lexists(os.path.join(self.top, os.fsdecode(output).rstrip("\n"))):
                 return word
         return "a merge" if self._try("ls-files", "--unmerged", "-z") else None
 
     def changed(self, paths: Iterable[str]) -> dict[str, str]:
         """Return which of some files differ from the last commit, with git's two letters for each."""
         options = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--")
-        told = (name for batch in _batched(paths) for name in self.git(*options, *batch).split(b"\0"))
-        return {name[3:]: name[:2] for name in map(os.fsdecode, told) if len(name) > 3}
+        output = (name for batch in _batched(paths) for name in self.git(*options, *batch).split(b"\0"))
+        return {name[3:]: name[:2] for name in map(os.fsdecode, output) if len(name) > 3}
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return which of some files git ignores."""
         options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
-        told = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
-        return frozenset(os.fsdecode(name) for name in told if name)
+        output = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
+        return frozenset(os.fsdecode(name) for name in output if name)
 
     def commit(self, paths: Sequence[str], new: Sequence[str], message: str) -> str:
         """Commit exactly some files as they are now; what else is staged stays staged. Return the commit.
@@ -145,10 +145,10 @@ class Repository:
         foreign = foreign_filters(read_started(self.top, self._environ))
         if not foreign:
             return
-        told = self.git(
+        output = self.git(
             "check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
         )
-        words = [os.fsdecode(word) for word in told.split(b"\0")]
+        words = [os.fsdecode(word) for word in output.split(b"\0")]
         for path, name in zip(words[::3], words[2::3], strict=False):
             if name in foreign:
                 raise GitFailed(
@@ -167,17 +167,17 @@ class Repository:
         Raises:
             UsageError: there is none.
         """
-        told = (
+        output = (
             None
             if revision.startswith("-")
             else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         )
-        if not told:
+        if not output:
             raise UsageError(
                 f"{revision!r} is no revision of {self.top}",
                 "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}",
             )
-        return told.decode().strip()
+        return output.decode().strip()
 
     def merge_base(self, one: str, other: str) -> str:
         """Return where two commits parted.
@@ -185,13 +185,13 @@ class Repository:
         Raises:
             GitFailed: they never were one.
         """
-        told = self._try("merge-base", one, other)
-        if not told:
+        output = self._try("merge-base", one, other)
+        if not output:
             raise GitFailed(
                 f"{one[:12]} and {other[:12]} have no commit in common",
                 "fetch the whole history: git fetch --unshallow",
             )
-        return told.decode().split()[0]
+        return output.decode().split()[0]
 
     @property
     def has_commits(self) -> bool:
@@ -217,8 +217,8 @@ class Repository:
     def files(self, tree: str, folder: str) -> Iterator[Blob]:
         """Yield the files of a revision below a folder, which ends in a slash or is empty."""
         spot = f"{tree}:{folder.rstrip('/')}" if folder else tree
-        told = self._try("ls-tree", "-r", "-z", "--full-tree", spot)
-        for line in (told or b"").split(b"\0"):
+        output = self._try("ls-tree", "-r", "-z", "--full-tree", spot)
+        for line in (output or b"").split(b"\0"):
             head, _, name = line.partition(b"\t")
             words = head.split()
             if len(words) == 3 and words[1] == b"blob":
@@ -226,13 +226,13 @@ class Repository:
 
     def contents(self, objects: Sequence[str]) -> Iterator[bytes]:
         """Yield the bytes of some blobs, in their order; of one that is not here, none."""
-        told = self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
+        output = self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
         place = 0
         for _ in objects:
-            end = told.index(b"\n", place)
-            words = told[place:end].split()
+            end = output.index(b"\n", place)
+            words = output[place:end].split()
             size = int(words[2]) if len(words) == 3 else 0
-            yield told[end + 1 : end + 1 + size]
+            yield output[end + 1 : end + 1 + size]
             place = end + 1 + (size + 1 if len(words) == 3 else 0)
 
     def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
@@ -241,11 +241,11 @@ class Repository:
         A merge represents what it brought, so that each commit follows on the next of the list.
         """
         form = "--format=%x01%H%x00%cI%x00%an%x00%s%x00"
-        told = self._try(
+        output = self._try(
             "log", f"-{most}", "--first-parent", "-m", "--follow", "--name-status", "-M", "-z", form, start, "--", path
         )
         found = []
-        for record in (told or b"").split(b"\x01")[1:]:
+        for record in (output or b"").split(b"\x01")[1:]:
             words = [os.fsdecode(word) for word in record.split(b"\0")]
             # Behind the subject: a letter, and the path, or for a rename the old one and the new.
             names = [word for word in words[4:] if word.strip()]
@@ -270,11 +270,11 @@ class Repository:
 
     def differing(self, old: str, new: str, folder: str) -> tuple[list[Blob], list[Blob]]:
         """Return the files below a folder that differ between two revisions, as they are in each; paths are seen from it."""
-        told = self.git("diff-tree", "-r", "-z", "--no-renames", "--full-index", old, new, "--", folder or ".").split(
+        output = self.git("diff-tree", "-r", "-z", "--no-renames", "--full-index", old, new, "--", folder or ".").split(
             b"\0"
         )
         sides: tuple[list[Blob], list[Blob]] = ([], [])
-        for head, name in zip(told[::2], told[1::2], strict=False):
+        for head, name in zip(output[::2], output[1::2], strict=False):
             words, path = head.decode().removeprefix(":").split(), os.fsdecode(name).removeprefix(folder)
             for side, mode, hash_ in zip(sides, words[:2], words[2:4], strict=True):
                 if mode.strip("0"):
@@ -287,8 +287,8 @@ class Repository:
 
     def parent(self, commit: str) -> str | None:
         """Return a commit's first parent, or None."""
-        told = self._try("rev-parse", "--verify", "--quiet", f"{commit}^1")
-        return told.decode().strip() if told else None
+        output = self._try("rev-parse", "--verify", "--quiet", f"{commit}^1")
+        return output.decode().strip() if output else None
 
 
 def _batched(paths: Iterable[str]) -> Iterator[list[str]]:

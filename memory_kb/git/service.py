@@ -88,16 +88,16 @@ def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Tell
         subject: the first line, where a person gave one.
     """
     lines = list(_gather(runs, paths, tell))
-    told = [
+    topics = [
         f"{sum(line.group == group for line in lines)} {group}"
         for group in _GROUPS
         if any(line.group == group for line in lines)
     ]
     if len(lines) == 1:
-        told = [f"{lines[0].group} {lines[0].entry.title}"]
+        topics = [f"{lines[0].group} {lines[0].entry.title}"]
     occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
     about = f" ({_one_line(occasions[0])})" if len(occasions) == 1 else ""
-    first = shorten(f"memory: {', '.join(told) or 'files'}", _SUBJECT - len(about)) + about
+    first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
     body: list[str] = []
     for group in _GROUPS:
         chosen = [line for line in lines if line.group == group]

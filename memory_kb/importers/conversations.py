@@ -83,7 +83,7 @@ def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
 def _claude_text(message: Mapping[str, Any]) -> str:
     """Return what a message says; tools and thoughts are not said."""
     blocks = message.get("content")
-    told = (
+    parts = (
         [
             one["text"]
             for one in blocks
@@ -92,7 +92,7 @@ def _claude_text(message: Mapping[str, Any]) -> str:
         if isinstance(blocks, list)
         else []
     )
-    return "\n\n".join(told) if any(one.strip() for one in told) else text_of(message.get("text") or "")
+    return "\n\n".join(parts) if any(one.strip() for one in parts) else text_of(message.get("text") or "")
 
 
 def _numbered(events: Iterator[Event]) -> Iterator[Event]:
@@ -142,9 +142,9 @@ def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping
     held = [(name, nodes[name]["message"]) for name in reversed(path) if isinstance(nodes[name].get("message"), dict)]
     if held:
         return held
-    told = [(name, node["message"]) for name, node in nodes.items() if isinstance(node.get("message"), dict)]
+    with_message = [(name, node["message"]) for name, node in nodes.items() if isinstance(node.get("message"), dict)]
     return sorted(
-        told,
+        with_message,
         key=lambda one: float(one[1]["create_time"]) if isinstance(one[1].get("create_time"), int | float) else 0.0,
     )
 

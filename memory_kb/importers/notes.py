@@ -487,10 +487,12 @@ def read_mem0(record: object, path: str, number: int) -> Piece:
         )
     )
     kind = "preference" if any("preference" in word.casefold() for word in (*categories, *further.values())) else "fact"
-    told = ", ".join(filter(None, (read_text(record.get("id")) or "", *(f"{what} {owner}" for what, owner in owners))))
+    owner_words = ", ".join(
+        filter(None, (read_text(record.get("id")) or "", *(f"{what} {owner}" for what, owner in owners)))
+    )
     fields: tuple[tuple[str, Value], ...] = (
         *dated_fields(record.get("updated_at") or record.get("created_at")),
-        ("imported_from", f"mem0: {told}"),
+        ("imported_from", f"mem0: {owner_words}"),
     )
     draft = Draft(text, kind, None, tags, None, (), "external_unverified", fields)
     return Piece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)

@@ -192,29 +192,29 @@ def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
 def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
     """Return an intake that says which known entries no longer say what their source says; they stay."""
 
-    def told(one: Taken) -> Taken:
+    def described(one: Taken) -> Taken:
         is_same = one.id not in texts or fingerprint(texts[one.id]) == fingerprint(one.offer.draft.text)
         return (
             one if one.action != "known" or one.id != one.offer.entry_id or is_same else one._replace(message=_CHANGED)
         )
 
-    return intake._replace(taken=tuple(map(told, intake.taken)))
+    return intake._replace(taken=tuple(map(described, intake.taken)))
 
 
 def tell(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
     """Return what became of the offers, in their order; `whats` and the pieces say what they were."""
     origins = [(piece.origin, piece.line) for piece in pieces if piece.draft]
-    told = []
+    notices = []
     for number, one in enumerate(intake.taken):
         origin, line = (
             origins[number]
             if number < len(origins)
             else (one.offer.origin or "", int(str(dict(one.offer.draft.fields).get("session_seq", 0))))
         )
-        told.append(
+        notices.append(
             ImportedPiece(whats[number], origin, line, one.action, one.offer.draft.kind, one.id, one.path, one.message)
         )
-    return tuple(told)
+    return tuple(notices)
 
 
 _CHATS = ("claude-export", "chatgpt-export")

@@ -135,12 +135,12 @@ def with_diff(text: str, diff: str) -> str:
 def format_stats(stats: Stats) -> str:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
-    told = "".join(
+    listed = "".join(
         f"\n{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}"
         for name, counts in rows.items()
         if counts
     )
-    return f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{told}"
+    return f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{listed}"
 
 
 def format_steps(steps: Sequence[StepReport]) -> str:

@@ -170,9 +170,11 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
         >>> say_accepted([Argument("query", is_required=True), Argument("limit", "number")])
         'it takes query (a text, required) and limit (a whole number)'
     """
-    told = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
+    described = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
     return (
-        f"it takes {', '.join(told[:-1])}{' and ' if told[1:] else ''}{told[-1]}" if told else "it takes no arguments"
+        f"it takes {', '.join(described[:-1])}{' and ' if described[1:] else ''}{described[-1]}"
+        if described
+        else "it takes no arguments"
     )
 
 

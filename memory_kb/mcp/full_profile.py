@@ -34,8 +34,8 @@ def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     status = kb.status()
-    told = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
-    return f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{told}"
+    listed = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
+    return f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{listed}"
 
 
 def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
@@ -114,11 +114,11 @@ def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
-    told = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
-    told |= values["state"] | values["context"]
+    fields = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
+    fields |= values["state"] | values["context"]
     lines = "\n".join(
         f"- {as_line(str(name))}: {as_line(str(value), 1_000)}"
-        for name, value in told.items()
+        for name, value in fields.items()
         if value not in (None, [], "")
     )
     return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Llm, is_loopback, place_of
-from memory_kb.providers.http import Calls, Provider, Timing, open_line
+from memory_kb.providers.http import Calls, Provider, Timing, open_http_client
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -78,7 +78,7 @@ def _format_of(question: FormRequest) -> dict[str, Any]:
 def _open_client(address: str, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:
     import anthropic
 
-    line = open_line(address, {"x-api-key": key})
+    http_client = open_http_client(address, {"x-api-key": key})
     return anthropic.Anthropic(
-        api_key=key, base_url=address, http_client=line, max_retries=0, open_telemetry=False
-    ), line
+        api_key=key, base_url=address, http_client=http_client, max_retries=0, open_telemetry=False
+    ), http_client

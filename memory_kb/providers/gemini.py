@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
 from memory_kb.providers.embeddings import check_vectors, embed_all
-from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Provider, Timing, open_line
+from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Provider, Timing, open_http_client
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -36,7 +36,7 @@ def service_of(base_url: str | None, key: str, setting: str) -> Provider:
 
 
 def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Client]:
-    """Return a client of the package that takes nothing from the environment, and its line."""
+    """Return a client of the package that takes nothing from the environment, and its HTTP client."""
     import logging
     import ssl
 
@@ -45,11 +45,14 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
     from google.genai.types import HttpOptions
 
     address = base_url or USUAL_ADDRESS
-    line = open_line(address, {"x-goog-api-key": key})
+    http_client = open_http_client(address, {"x-goog-api-key": key})
     # Clients for asynchronous calls, which are never made, would load all certificates twice.
     empty = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     options = HttpOptions(
-        base_url=address, api_version="v1beta", httpx_client=line, async_client_args={"verify": empty, "ssl": empty}
+        base_url=address,
+        api_version="v1beta",
+        httpx_client=http_client,
+        async_client_args={"verify": empty, "ssl": empty},
     )
     # It would warn of two keys in the environment, though it is given one.
     logger = logging.getLogger("google_genai._api_client")
@@ -62,11 +65,11 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
             http_options=options,
         )
     except (ImportError, ValueError) as exc:
-        line.close()
+        http_client.close()
         raise ProviderFailed(f"the google-genai package cannot start: {exc}", "unset GOOGLE_GENAI_* variables") from exc
     finally:
         logger.disabled = was_disabled
-    return client, line
+    return client, http_client
 
 
 class GeminiEmbedder:

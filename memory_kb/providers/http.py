@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C")
 
-#: Seconds in which a server must take up the line.
+#: Seconds in which a server must accept the connection.
 CONNECT_SECONDS = 5.0
 _SENT = frozenset(
     {
@@ -36,7 +36,7 @@ _SENT = frozenset(
 )
 
 
-def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
+def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
     """Return a client that sends to the host of `base_url` only, always with `headers`.
 
     Proxies of the environment are used, except for servers on this machine.
@@ -65,10 +65,10 @@ def open_line(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
 
 
 class Connection(Generic[C]):
-    """A package's client over a line of ours, opened by the first who needs it.
+    """A provider package's client over our HTTP client; the first call opens both.
 
     Args:
-        open_client: makes both; the line is what is closed.
+        open_client: makes both; the HTTP client is what is closed.
     """
 
     def __init__(self, open_client: Callable[[], tuple[C, httpx2.Client]]) -> None:
@@ -84,7 +84,7 @@ class Connection(Generic[C]):
             return self._opened[0]
 
     def close(self) -> None:
-        """Close the line; `get` opens another."""
+        """Close the HTTP client; `get` opens another."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -124,7 +124,7 @@ class Provider(NamedTuple):
     address_hint: str = "check the network connection"
 
     def __repr__(self) -> str:
-        return f"Service({self.name!r})"
+        return f"Provider({self.name!r})"
 
 
 class Refusal(NamedTuple):
@@ -169,7 +169,7 @@ def read_refusal(exc: BaseException, now: float) -> Refusal:
         None,
     )
     if failed is not None:
-        return Refusal("unreachable", None, str(failed) or "it does not take up the line")
+        return Refusal("unreachable", None, str(failed) or "it does not accept connections")
     if any(isinstance(link, (TimeoutError, httpx2.TimeoutException)) for link in chain):
         return Refusal("timeout", None, "no answer in time")
     status = next(

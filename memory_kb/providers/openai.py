@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
 from memory_kb.providers.embeddings import check_vectors, embed_all
-from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Provider, Refused, Timing, open_line
+from memory_kb.providers.http import (
+    DOCUMENTS,
+    QUERY,
+    Calls,
+    Connection,
+    Pace,
+    Provider,
+    Refused,
+    Timing,
+    open_http_client,
+)
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, strict
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -48,12 +58,12 @@ def service_of(base_url: str | None, key: str | None, setting: str) -> Provider:
 
 
 def open_client(base_url: str | None, key: str | None) -> tuple[openai.OpenAI, httpx2.Client]:
-    """Return a client of the package that takes nothing from the environment, and its line."""
+    """Return a client of the package that takes nothing from the environment, and its HTTP client."""
     import openai
 
     address = base_url or USUAL_ADDRESS
-    line = open_line(address, {"authorization": f"Bearer {key or _NO_KEY}"})
-    return openai.OpenAI(api_key=key or _NO_KEY, base_url=address, http_client=line, max_retries=0), line
+    http_client = open_http_client(address, {"authorization": f"Bearer {key or _NO_KEY}"})
+    return openai.OpenAI(api_key=key or _NO_KEY, base_url=address, http_client=http_client, max_retries=0), http_client
 
 
 class OpenAIEmbedder:

@@ -155,15 +155,15 @@ class SessionEnd:
         done = self._episodes.reflect(session, dry_run=dry_run)
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
-        told = [f"{count} {word}" for word, count in counts.items()]
-        told += (
+        counted = [f"{count} {word}" for word, count in counts.items()]
+        counted += (
             [
                 f"{away} left out that {_WERE[away > 1]} reverted or deleted before; `memory-kb reflect {session} --again`"
             ]
             if away
             else []
         )
-        return Done("; ".join((*told, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
+        return Done("; ".join((*counted, *done.notices)), (done.run,), is_skipped=bool(away) and not done.run.changes)
 
     def _stage_step(self, job: str | None, *, dry_run: bool) -> Done:
         reports = [
@@ -204,17 +204,17 @@ class SessionEnd:
             if away
             else ""
         )
-        told = "; ".join(filter(None, (counted if kept or not away else "", left)))
+        summary = "; ".join(filter(None, (counted if kept or not away else "", left)))
         code = ProviderFailed.exit_code if done.is_failure else 0
         is_skipped = bool(away) and not any(run.changes for run in done.runs)
-        return Done(f"{told}{asked}", done.runs, is_skipped, code)
+        return Done(f"{summary}{asked}", done.runs, is_skipped, code)
 
     def _feedback_step(self, session: str, end: Event | None, *, dry_run: bool) -> Done:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
-        told = (end.args or {}).get("outcome") if end else None
+        outcome = (end.args or {}).get("outcome") if end else None
         word = (
-            {"partial": "mixed"}.get(str(told), str(told))
-            if told in ("success", "failure", "mixed", "partial")
+            {"partial": "mixed"}.get(str(outcome), str(outcome))
+            if outcome in ("success", "failure", "mixed", "partial")
             else None
         )
         runs = self._outcomes.credit_session(session, word, dry_run=dry_run)
@@ -244,7 +244,7 @@ class SessionEnd:
         # A preview of the contradictions would repeat what that stage reported: nothing was resolved.
         fresh = {*fresh, "contradictions"} if dry_run else fresh
         steps = self._maintenance.run_due(fresh=fresh, dry_run=dry_run).steps
-        told = [
+        lines = [
             f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
             for step in steps
             if step.outcome in ("done", "failed") or step.conflicts
@@ -252,7 +252,7 @@ class SessionEnd:
         runs = tuple(run for step in steps for run in _runs_of(step))
         code = next((step.exit_code for step in steps if step.exit_code), 0)
         return Done(
-            "; ".join(told), runs, is_skipped=bool(told) and not any(run.changes for run in runs), exit_code=code
+            "; ".join(lines), runs, is_skipped=bool(lines) and not any(run.changes for run in runs), exit_code=code
         )
 
 

@@ -129,12 +129,12 @@ class Maintenance:
 
     def semantic_step(self, *, dry_run: bool) -> Done:
         done = self._episodes.consolidate_semantic(dry_run=dry_run)
-        told = [
+        lines = [
             f"{sum(one.action == word for one in done.taken)} {word}"
             for word in dict.fromkeys(one.action for one in done.taken)
         ]
         extended = [f"{len(done.extended)} extended"] if done.extended else []
-        return Done("; ".join((*told, *extended)), (done.run,))
+        return Done("; ".join((*lines, *extended)), (done.run,))
 
     def dedup_step(self, *, dry_run: bool) -> Done:
         report = self._compactor.compact(dry_run=dry_run)
@@ -147,8 +147,8 @@ class Maintenance:
     def _sweep_step(self, *, dry_run: bool) -> Done:
         report = self._rules.sweep(dry_run=dry_run)
         counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
-        told = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
-        return Done(told if report.run.changes else "", (report.run,))
+        summary = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
+        return Done(summary if report.run.changes else "", (report.run,))
 
     def _doctor_step(self) -> Done:
         count = len(

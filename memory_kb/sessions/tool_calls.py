@@ -243,8 +243,8 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
         >>> read_answer(Call("look", "grep"), "Exit code 1", None, ok=False).fault is None
         True
     """
-    text, told = both_ends(content or ""), both_ends(error or "")
-    whole = text if told.strip() and told.strip() in text else f"{told}\n{text}".strip()
+    text, failure = both_ends(content or ""), both_ends(error or "")
+    whole = text if failure.strip() and failure.strip() in text else f"{failure}\n{text}".strip()
     counted = _count(text) if call.kind in ("test", "lint") else ""
     if ok is None and error:
         ok = False

@@ -274,8 +274,8 @@ class _Checks:
                     del self._last[place]
         word = "passes" if call.kind in ("test", "lint") else "went through"
         again = ", after it had failed" if call.family in self._failed else ""
-        told = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}"
-        self._last[call.family, call.targets] = call, Check(call.kind, bool(answer.ok), told if answer.ok else "")
+        result = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}"
+        self._last[call.family, call.targets] = call, Check(call.kind, bool(answer.ok), result if answer.ok else "")
         if not answer.ok:
             self._failed.add(call.family)
         if len(self._last) > _FAILURES:

@@ -104,14 +104,14 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
         done = _call(folder, variables, asked, seconds=20)
         if done.returncode > 1:  # a git from before 2.26: whatever is configured counts as the repository's
             done = _call(folder, variables, ("config", "--includes", "-z", "--get-regexp", _STARTED), seconds=20)
-            told = [(b"local", one) for one in done.stdout.split(b"\0")]
+            output = [(b"local", one) for one in done.stdout.split(b"\0")]
         else:
             words = done.stdout.split(b"\0")
-            told = list(zip(words[::2], words[1::2], strict=False))
+            output = list(zip(words[::2], words[1::2], strict=False))
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     found: dict[str, str] = {}
-    for scope, line in told:
+    for scope, line in output:
         name, _, value = os.fsdecode(line).partition("\n")
         if name and scope in (b"local", b"worktree"):
             found[name] = value
@@ -143,8 +143,8 @@ def _switch_off(
         if name.startswith("gpg."):
             found[name] = _SIGNERS.get(name, "")
     if with_hooks and "core.hookspath" in started:
-        told = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=20)
-        common = os.path.join(folder, os.fsdecode(told.stdout).rstrip("\n"))
+        output = _call(folder, variables, ("rev-parse", "--git-common-dir"), seconds=20)
+        common = os.path.join(folder, os.fsdecode(output.stdout).rstrip("\n"))
         found["core.hooksPath"] = os.path.join(common, "hooks")
     return found
 
@@ -231,8 +231,8 @@ def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence
 
 
 def _ask(folder: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> str | None:
-    told = ask_git(folder, environ, arguments)
-    return None if told is None else told.decode("utf-8", "replace")
+    output = ask_git(folder, environ, arguments)
+    return None if output is None else output.decode("utf-8", "replace")
 
 
 def ask_git(
@@ -298,10 +298,10 @@ class History:
         if not self._is_there:
             return None
         began = time.monotonic()
-        told = ask_git(self._folder, self._environ, arguments, self._left) if self._left > 0 else None
+        output = ask_git(self._folder, self._environ, arguments, self._left) if self._left > 0 else None
         self._left -= time.monotonic() - began
-        self.gave_up = self.gave_up or (told is None and self._left <= 0)
-        return told
+        self.gave_up = self.gave_up or (output is None and self._left <= 0)
+        return output
 
     @functools.cached_property
     def _is_there(self) -> bool:
@@ -356,10 +356,10 @@ class History:
         )
         if not deleted:
             return None
-        told = self._ask(
+        output = self._ask(
             "show", "--format=", "--first-parent", "--no-ext-diff", "--name-status", "-M", "-z", "--relative", deleted
         )
-        return _renames(told or b"").get(path)
+        return _renames(output or b"").get(path)
 
     @functools.cached_property
     def _changed(self) -> bytes:
@@ -376,17 +376,17 @@ class History:
         return tuple(dict.fromkeys((*added, *untracked)))
 
 
-def _line(told: bytes | None) -> str | None:
-    return told.decode("utf-8", "surrogateescape").strip() or None if told is not None else None
+def _line(output: bytes | None) -> str | None:
+    return output.decode("utf-8", "surrogateescape").strip() or None if output is not None else None
 
 
-def _names(told: bytes) -> list[str]:
-    return [name.decode("utf-8", "surrogateescape") for name in told.split(b"\0") if name]
+def _names(output: bytes) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in output.split(b"\0") if name]
 
 
-def _statuses(told: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _statuses(output: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield what `--name-status -z` says: a letter and one path, or two of a rename."""
-    names = iter(_names(told))
+    names = iter(_names(output))
     for word in names:
         letter = word.strip()[:1]
         paths = [next(names, "") for _ in range(2 if letter in "RC" else 1)]
@@ -394,5 +394,5 @@ def _statuses(told: bytes) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield letter, tuple(paths)
 
 
-def _renames(told: bytes) -> dict[str, str]:
-    return {paths[0]: paths[1] for word, paths in _statuses(told) if word == "R"}
+def _renames(output: bytes) -> dict[str, str]:
+    return {paths[0]: paths[1] for word, paths in _statuses(output) if word == "R"}

@@ -185,16 +185,16 @@ def adopt(machine: Machine, *, dry_run: bool) -> tuple[str, ...]:
     Raises:
         OSError: a session cannot be copied.
     """
-    told = []
+    lines = []
     for aside in find_aside(machine.folder):
         if aside.is_symlink() or not aside.is_dir():
-            told.append(f"{aside.name}: is no folder, nothing is taken of it")
+            lines.append(f"{aside.name}: is no folder, nothing is taken of it")
             continue
         kinds = [f"{entry.name}{'/' if entry.is_dir(follow_symlinks=False) else ''}" for entry in os.scandir(aside)]
-        told.append(f"{aside.name} holds {', '.join(sorted(kinds)) or 'nothing'}")
-        told += _adopt_sessions(aside, machine.folder, dry_run=dry_run)
-        told += _adopt_vectors(aside, machine.folder, dry_run=dry_run)
-    return tuple(told)
+        lines.append(f"{aside.name} holds {', '.join(sorted(kinds)) or 'nothing'}")
+        lines += _adopt_sessions(aside, machine.folder, dry_run=dry_run)
+        lines += _adopt_vectors(aside, machine.folder, dry_run=dry_run)
+    return tuple(lines)
 
 
 def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:

@@ -77,14 +77,14 @@ class ProjectFiles:
             place = os.path.realpath(os.path.join(self._top, path))
             if place != self._top and not place.startswith(self._top.rstrip(os.sep) + os.sep):
                 return CitedFile(path, "unreadable", reason="leads out of the project")
-            told = os.stat(place)
-            if stat.S_ISDIR(told.st_mode):
+            state = os.stat(place)
+            if stat.S_ISDIR(state.st_mode):
                 return CitedFile(path, "unreadable", reason="is a folder; cite a file in it")
-            if not stat.S_ISREG(told.st_mode):
+            if not stat.S_ISREG(state.st_mode):
                 return CitedFile(path, "unreadable", reason="is no plain file")
-            if told.st_size > MAX_BYTES:
+            if state.st_size > MAX_BYTES:
                 return CitedFile(
-                    path, "unreadable", reason=f"has {told.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into"
+                    path, "unreadable", reason=f"has {state.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into"
                 )
             with open(place, "rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
@@ -232,7 +232,9 @@ def find_siblings(folder: Path) -> Iterator[Path]:
     trees = [common.parent] if common.name == ".git" else []
     with contextlib.suppress(OSError):
         trees += [
-            told.parent for link in sorted((common / "worktrees").iterdir()) if (told := _told(link / "gitdir", link))
+            named.parent
+            for link in sorted((common / "worktrees").iterdir())
+            if (named := _read_named_path(link / "gitdir", link))
         ]
     inner = folder.relative_to(top)
     for tree in dict.fromkeys(Path(os.path.realpath(tree)) for tree in trees):
@@ -246,9 +248,9 @@ def _common_folder(top: Path) -> Path | None:
     git = top / ".git"
     if git.is_dir():
         return Path(os.path.realpath(git))
-    own = _told(git, top, "gitdir:")
-    common = _told(own / "commondir", own) if own else None
-    named = _told(own / "gitdir", own) if own else None
+    own = _read_named_path(git, top, "gitdir:")
+    common = _read_named_path(own / "commondir", own) if own else None
+    named = _read_named_path(own / "gitdir", own) if own else None
     if not (own and common and named):
         return None
     shared = Path(os.path.realpath(common))
@@ -256,7 +258,7 @@ def _common_folder(top: Path) -> Path | None:
     return shared if is_known else None
 
 
-def _told(file: Path, start: Path, lead: str = "") -> Path | None:
+def _read_named_path(file: Path, start: Path, lead: str = "") -> Path | None:
     """Return the path that a file of git names, which may be seen from a folder."""
     try:
         line = file.read_text(encoding="utf-8").strip()

@@ -408,9 +408,11 @@ def correct_end(last: Event | None, new: Event) -> tuple[Event | None, str]:
     is_other, is_retold = outcome not in (None, before), new.content not in (None, last.content)
     if not (is_other or is_retold):
         return None, ""
-    told = f"It had been ended as {before}; now {outcome} counts." if is_other and before else ""
-    told = told or ("Its summary is replaced." if is_retold and last.content else "")
-    return new._replace(args=new.args or last.args, content=last.content if new.content is None else new.content), told
+    notice = f"It had been ended as {before}; now {outcome} counts." if is_other and before else ""
+    notice = notice or ("Its summary is replaced." if is_retold and last.content else "")
+    return new._replace(
+        args=new.args or last.args, content=last.content if new.content is None else new.content
+    ), notice
 
 
 def _judge(draft: Event, content: str | None) -> str | None:
