@@ -112,12 +112,34 @@ def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) ->
     assert "".join(piece.text for piece in pieces) == text
 
 
+def words_of(html: str) -> str:
+    return re.sub(r"<[^>]*>", "", html)
+
+
 def test_an_excerpt_shows_most_of_what_was_asked_for() -> None:
-    shown = "".join(
-        piece.text
-        for piece in excerpt("flaky " + "filler " * 100 + "flaky tests here " + "filler " * 100, "flaky tests", 120)
-    )
-    assert "flaky tests here" in shown and len(shown) <= 124
+    shown = words_of(excerpt("flaky " + "filler " * 100 + "flaky tests here " + "filler " * 100, "flaky tests", "a.md"))
+    assert "flaky tests here" in shown and shown.startswith("… ") and len(shown) <= 610
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "shown"),
+    [
+        ("One.\n\nThe **retry** rule.\n", "how do I retry", "<p>The <strong><mark>retry</mark></strong> rule.</p>\n"),
+        ("- [x] seed\n- [ ] [[other|the seed]]\n", "seed", "☑"),
+        ("| a | b |\n|---|---|\n" + "| x | y |\n" * 30 + "| last | z |\n", "last", "<td><mark>last</mark></td>"),
+        ("| x | y |\n| late | z |\n", "late", "<td><mark>late</mark></td>"),
+        ("```py\n" + "x = 1\n" * 40 + "needle = 2\n```\n", "needle", "<mark>needle</mark>"),
+        ("> [!tip]- Folded\n> the body\n", "body", '<p class="callout-title">Folded</p>\n<p>the <mark>body</mark></p>'),
+        ("![A *cat*](cat.png) and [dog](https://dog.org)\n", "cat", '<span class="picture">A <mark>cat</mark></span> and dog'),
+        ("<script>alert(1)</script> & evil\n", "evil script", "&lt;<mark>script</mark>&gt;alert(1)"),
+        ("$x^2$ grows\n", "x grows", "<mark>grows</mark>"),
+    ],
+    ids=["stop words", "tasks", "long table", "rows of a table", "long code", "callout", "picture and link", "raw HTML", "formula"],
+)  # fmt: skip
+def test_an_excerpt_is_rendered_and_leads_nowhere(text: str, query: str, shown: str) -> None:
+    html = excerpt(text, query, "a.md")
+    assert shown in html and not re.search(r"<(?:a|img|input|script|details)\b|\bid=|\bhref=", html)
+    assert len(words_of(html)) < 700
 
 
 def test_a_curve_follows_the_formulas() -> None:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from html import escape, unescape
+from textwrap import dedent
 from typing import NamedTuple
 
 from memory_kb.search.query import parse_query
+from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_WORD, has_cjk
 
-_BLANKS = re.compile(r"\s+")
 _ENDINGS = re.compile(r"(?:ational|ations?|ements?|ments?|ings?|ies|ied|edly|ed|es|ers?|ly|s|y|i|e)$")
 #: A word may be so much longer than the stem that it shares with the query.
 _LONGEST_ENDING = 7
 _MOST_WORDS = 20_000
+#: Characters of an excerpt, about, and lines of it.
+_WIDTH, _MOST_LINES = 300, 12
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_BEGINNING = re.compile(r"#{1,6} |[ \t]{0,3}(?:[-*+]|\d{1,9}[.)]) ")
+_RULE, _CELL_END = re.compile(r"[|: -]+$"), re.compile(r"(?<!\\)\|")
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^>]*)>")
+_LEFT_OUT = frozenset(("a", "audio", "video", "hr", "section", "sup", "mark"))
+_REPLACED = {"details": "div", "summary": "p"} | {f"h{level}": "h3" for level in range(1, 7)}
 
 
 class Stretch(NamedTuple):
@@ -40,42 +50,123 @@ def mark(text: str, query: str) -> tuple[Stretch, ...]:
     return tuple(_cut(text, list(_find(text, _read(query)))))
 
 
-def excerpt(text: str, query: str, width: int = 300) -> tuple[Stretch, ...]:
-    """Return the stretch of a text, on one line, that shows the most different words of a query.
+def excerpt(text: str, query: str, path: str, width: int = _WIDTH) -> str:
+    """Return the HTML of the part of a note that shows the most words of a query, marked; nothing in it can be followed.
 
     Example:
-        >>> "".join(piece.text for piece in excerpt("one " * 50 + "flaky test " + "two " * 50, "flaky", 30))
-        '… one one flaky test two two …'
+        >>> excerpt("## Tea\\n\\n- **Green** [[tea]]\\n- black\\n", "green tea", "a.md", 20)
+        '<h3><mark>Tea</mark></h3>\\n<ul>\\n<li><strong><mark>Green</mark></strong> <mark>tea</mark></li>\\n</ul>\\n'
     """
-    line = _BLANKS.sub(" ", text).strip()
-    spans = list(_find(line, _read(query)))
-    if len(line) <= width:
-        return tuple(_cut(line, spans))
-    start = _choose(line, spans, width)
-    end = start + width
-    if end < len(line):
-        end = max(line.rfind(" ", start, end), start + width // 2)
-    if start:
-        start = min(line.find(" ", start) + 1 or start, start + width // 4)
-    inside = [(begin - start, stop - start) for begin, stop in spans if start <= begin and stop <= end]
-    pieces = list(_cut(line[start:end], inside))
-    return (*([Stretch("… ", False)] if start else []), *pieces, *([Stretch(" …", False)] if end < len(line) else []))
+    from memory_kb.web.render import LinkBase, render
+
+    wanted, blocks = _read(query), _cut_blocks(text)
+    found = [{_stem(_fold(block[a:b])) for a, b in _find(block, wanted)} for block in blocks]
+    windows = [_end_of_window(blocks, start, width) for start in range(len(blocks))]
+    counts = [len(set().union(*found[start:end])) for start, end in enumerate(windows)]
+    start = max(range(len(blocks)), key=lambda one: (counts[one], bool(found[one]), -one), default=0)
+    shown = _shorten("".join(blocks[start : windows[start]]) if blocks else "", wanted)
+    return _mark_html(_TAG.sub(_still, render(dedent(shown), LinkBase(path))), wanted)
 
 
-def _choose(line: str, spans: list[tuple[int, int]], width: int) -> int:
+def _cut_blocks(text: str) -> list[str]:
+    r"""Return the paragraphs, items, tables and blocks of code of a text.
+
+    Example:
+        >>> _cut_blocks("One\ntwo\n\n- a\n  b\n- c\n```\n\nd\n```\n")
+        ['One\ntwo\n\n', '- a\n  b\n', '- c\n', '```\n\nd\n```\n']
+    """
+    blocks: list[str] = []
+    fence, is_after_blank = "", True
+    for line in text.splitlines(keepends=True):
+        sign = _FENCE.match(line)
+        is_new = not fence and ((is_after_blank and line.strip()) or sign or _BEGINNING.match(line))
+        if is_new or not blocks:
+            blocks.append(line)
+        else:
+            blocks[-1] += line
+        if sign and (not fence or sign[1].startswith(fence)):
+            fence = "" if fence else sign[1]
+        is_after_blank = not line.strip() or bool(sign and not fence) or line.startswith("#")
+    return blocks
+
+
+def _end_of_window(blocks: list[str], start: int, width: int) -> int:
+    """Return where the blocks end that are shown from one on: a heading is shown with what is below it."""
+    end, length = start + 1, len(blocks[start])
+    while end < len(blocks) and (length + len(blocks[end]) <= width or blocks[end - 1].startswith("#")):
+        length += len(blocks[end])
+        end += 1
+    while end > start + 1 and blocks[end - 1].startswith("#"):
+        end -= 1
+    return end
+
+
+def _shorten(text: str, wanted: _Wanted) -> str:
+    """Return a text without most of the lines of a long table or block of code, and without the end of a long paragraph."""
+    lines = text.splitlines(keepends=True)
+    if text.startswith("|") and not _RULE.match("".join(lines[1:2])):  # a part of a table, without its head
+        lines.insert(1, "|---" * len(_CELL_END.findall(lines[0][1:])) + "|\n")
+        text = "".join(lines)
+    if len(lines) > _MOST_LINES:
+        head = 2 if lines[0].lstrip().startswith("|") else 1 if _FENCE.match(lines[0]) else 0
+        first = next((number for number, line in enumerate(lines) if number >= head and any(_find(line, wanted))), head)
+        rest = max(head, min(first - 1, len(lines) - _MOST_LINES + head))
+        text = "".join((*lines[:head], *lines[rest : rest + _MOST_LINES - head]))
+    if len(text) <= 2 * _WIDTH or _FENCE.match(text) or text.startswith("|"):
+        return text
+    begin = _choose(text, list(_find(text, wanted)), _WIDTH)
+    begin = text.find(" ", begin) + 1 if begin else 0
+    end = max(text.rfind(" ", begin, begin + 2 * _WIDTH), begin + _WIDTH)
+    return f"{'… ' if begin else ''}{text[begin:end]} …"
+
+
+def _choose(text: str, spans: list[tuple[int, int]], width: int) -> int:
     """Return where the stretch begins that holds the most different words, a little before the first of them."""
     best, place = 0, 0
     for number, (begin, _) in enumerate(spans):
-        inside = {_fold(line[a:b])[:4] for a, b in spans[number : number + 60] if b <= begin + width * 3 // 4}
+        inside = {_stem(_fold(text[a:b])) for a, b in spans[number : number + 60] if b <= begin + width}
         if len(inside) > best:
             best, place = len(inside), begin
-    return min(max(0, place - width // 3), max(0, len(line) - width))
+    return max(0, place - width // 3)
+
+
+def _still(found: re.Match[str]) -> str:
+    """Return a tag of a note as it is in an excerpt: without links, pictures, fields, headings and names of places."""
+    close, name, attributes = found[1], found[2], found[3]
+    if name == "img":
+        shown = re.search(r'alt="([^"]*)"', attributes)
+        return f'<span class="picture">{shown[1]}</span>' if shown else ""
+    if name == "input":
+        return "☑ " if "checked=" in attributes else "☐ "
+    if name in _LEFT_OUT:
+        return ""
+    name = _REPLACED.get(name, name)
+    kept = "".join(re.findall(r' (?:class|xmlns|display)="[^"]*"', attributes))
+    return f"<{close}{name}{kept}>"
+
+
+def _mark_html(html: str, wanted: _Wanted) -> str:
+    """Return HTML with the words of a query marked, but for those in formulas."""
+    pieces, is_formula = [], False
+    for number, piece in enumerate(re.split(r"(<[^>]*>)", html)):
+        is_formula = piece.startswith("<math") or (is_formula and piece != "</math>")
+        if number % 2 or is_formula:
+            pieces.append(piece)
+            continue
+        text = unescape(piece)
+        pieces += [
+            f"<mark>{escape(one.text)}</mark>" if one.is_hit else escape(one.text)
+            for one in _cut(text, list(_find(text, wanted)))
+        ]
+    return "".join(pieces)
 
 
 def _read(query: str) -> _Wanted:
     words = [word for word in parse_query(query).words if not word.startswith("-")]
     words += re.findall(r"[\"“”„]([^\"“”„]*)", query)[::2]
     tokens = [_fold(token) for word in words for token in MARKED_WORD.findall(word)]
+    stop = stop_words(tokens)
+    tokens = [token for token in tokens if token not in stop] or tokens
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
     return _Wanted(

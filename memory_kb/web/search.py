@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
 
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Hit, SearchResult
@@ -18,20 +19,14 @@ if TYPE_CHECKING:
 #: Hits while somebody types, on the page itself, and when more are asked for.
 _TYPING, _LIMIT, _MORE = 10, 20, 100
 _NEWEST = 8
-#: Signs of Markdown that say nothing in an excerpt: of headings, fences, quotes, tables, items and emphasis.
-_SIGNS = re.compile(
-    r"^#{1,6} +|^[ \t]*(?:```|~~~).*$|^(?:> ?)+(?:\[![\w-]+\][+-]?)?|^[ \t]*\|?[ :|-]{3,}$|^[ \t]*[-*+] \[[ xX]\] |```[\w-]*|`|\*\*|__",
-    re.MULTILINE,
-)
-_WIKI = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]*)\]\]")
 
 
 class ShownHit(NamedTuple):
-    """A hit with the stretch of its text that shows why; only what is in this vault has a page."""
+    """A hit with the part of its text that shows why, as HTML; only what is in this vault has a page."""
 
     hit: Hit
     title: tuple[Stretch, ...]
-    excerpt: tuple[Stretch, ...]
+    excerpt: Markup
     is_here: bool = True
 
     @property
@@ -153,7 +148,12 @@ def _search(
     )
     own = kb.index.team.name if vaults else None
     found = (
-        ShownHit(hit, mark(hit.title, asked.query), excerpt(_without_title(hit), asked.query), hit.vault in (None, own))
+        ShownHit(
+            hit,
+            mark(hit.title, asked.query),
+            Markup(excerpt(_without_title(hit), asked.query, hit.path)),  # noqa: S704 - the renderer escapes
+            hit.vault in (None, own),
+        )
         for hit in result.hits
     )
     return SearchPage(tuple(found), result)
@@ -164,7 +164,6 @@ def _read_limit(request: Request) -> int:
 
 
 def _without_title(hit: Hit) -> str:
-    """Return the text of a hit without the heading that is its title, and without the signs of others."""
+    """Return the text of a hit without the heading that is its title."""
     first, _, rest = hit.text.partition("\n")
-    text = rest if rest.strip() and first.lstrip("# ").strip() == hit.title.strip() else hit.text
-    return _SIGNS.sub("", _WIKI.sub(r"\1", text))
+    return rest if rest.strip() and first.lstrip("# ").strip() == hit.title.strip() else hit.text
