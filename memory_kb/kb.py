@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
-    from memory_kb.learning.extraction import Extraction
+    from memory_kb.learning.extraction_service import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from memory_kb.working.continuity import Continuity
     from memory_kb.working.handoffs import Handoffs
     from memory_kb.working.ledgers import Ledgers
+    from memory_kb.working.task_files import TaskFiles
 
 #: Seconds that indexing may take while an agent waits for a hook.
 _HOOK_INDEX_SECONDS = 0.4
@@ -416,9 +417,17 @@ class KnowledgeBase:
     @functools.cached_property
     def extraction(self) -> Extraction:
         """The verbs of extraction."""
-        from memory_kb.learning.extraction import Extraction
+        from memory_kb.learning.extraction_service import Extraction
 
-        return Extraction(self.vault, self.writer, self.store, self.evidence, self.stage, self.sessions.files)
+        return Extraction(
+            self.vault,
+            self.writer,
+            self.store,
+            self.evidence,
+            self.stage,
+            self.sessions.files,
+            self.task_files.documents,
+        )
 
     @functools.cached_property
     def git(self) -> Git:
@@ -578,6 +587,13 @@ class KnowledgeBase:
         return Stages(self.vault, self.store, self.models)
 
     @functools.cached_property
+    def task_files(self) -> TaskFiles:
+        """The verbs of pre-mortems and assumptions."""
+        from memory_kb.working.task_files import TaskFiles
+
+        return TaskFiles(self.vault, self.writer)
+
+    @functools.cached_property
     def undo_verbs(self) -> Undo:
         """The verbs of undo verbs."""
         from memory_kb.store.undo import Undo
@@ -627,9 +643,9 @@ class KnowledgeBase:
     undo_session = _Verb(lambda kb: kb.undo_verbs.undo_session)
     capture = _Verb(lambda kb: kb.captures.capture)
     extract = _Verb(lambda kb: kb.extraction.extract)
-    premortem = _Verb(lambda kb: kb.extraction.premortem)
-    assume = _Verb(lambda kb: kb.extraction.assume)
-    assumptions = _Verb(lambda kb: kb.extraction.assumptions)
+    premortem = _Verb(lambda kb: kb.task_files.premortem)
+    assume = _Verb(lambda kb: kb.task_files.assume)
+    assumptions = _Verb(lambda kb: kb.task_files.assumptions)
     reflect = _Verb(lambda kb: kb.episodes.reflect)
     episode = _Verb(lambda kb: kb.episodes.episode)
     sweep = _Verb(lambda kb: kb.rules.sweep)

@@ -12,7 +12,7 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.learning.checkpoints import parse_checkpoints, show_checkpoints
+from memory_kb.working.task_files import parse_checkpoints, show_checkpoints
 
 MakeVault = Callable[[Files], Path]
 PLAN = "Move the importer to one transaction per file.\n\nIt may be too slow for 10,000 files."

@@ -40,8 +40,6 @@ Open = Callable[..., KnowledgeBase]
             {"signal": "https://example.com/utc.html", "implication": "src/utc/timestamps.py"},
             "only a path or an address",
         ),
-        ({"implication": "Timestamps are written as option 2 says."}, "not understandable alone"),
-        ({"signal": "As said in [2], timestamps are UTC."}, "not understandable alone"),
         ({"title": "It is UTC", "signal": "It is what people read.", "implication": "This is used."}, "no subject"),
         ({"title": ""}, "incomplete"),
         ({"implication": " "}, "incomplete"),

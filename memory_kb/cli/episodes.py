@@ -24,17 +24,17 @@ from memory_kb.cli.output import Options, clean, format_id, one_line, pick, prin
 from memory_kb.cli.runs import CONFLICT, end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.episodes.diary import Reflected
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
-from memory_kb.learning.checkpoints import RECOMMENDATIONS
 from memory_kb.model import Problem
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import printable
+from memory_kb.working.task_files import RECOMMENDATIONS
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
-    from memory_kb.learning.checkpoints import Checkpoints
-    from memory_kb.learning.extraction import ExtractionReport, ScopeReport
+    from memory_kb.learning.extraction_service import ExtractionReport, ScopeReport
     from memory_kb.providers.spending import Metered
+    from memory_kb.working.task_files import Checkpoints
 
 
 _TOLD = {

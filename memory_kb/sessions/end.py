@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.compactor import Compactor
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.extraction import Extraction
+    from memory_kb.learning.extraction_service import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review

@@ -1,24 +1,31 @@
-"""Write files beside a task: the pre-mortem, and the assumptions at its milestones."""
+"""The files beside a task that are no notes: the intent, the pre-mortem, the assumptions at milestones."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.new_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
-from memory_kb.model import Location
-from memory_kb.store.files import NoteText
+from memory_kb.model import Location, make_place
+from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.plan import Change, create_file, write_file
 from memory_kb.text import printable, shorten
+
+if TYPE_CHECKING:
+    from memory_kb.reports import RunReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
 
 PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
 RECOMMENDATIONS = ("continue", "notify", "escalate")
 _RULE = "---"
+#: Characters of a document that a session is held against.
+_DOCUMENT_CHARS = 6_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +214,129 @@ def show_checkpoints(checkpoints: Checkpoints) -> str:
         + f" ({one.recommendation})"
         for one in checkpoints.checkpoints
     )
+
+
+class TaskFiles:
+    """The verbs premortem and assume, and the files of a scope that are no notes."""
+
+    def __init__(self, vault: Vault, writer: Writer) -> None:
+        self._vault = vault
+        self._writer = writer
+
+    def premortem(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> RunReport:
+        """Write down, before the work begins, the plan and what may go wrong with it.
+
+        It is written anew when the plan changes.
+
+        Raises:
+            UsageError: there is no text, or no such place.
+            SecretRefused: it holds what looks like a credential.
+        """
+        place = self._vault.place_for("project", job, task)
+        plan, name = check_plan(text, title, allow_secret=self._vault.allows_secrets)
+        framed = frame_plan(plan, name, place, self._vault.clock())
+        return self._write_beside(
+            "premortem",
+            place,
+            PREMORTEM,
+            lambda held, path: plan_premortem(held, path, framed),
+            dry_run=dry_run,
+        )
+
+    def assume(
+        self,
+        milestone: str,
+        *,
+        complexity: str = "",
+        approach: str = "",
+        preferences: str = "",
+        scope_note: str = "",
+        recommendation: str = "continue",
+        job: str | None = None,
+        task: str | None = None,
+        dry_run: bool = False,
+    ) -> RunReport:
+        """Write down what is assumed when a milestone is reached.
+
+        Args:
+            milestone: its name.
+            complexity: how hard the work is taken to be.
+            approach: whether the approach is taken to be viable.
+            preferences: what the person is taken to want.
+            scope_note: what is taken to belong to the work.
+            recommendation: continue, notify or escalate.
+            job: the job it is about; `task` likewise.
+            dry_run: show what would be written.
+
+        Raises:
+            UsageError: nothing is assumed, or a word is none of ours.
+            SecretRefused: it holds what looks like a credential.
+        """
+        place = self._vault.place_for("project", job, task)
+        texts = (
+            " ".join(printable(text).split())
+            for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
+        )
+        name, *rest = texts
+        made = Milestone(name, self._vault.timestamp(), *rest)
+        checked = check_checkpoint(made, allow_secret=self._vault.allows_secrets)
+        return self._write_beside(
+            "assume",
+            place,
+            ASSUMPTIONS,
+            lambda held, path: plan_checkpoint(held, path, checked),
+            dry_run=dry_run,
+        )
+
+    def assumptions(self, *, job: str | None = None, task: str | None = None) -> Checkpoints:
+        """Return what was assumed at the milestones so far.
+
+        Raises:
+            UsageError: there is no such place.
+        """
+        return parse_checkpoints(self._text_beside(self._vault.place_for("project", job, task), ASSUMPTIONS))
+
+    def _write_beside(
+        self,
+        verb: str,
+        place: Location,
+        name: str,
+        plan: Callable[[NoteText | None, str], Change | None],
+        *,
+        dry_run: bool,
+    ) -> RunReport:
+        """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
+
+        def make(path: str) -> tuple[Change, ...]:
+            data = read_if_there(path, self._vault.resolve(path))
+            change = plan(None if data is None else NoteText(path, data), path)
+            return (change,) if change else ()
+
+        return self._writer.run(verb, make(f"{self._vault.folder_of(place)}{name}"), replan=make, dry_run=dry_run)
+
+    def _text_beside(self, place: Location, name: str) -> str:
+        path = f"{self._vault.folder_of(place)}{name}"
+        data = read_if_there(path, self._vault.resolve(path))
+        return data.decode("utf-8", "replace") if data else ""
+
+    def documents(self, place: Location) -> Mapping[str, str]:
+        """Return the texts that a session at a place is held against: its intent, its pre-mortem and its assumptions."""
+        from memory_kb.learning.conversation import clean
+        from memory_kb.store.events import cut
+
+        around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
+        intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
+        intent = next(filter(None, intents), "")
+        if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
+            intent = data.decode("utf-8", "replace")
+        assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
+        texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
+        return {name: cut(clean(text), _DOCUMENT_CHARS) for name, text in texts.items()}

@@ -1,0 +1,290 @@
+"""Check what a language model says that a record teaches, and drop what rests on nothing or nobody would keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memory_kb.credentials import find_secret
+from memory_kb.learning.conversation import ShownRecord
+from memory_kb.learning.duplicates import likeness
+from memory_kb.learning.new_entry import TWIN_SIMILARITY
+from memory_kb.learning.prompt import MOST, KnownText, ScopeQuestion
+from memory_kb.store.plan import Memory
+from memory_kb.text import has_cjk, jaccard, printable, tokens
+
+_TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
+#: The shortest quote that shows anything, unless it is all that was said.
+_QUOTE, _CJK_QUOTE = 10, 4
+#: More alike than this to what is there, it is said already.
+_SIFTING_KNOWN = 0.8
+_TAG = re.compile(r"[^\W_][\w.+#-]{0,30}")
+_SMOOTH = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
+_ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
+#: A command or a path written as code, an address, and a path of the machine.
+_NAMED = re.compile(r"`[^`\n]*[ /|][^`\n]*`|\b\w+://\S+|(?<!\S)~?/\S*")
+_FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
+
+
+class Extracted(NamedTuple):
+    """A learning that passed; `lines` are the labels with their texts, `evidence` numbers and quotes.
+
+    `same_as` is the entry that says it already.
+    """
+
+    title: str
+    lines: tuple[tuple[str, str], ...]
+    tags: tuple[str, ...]
+    evidence: tuple[tuple[int, str], ...]
+    same_as: Memory | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says, for comparing."""
+        return "\n".join((self.title, *(text for _, text in self.lines)))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What it rests on, in order."""
+        return tuple(sorted({number for number, _ in self.evidence}))
+
+
+class Sifted(NamedTuple):
+    """What was kept of an answer, and why each of the others was not."""
+
+    found: tuple[Extracted, ...]
+    dropped: tuple[str, ...]
+
+
+def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
+    """Return the learnings of an answer that may be kept."""
+    listed = answer.get("learnings")
+    items = list(listed) if isinstance(listed, list) else []
+    found: list[Extracted] = []
+    dropped = ["more than were asked for"] * max(0, len(items) - MOST)
+    for item in items[:MOST]:
+        one = _read(item if isinstance(item, Mapping) else {}, question)
+        why = next(_objections(one, question, found), None)
+        if why:
+            dropped.append(why)
+        else:
+            found.append(one._replace(same_as=_find_same(one, question)))
+    return Sifted(tuple(found), tuple(dropped))
+
+
+def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
+    lines = tuple((label.name, one_line(item.get(label.key))) for label in question.step.labels)
+    listed = item.get("tags")
+    tags = (
+        one_line(tag).lstrip("#").replace(" ", "-").casefold()
+        for tag in (listed if isinstance(listed, list) else [])[:10]
+    )
+    return Extracted(
+        one_line(item.get("title")).strip("# "),
+        lines,
+        tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
+        _quotes(item, question),
+    )
+
+
+def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
+    """Return the quotes that are in the record."""
+    listed = item.get("quotes")
+    shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
+    kept = []
+    for one in (listed if isinstance(listed, list) else [])[:10]:
+        number, quote = (one.get("number"), one_line(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
+        if isinstance(number, int) and number in shown and _occurs_in(quote, shown[number]):
+            kept.append((number, quote))
+    return tuple(kept)
+
+
+def _occurs_in(quote: str, text: str) -> bool:
+    """Return whether a quote is in a text, but for its spacing, quotation marks and what it leaves out.
+
+    Example:
+        >>> _occurs_in('"Use  UTC … everywhere"', _smooth("Please use UTC for dates, everywhere.")), _occurs_in("Use", "use utc")
+        (True, False)
+    """
+    parts = [part for piece in _ELLIPSIS.split(quote) if (part := _smooth(piece).strip("\"' .,:;"))]
+    length = sum(map(len, parts))
+    is_long_enough = length >= (_CJK_QUOTE if has_cjk(quote) else _QUOTE) or (
+        length > 1 and "".join(parts) == text.strip("\"' .,:;!?")
+    )
+    return bool(parts) and is_long_enough and all(part in text for part in parts)
+
+
+def _smooth(text: str) -> str:
+    return " ".join(text.translate(_SMOOTH).casefold().split())
+
+
+def one_line(value: object) -> str:
+    """Return a text on one line, without signs that nobody sees.
+
+    Example:
+        >>> one_line("a\\n---\\nid: x\\x1b[31m")
+        'a --- id: x [31m'
+    """
+    text = printable(value) if isinstance(value, str) else ""
+    return " ".join("".join(sign if sign.isprintable() or sign in "\u200c\u200d" else " " for sign in text).split())
+
+
+def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extracted]) -> Iterator[str]:
+    """Yield what speaks against keeping a learning."""
+    texts = [text for _, text in one.lines]
+    whole = ". ".join((one.title, *texts))
+    if not one.title or any(len(text) < _LINE[0] for text in texts):
+        yield "incomplete"
+    if (
+        len(whole) > _LEARNING
+        or not _TITLE[0] <= len(one.title) <= _TITLE[1]
+        or any(len(text) > _LINE[1] for text in texts)
+    ):
+        yield "too long or too short"
+    if junk := find_junk(one.title, _statements(one, question)):
+        yield junk
+    if find_secret(whole) or any(map(find_secret, one.tags)):
+        yield "holds a credential"
+    least = 2 if question.scope.is_rollup else 1
+    if len(one.numbers) < least:
+        yield (
+            "rests on fewer than two sources"
+            if question.scope.is_rollup and one.evidence
+            else "its evidence is not in what was shown"
+        )
+    if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
+        yield f"names {names[0]}"
+    if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
+        yield "names a path of this machine"
+    if not _names_only_what_was_shown(whole, question.shown):
+        yield "names a command or an address that is not in what was shown"
+    if _advises_what_a_tool_said(one, question):
+        yield "its advice is in the words of a tool's output"
+    if any(_is_like(one.text, other.text) for other in before) or any(
+        _is_settled(one.text, known, question) for known in question.known
+    ):
+        yield "known already"
+
+
+def _names_only_what_was_shown(text: str, shown: ShownRecord) -> bool:
+    """Return whether commands and paths are in the record, and addresses in what people and agents said or did."""
+    record = _smooth(shown.text)
+    said = _smooth("\n".join(passage.text for passage in shown.passages if passage.who != "failed"))
+    return all(_smooth(name).strip("' .,;:)") in (said if "://" in name else record) for name in _NAMED.findall(text))
+
+
+def _advises_what_a_tool_said(one: Extracted, question: ScopeQuestion) -> bool:
+    """Return whether a line that says what to do has more words that only tools put out than words of people and agents.
+
+    Anybody may have written what a tool puts out: it shows what failed, and is no reason to do anything.
+    """
+    said = _long_words(passage.text for passage in question.shown.passages if passage.who != "failed")
+    put_out = _long_words(passage.text for passage in question.shown.passages if passage.who == "failed") - said
+    advice = {label.name for label in question.step.labels if label.is_advice}
+    lines = [_long_words([text]) for name, text in one.lines if name in advice]
+    return any(len(words & put_out) > len(words & said) for words in lines)
+
+
+def _long_words(texts: Iterable[str]) -> set[str]:
+    """Return the beginnings of the longer words of some texts, which are the same in all their forms."""
+    return {word[:5] for text in texts for word in tokens(text) if len(word) >= 5}
+
+
+def _statements(one: Extracted, question: ScopeQuestion) -> list[str]:
+    """Return the lines of a learning that are sentences: those that no list of words was given for."""
+    free = {label.name for label in question.step.labels if not label.options}
+    return [text for name, text in one.lines if name in free and name != "Pre-mortem Risk"]
+
+
+def _find_same(one: Extracted, question: ScopeQuestion) -> Memory | None:
+    """Return the entry that says the same in these words or others."""
+    return next((known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text)), None)
+
+
+def is_open(known: KnownText) -> bool:
+    """Return whether what is known can be seen again: it is in use, or waits for a person."""
+    return known.memory is not None and (known.memory.is_live or known.memory.status == "proposed")
+
+
+def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
+    """Return whether people wrote or turned down the same; what was turned down in these words is decided by `Ingest`."""
+    if is_open(known) or not _is_like(text, known.text):
+        return False
+    return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
+
+
+def _is_like(one: str, other: str) -> bool:
+    return jaccard(tokens(one), tokens(other)) > _SIFTING_KNOWN
+
+
+#: The fewest words of a statement, and the fewest beside paths and addresses.
+_WORDS, _OTHER_WORDS = 3, 2
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_LETTERS = re.compile(r"\w{2}")
+_PLACE = re.compile(r"\b[a-z][\w+.-]*://\S+|(?:~|\.{0,2})?(?:[\w.@-]*[/\\])+[\w.@*-]*|\b[\w-]+\.[a-z]{1,5}\b(?!\s)")
+_CODE = re.compile(r"`[^`]*`")
+_OPEN_END = re.compile(r"[,;:(\[{…–—-]$|\.\.\.$|\b(?:the|an?|and|or|of)$")
+_LOG_LINE = re.compile(
+    r"^\W*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]])"
+    r"|^\s*[-*]?\s*\[[ xX]\]|[✓✔✅❌✗☑]"
+)
+#: Counts in a row, as test runners and builds print them: `12 passed, 3 failed`.
+_COUNTS = re.compile(r"\b\d+ [a-z]+, \d+ [a-z]+")
+#: Who speaks in the first person reports; what points at the moment is over with it.
+_REPORTER = re.compile(r"^(?:I|I'm|I've|I'll|I'd|Let me)\b")
+_MOMENT = re.compile(r"\b(?:now|today|tonight|tomorrow|yesterday|currently)\b", re.IGNORECASE)
+_POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)\b", re.IGNORECASE)
+
+
+def find_junk(title: str, texts: Sequence[str]) -> str | None:
+    """Return why a learning is none, or None where its form says nothing against it.
+
+    Args:
+        title: what it is called.
+        texts: the statements below the title, the lines of a form.
+
+    Example:
+        >>> find_junk("Timestamps in UTC", ["The API stores timestamps in UTC."])
+        >>> find_junk("Build", ["12 passed, 3 failed in 4.1s"])
+        'a status line'
+        >>> find_junk("The page", ["https://example.com/docs/a.html"])
+        'only a path or an address'
+        >>> find_junk("Fix the footer now", ["The footer is to be fixed."])
+        'an order for now'
+        >>> find_junk("It is slow", ["It takes long."])
+        'no subject'
+    """
+    lines = [line for line in (title, *texts) if line]
+    if _without_places(texts or lines) < _OTHER_WORDS:
+        return "only a path or an address"
+    if any(_LOG_LINE.search(line) or _COUNTS.search(line) or _REPORTER.match(line) for line in lines):
+        return "a status line"
+    if any(map(_is_fragment, (title, *texts))) or not any(_count(line) >= _WORDS for line in texts or lines):
+        return "a fragment"
+    if _MOMENT.search(_CODE.sub("", title)) or all(_MOMENT.search(_CODE.sub("", text)) for text in texts or [title]):
+        return "an order for now"
+    if _POINTER.match(title) and all(map(_POINTER.match, texts)):
+        return "no subject"
+    return None
+
+
+def _is_fragment(text: str) -> bool:
+    """Return whether a text breaks off: an open end, or a bracket or a quote that is not closed; or has no word at all."""
+    plain = _CODE.sub("", text).rstrip()
+    return (
+        bool(_OPEN_END.search(plain))
+        or not (_LETTERS.search(text) or has_cjk(text))
+        or plain.count("(") != plain.count(")")
+        or plain.count("`") % 2 == 1
+        or plain.count('"') % 2 == 1
+    )
+
+
+def _without_places(texts: Sequence[str]) -> int:
+    """Return how many words there are beside paths, addresses and code, or enough where there are no spaces."""
+    return max((_count(_PLACE.sub(" ", text)) for text in texts), default=0)
+
+
+def _count(text: str) -> int:
+    return _WORDS if has_cjk(text) else len(_WORD.findall(text))
