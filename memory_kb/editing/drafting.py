@@ -395,7 +395,7 @@ class Drafting:
         return intake.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.learning.compaction import by_rank, merge
+        from memory_kb.learning.merging import by_rank, merge
         from memory_kb.learning.new_entry import free_path
         from memory_kb.markdown.splice import find_entry
         from memory_kb.model import EVERYTHING

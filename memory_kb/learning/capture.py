@@ -16,8 +16,7 @@ from typing import NamedTuple
 from memory_kb.credentials import find_secret, is_redacted
 from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft
-from memory_kb.learning.sentences import sentences
-from memory_kb.learning.wrappers import own_words
+from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
 from memory_kb.reports import RunReport

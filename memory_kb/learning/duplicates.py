@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from collections.abc import Container
@@ -47,9 +46,11 @@ def comparable(text: str) -> str:
     return _QUOTED.sub(lambda found: generalise(found[0]), text)
 
 
+#: A text of so many words is said by another one that holds this share of them.
+_LONG_ENOUGH, _HELD = 6, 0.8
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
-_NEGATIONS = frozenset(
+NEGATIONS = frozenset(
     "no not cannot never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
 )
 _DIGIT = re.compile(r"\d")
@@ -89,9 +90,9 @@ def find_duplicate(
 
     live = [
         (alike, entry)
-        for entry in filter(is_meant, _similar(index, draft, here))
+        for entry in filter(is_meant, find_similar(index, draft, here))
         if entry.metadata
-        and not _is_peoples(entry)
+        and not is_in_people_file(entry)
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
     if live:
@@ -102,7 +103,7 @@ def find_duplicate(
     for entry in filter(is_meant, index.entries(gone)):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
             return Duplicate(entry, is_forgotten=True)
-    for entry in filter(is_meant, _similar(index, draft, gone)):
+    for entry in filter(is_meant, find_similar(index, draft, gone)):
         if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY and not entry.is_superseded:
             return Duplicate(entry, is_forgotten=True)
     return None
@@ -116,13 +117,13 @@ def find_near(index: FileIndex, draft: Draft, place: Location, but: str | None =
     here = EVERYTHING._replace(scopes=wider, statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
     mine = word_set(draft.text)
     found: list[tuple[float, Near]] = []
-    for entry in _similar(index, draft, here, is_any=True):
+    for entry in find_similar(index, draft, here, is_any=True):
         if entry.entry_id == but or entry.kind == "episode" or entry.is_superseded:
             continue
         text = index.contents(entry)
         theirs = word_set(text)
         alike = jaccard(mine, theirs)
-        if len(mine) >= _LONG_ENOUGH and len(mine & theirs) > _OF_SHORTER * len(mine):
+        if len(mine) >= _LONG_ENOUGH and len(mine & theirs) > _HELD * len(mine):
             alike = 1.0
         opposed = alike >= CONTRADICTION_FROM and find_opposition(text, draft.text) is not None
         if opposed or alike > CLASH_ABOVE:
@@ -144,7 +145,7 @@ def likeness(one: str, other: str) -> float:
         0.0
     """
     one, other = comparable(undated(one)), comparable(undated(other))
-    words, others = (list(dict.fromkeys(_words(text))) for text in (one, other))
+    words, others = (list(dict.fromkeys(words_of(text))) for text in (one, other))
     shared = set(words) & set(others)
     if any(map(_is_turning, set(words) ^ set(others))):
         return 0.0
@@ -162,22 +163,24 @@ def turning_words(text: str) -> frozenset[str]:
         >>> sorted(turning_words("Don't wait for more than 30 seconds."))
         ['30', 'not']
     """
-    return frozenset(filter(_is_turning, set(_words(comparable(text)))))
+    return frozenset(filter(_is_turning, set(words_of(comparable(text)))))
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in order; "n't" is "not"."""
     return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
 
 
 def _is_turning(word: str) -> bool:
-    return word in _NEGATIONS or _DIGIT.search(word) is not None
+    return word in NEGATIONS or _DIGIT.search(word) is not None
 
 
-def _is_peoples(entry: StoredEntry) -> bool:
+def is_in_people_file(entry: StoredEntry) -> bool:
+    """Return whether an entry is in MEMORY.md, which belongs to the people."""
     return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
-def _similar(index: FileIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
+def find_similar(index: FileIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
     """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
     said = without_occasion(draft.text).strip()
     query = parse_words(said)
@@ -210,109 +213,3 @@ def _shared_words(text: str) -> str | None:
         key=lambda word: (-len(word), word),
     )
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
-
-
-#: A text of so many words that another one holds nearly all of is said by that one.
-_LONG_ENOUGH = 6
-#: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
-_OF_SHORTER, _OF_ALL = 0.8, 0.4
-_STATED = ("preference", "policy", "fact")
-_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
-#: What a statement says no longer holds: the word after "instead of" and its like.
-_LEFT = re.compile(
-    r"\b(?:not|no longer|instead of|rather than|over|(?:switched|moved|migrated) from)\s+(?:(?:use|using|the|an?)\s+)*['\"`]?([\w@./+-]*\w)",
-    re.IGNORECASE,
-)
-_USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
-_ENDING = re.compile(r"(?<=\w{3})(?:e|es|s|ing|ed)+$")
-#: Words that do not belong to the subject of a statement.
-_MARKING = frozenset(
-    "always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd and "  # noqa: SIM905
-    "when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer".split()
-)
-
-
-def find_older(index: FileIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
-    """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
-    here = Filters(
-        kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
-    )
-    return tuple(
-        entry
-        for entry in _similar(index, draft, here, is_any=True)
-        if entry.metadata
-        and not _is_peoples(entry)
-        and not entry.is_superseded
-        and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
-        and str(known.get("created_at", ""))[:10] <= before[:10]
-        and is_replaced(index.contents(entry), draft.text)
-    )
-
-
-def is_stated(draft: Draft) -> bool:
-    """Return whether a draft is a live statement of a person, which a newer one may replace."""
-    fields = dict(draft.fields)
-    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
-
-
-def is_replaced(older: str, newer: str) -> bool:
-    """Return whether a newer statement says otherwise of the same subject.
-
-    Example:
-        >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
-        True
-        >>> is_replaced("Start function names with 'f_'.", "Start function argument names with 'a_'.")
-        False
-        >>> is_replaced("We use pnpm, not npm.", "We switched from pnpm to bun."), is_replaced("Use tabs in Go.", "Use spaces, not tabs.")
-        (True, False)
-    """
-    if _is_left(older, newer):
-        return True
-    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer)]
-    if all(values):
-        is_other = not values[0] & values[1] and len(values[0]) <= len(values[1])
-        return is_other and all(any(_is_same(one, two) for two in _clauses(newer)) for one in _clauses(older))
-    turning = [turning_words(_VALUE.sub(" ", text)) for text in (older, newer)]
-    return not any(values) and turning[0] != turning[1] and _is_same(_subject(older), _subject(newer))
-
-
-def _is_left(older: str, newer: str) -> bool:
-    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
-    kept = _LEFT.sub(" ", older)
-    if not _NEGATIONS.isdisjoint(_words(kept)):
-        return False
-    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
-    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
-
-
-def _clauses(text: str) -> list[list[str]]:
-    """Return the words of a statement around each of its values; a further one shares the first word.
-
-    Example:
-        >>> _clauses("End methods with 'm' and functions with 'f'.")
-        [['end', 'method'], ['end', 'function'], ['end', 'method', 'function']]
-    """
-    pieces = [_subject(piece) for piece in _VALUE.split(text)]
-    *others, last = pieces[:-2], pieces[-2] + pieces[-1]
-    first, *rest = [*others[0], last]
-    return [first, *([*first[:1], *words] for words in rest), *([_subject(text)] if rest else [])]
-
-
-def _subject(text: str) -> list[str]:
-    return _informative(_VALUE.sub(" ", text))
-
-
-def _informative(text: str) -> list[str]:
-    return [_ENDING.sub("", word) for word in _words(text) if word not in _MARKING | _NEGATIONS]
-
-
-def _is_same(older: list[str], newer: list[str]) -> bool:
-    """Return whether the words that two subjects share are adjacent in both, and are nearly all of the shorter one."""
-    shared = set(older) & set(newer)
-    fewest = min(len(set(words)) for words in (older, newer))
-    if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):
-        return False
-    return all(
-        any(is_in and shared <= set(run) for is_in, run in itertools.groupby(words, shared.__contains__))
-        for words in (older, newer)
-    )

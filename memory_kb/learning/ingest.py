@@ -10,13 +10,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.port import FileIndex
-from memory_kb.learning.duplicates import (
-    comparable,
-    find_duplicate,
-    find_older,
-    is_replaced,
-    is_stated,
-)
+from memory_kb.learning.duplicates import comparable, find_duplicate
 from memory_kb.learning.new_entry import (
     Draft,
     check_draft,
@@ -27,6 +21,7 @@ from memory_kb.learning.new_entry import (
     plan_entry,
 )
 from memory_kb.learning.playbook import plan_feedback
+from memory_kb.learning.replaced_statements import find_older, is_replaced, is_stated
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Link, Location

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.conversation import clean, is_human
-from memory_kb.learning.sentences import sentences
-from memory_kb.learning.wrappers import own_words
+from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.reports import Check, Commit, Failure, Retry, Reverted, Step, Trace
 from memory_kb.sessions.failures import Fault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change

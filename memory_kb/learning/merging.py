@@ -1,0 +1,141 @@
+"""Merge entries into one: which one stays, what it gets, and where the others go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+
+from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import Value
+from memory_kb.model import Link
+from memory_kb.store.plan import (
+    Change,
+    Memory,
+    move,
+    plan_fields,
+    set_body,
+    with_links,
+    with_words,
+)
+
+#: The text of an entry as it is in its file, below the frontmatter.
+BodyOf = Callable[[Memory], str]
+_SUMS = ("usage_count", "success_count", "failure_count")
+_LAST = ("last_reinforced", "last_applied")
+
+
+def choose_primary(memories: Sequence[Memory]) -> Memory:
+    """Return the entry that the others merge into: of highest importance, then confidence, then the oldest.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> light, heavy = (Memory(name, "a.md", "", Location(), "T", "", importance=weight) for name, weight in (("a", 0.4), ("b", 0.9)))
+        >>> choose_primary([light, heavy]).id
+        'b'
+    """
+
+    def rank(memory: Memory) -> tuple[float, float, date, str, int]:
+        return (
+            -memory.importance,
+            -memory.share("confidence", 0.5),
+            parse_date(memory.created_at) or date.max,
+            memory.path,
+            memory.line,
+        )
+
+    return min(memories, key=rank)
+
+
+def longest(memories: Sequence[Memory]) -> Memory:
+    """Return the entry with the longest text, the first of those."""
+    return max(memories, key=lambda memory: len(memory.text.strip()))
+
+
+def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return entries that are to be merged, the primary first."""
+    primary = choose_primary(memories)
+    return (primary, *(memory for memory in memories if memory is not primary))
+
+
+def merge(
+    primary: Memory,
+    others: Sequence[Memory],
+    archive: Callable[[Memory], str],
+    body_of: BodyOf,
+    reason: str,
+    extra: Mapping[str, Value] | None = None,
+) -> tuple[Change, ...]:
+    """Plan to merge entries into one of them; all of it happens, or nothing.
+
+    The primary keeps its id and its fields, and gets the longest body, the most reinforcements,
+    the sum of usage, successes and failures, all tags, sources and links, the latest `last_*`
+    and the earliest `created_at`. The others go to the archive with a link to it.
+
+    Args:
+        primary: the one that stays, as `choose_primary` says.
+        others: those that go.
+        archive: names the file that one of them moves to.
+        body_of: the texts as they are in their files.
+        reason: why, for the log.
+        extra: values of the primary that win over the merged ones.
+    """
+    everything = (primary, *others)
+    together = f"merge {primary.path} {primary.id}"
+    said = longest(everything)
+    plan: list[Change | None] = []
+    if said is not primary:
+        plan.append(set_body(primary, primary.id, body_of(said).strip("\r\n"), f"{reason} The longest text stays."))
+    plan.append(plan_fields(primary, merged_fields(primary, others) | dict(extra or {}), reason))
+    for other in others:
+        plan += _plan_leaving(other, archive(other), f"Merged into {primary.id}.", primary.id)
+    return tuple(change.joined(together) for change in plan if change)
+
+
+def _plan_leaving(memory: Memory, to: str, reason: str, successor: str) -> tuple[Change, ...]:
+    fields = plan_fields(
+        memory, {"status": "archived", "links": with_links(memory, Link(successor, "superseded_by"))}, reason
+    )
+    moved = move(memory, to, reason, memory.id)
+    return (fields, moved) if fields else (moved,)
+
+
+def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:
+    """Return the values that the primary of a merge gets; a field that nobody has is not among them.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> def make(name: str, uses: int) -> Memory:
+        ...     return Memory(name, "a.md", "", Location(), "T", "", reinforcement_count=uses, metadata={"id": name, "usage_count": uses})
+        >>> merged = merged_fields(make("a", 2), [make("b", 3)])
+        >>> merged["reinforcement_count"], merged["usage_count"], merged["status"]
+        (3, 5, 'compacted')
+    """
+    everything = (primary, *others)
+    values: dict[str, Value] = {"status": "compacted"}
+    count = max(memory.reinforcement_count for memory in everything)
+    if count > primary.reinforcement_count:
+        values["reinforcement_count"] = count
+    values |= {
+        name: sum(memory.count(name) for memory in everything)
+        for name in _SUMS
+        if any(name in memory.metadata for memory in everything)
+    }
+    for name in _LAST:
+        known = [text for memory in everything if memory.day(name) and (text := memory.word(name))]
+        if known:
+            values[name] = max(known, key=lambda text: (parse_date(text) or date.min, text))
+    created = [memory.created_at for memory in everything if memory.created_at]
+    if created:
+        values["created_at"] = min(created, key=lambda text: (parse_date(text) or date.max, text))
+    sources = [
+        *(word for memory in others for word in memory.words("sources")),
+        *(word for memory in others if (word := memory.word("session_id"))),
+    ]
+    for name, words in (("tags", [tag for memory in others for tag in memory.tags]), ("sources", sources)):
+        union: list[str] = with_words(primary, name, *words)
+        if len(union) > len(primary.words(name)):
+            values[name] = union
+    own = {memory.id for memory in everything}
+    links = [link for memory in others for link in memory.links if link.to not in own]
+    values["links"] = with_links(primary, *links, *(Link(memory.id, "supersedes") for memory in others))
+    return values
