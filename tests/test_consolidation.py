@@ -144,7 +144,7 @@ def test_a_recurring_event_is_a_pattern(vault: MakeVault, open_kb: Open) -> None
 
 
 def test_a_decision_is_worded_as_a_rule(vault: MakeVault, open_kb: Open) -> None:
-    body = "## Decisions\n\n- I'll use a lock file, because two workers start at once. (user)\n"
+    body = "## Decisions\n\n- use a lock file, because two workers start at once\n"
     kb = make(
         vault,
         open_kb,

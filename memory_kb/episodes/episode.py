@@ -22,6 +22,7 @@ from memory_kb.episodes.diary import (
 )
 from memory_kb.errors import UsageError
 from memory_kb.learning.new_entry import Draft, plan_entry
+from memory_kb.learning.wrappers import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, make_place
 from memory_kb.reports import Trace
@@ -31,11 +32,7 @@ from memory_kb.store.plan import Change, Memory, plan_fields, set_body
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import shorten, slugify
 
-_TITLE, _GOAL_FILES = 80, 10
-_GREETING = re.compile(
-    r"^(?:(?:hi|hey|hello|hallo|good (?:morning|evening))(?: there| all| team| claude)?[,!.]+\s+)+", re.IGNORECASE
-)
-_STOP = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s")
+_TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
 MACHINE_FIELDS = (
     "outcome",
@@ -134,9 +131,9 @@ def _day_of(session: str) -> str | None:
 
 
 def _title(goal: str) -> str:
-    goal = _GREETING.sub("", goal) or goal
-    first = _STOP.split(goal, maxsplit=1)[0]
-    return shorten(first if len(first.split()) > 1 else goal, _TITLE).rstrip(".:")
+    """Return the first sentence of a goal that has three words or more, which no greeting has."""
+    first = next((sentence for sentence in sentences(goal) if len(sentence.split()) >= _FEWEST_WORDS), goal)
+    return shorten(first, _TITLE).rstrip(".:")
 
 
 def _place(trace: Trace) -> Location:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -28,12 +27,6 @@ LEAST_CONFIDENCE, SAME_PATTERN = 0.8, 0.8
 WINDOW_DAYS = 30
 _DIGITS = 6
 _FEWEST, _EVENT_CHARS = 4, 300
-_LABEL = re.compile(
-    r"^(?:(?:and|also|but|so|btw|please)[,:]? )?"
-    r"(?:(?:key )?(?:lesson|learning|takeaway|decision|note|rule|tip|gotcha|remember)s?(?: learned)?\s*[:—–-]\s*|note that )",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"^(?:I'll|I will|we'll|we will|let's)\s+(?=\w)", re.IGNORECASE)
 
 
 #: Where a learning that somebody stated comes from, and what kinds it is of.
@@ -241,14 +234,13 @@ def _statements(diary: DiaryEntry) -> tuple[str, ...]:
 
 
 def as_rule(sentence: str) -> str:
-    """Return a sentence as a rule says it: without its label, and not about the one who said it.
+    """Return a sentence as a rule says it.
 
     Example:
-        >>> as_rule("Lesson: publish after the commit"), as_rule("I'll use a lock, because two workers start. (user)")
-        ('Publish after the commit.', 'Use a lock, because two workers start.')
+        >>> as_rule("publish after  the commit")
+        'Publish after the commit.'
     """
-    text = " ".join(sentence.removesuffix(" (user)").split())
-    text = _FIRST_PERSON.sub("", _LABEL.sub("", text)).strip()
+    text = " ".join(sentence.split())
     text = text[:1].upper() + text[1:]
     return text if not text or text[-1] in ".!?…。" else f"{text}."
 
