@@ -39,7 +39,7 @@ class Seal(NamedTuple):
         return _sign(self.key, data)
 
 
-#: Signs nothing that anybody believes.
+#: Signs nothing that anybody trusts.
 NO_SEAL = Seal(b"")
 
 
@@ -76,7 +76,7 @@ class Secret(NamedTuple):
 
         Args:
             machine: the folder.
-            nonce: that of another folder whose index is to be believed here too.
+            nonce: that of another folder whose index is to be trusted here too.
 
         Raises:
             OSError: it cannot be written to.
@@ -141,7 +141,7 @@ def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Sec
         if not any(place.is_relative_to(one) for one in outside):
             with contextlib.suppress(OSError):
                 return Secret(_secret_of(folder), folder)
-    # Nothing can be kept: what this process makes is believed by this process alone.
+    # Nothing can be kept: what this process makes is trusted by this process alone.
     return Secret(os.urandom(_SIZE), None)
 
 

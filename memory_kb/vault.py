@@ -298,7 +298,7 @@ def find_enclosing(folder: Path) -> Enclosing | None:
 
 
 def locate(path: str, *, is_memory: bool) -> Location:
-    """Tell the scope and learning type of a file from its path alone.
+    """Return the scope and learning type of a file from its path alone.
 
     Example:
         >>> locate("memory/jobs/api/tasks/t1/learnings/a.md", is_memory=True)

@@ -231,12 +231,12 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
 
 
 def _print_report(report: ImportReport, *, dry_run: bool) -> None:
-    tell = say if dry_run else click.echo
+    show = say if dry_run else click.echo
     if report.sessions or report.events:
-        tell(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
+        show(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
-        tell(
+        show(
             f"{counted(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
         )
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
@@ -247,7 +247,7 @@ def _print_report(report: ImportReport, *, dry_run: bool) -> None:
     if len(report.left_out) > _SHOWN:
         say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
     if not report.pieces and not report.events:
-        tell(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
+        show(f"Nothing to import in {one_line(report.source)}, read as {report.format}.")
 
 
 @verb("hook", context_settings={"ignore_unknown_options": True})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @verb("index")
 @flag("--rebuild", "Start from nothing; searches see the old state until it is done.")
 @flag("--no-embed", "Index the words only.")
-@dry_run_option("Tell what would be indexed and embedded, and what that costs; write nothing.")
+@dry_run_option("Show what would be indexed and embedded, and what that costs; write nothing.")
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """Bring the index to what the files say. Searches do this by themselves.
 
@@ -246,7 +246,7 @@ def cache_verb() -> None:
 @verb("prune", cache_verb)
 @option("--keep-days", "Keep what was of use this recently.", type=click.FloatRange(0), default=30.0)
 @option("--max-mb", "Keep no more than this, whatever its age.", type=click.FloatRange(0))
-@dry_run_option("Tell what would be deleted.")
+@dry_run_option("Show what would be deleted.")
 def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> None:
     """Delete cached vectors of texts that no note has any more.
 
@@ -291,19 +291,19 @@ class _Service:
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
         self._kb, self._options, self._poll = kb, options, poll
-        self._stop, self._ended, self._bell = threading.Event(), threading.Event(), _Bell()
+        self._stop, self._ended, self._wake = threading.Event(), threading.Event(), _WakePipe()
         self._exit_code = 0
         self._error: BaseException | None = None
         self._first_words = contextlib.ExitStack()
 
     def run(self, *, until_stdin_ends: bool) -> int:
         thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
-        with contextlib.closing(self._bell), _handling(self._end, self._bell):
+        with contextlib.closing(self._wake), _handling(self._end, self._wake):
             thread.start()
             if until_stdin_ends:
                 threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
             while not self._ended.is_set():
-                self._bell.wait()
+                self._wake.wait()
         if self._error:
             raise self._error
         return self._exit_code
@@ -319,7 +319,7 @@ class _Service:
             self._error = exc
         finally:
             self._ended.set()
-            self._bell.ring()
+            self._wake.wake()
 
     def _end(self, exit_code: int) -> None:
         if self._stop.is_set():
@@ -353,47 +353,47 @@ class _Service:
             click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
 
 
-class _Bell:
-    """Something to wait for that signals ring too.
+class _WakePipe:
+    """What the main thread waits for: signals end that wait too.
 
     One that comes just before the wait begins would not end the wait for a lock, and looking for
     it now and then would wake an idle machine.
     """
 
     def __init__(self) -> None:
-        self._heard, self._rung = socket.socketpair()
-        self._rung.setblocking(False)
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
 
     def wait(self) -> None:
-        """Wait until it rings."""
-        self._heard.recv(64)
+        """Wait until somebody wakes us."""
+        self._reader.recv(64)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """End the wait; this may be called when nobody waits any more."""
         with contextlib.suppress(OSError):
-            self._rung.send(b"\0")
+            self._writer.send(b"\0")
 
     def fileno(self) -> int:
         """Return what the system writes to when there is a signal."""
-        return self._rung.fileno()
+        return self._writer.fileno()
 
     def close(self) -> None:
-        self._heard.close()
-        self._rung.close()
+        self._reader.close()
+        self._writer.close()
 
 
 @contextlib.contextmanager
-def _handling(end: Callable[[int], None], bell: _Bell) -> Iterator[None]:
-    """Call `end` with an exit code at Ctrl-C and SIGTERM, and ring the bell."""
+def _handling(end: Callable[[int], None], wake: _WakePipe) -> Iterator[None]:
+    """Call `end` with an exit code at Ctrl-C and SIGTERM, and wake the main thread."""
     codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
 
     def handle(number: int, _: FrameType | None) -> None:
         end(codes[signal.Signals(number)])
 
     # Who starts us in the background of a shell wants Ctrl-C ignored.
-    heard = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in heard}
-    usual = signal.set_wakeup_fd(bell.fileno(), warn_on_full_buffer=False)
+    handled = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in handled}
+    usual = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:

@@ -343,9 +343,9 @@ def _match(base: Sequence[EntryText], side: Sequence[EntryText]) -> dict[int, in
         lambda _, old, __, new: bool(old.title) and old.title == new.title,
         lambda place, _, number, __: place == number == 0,
     )
-    for tells in tests:
+    for is_same in tests:
         for place, old in list(loose.items()):
-            number = next((number for number, new in free.items() if tells(place, old, number, new)), None)
+            number = next((number for number, new in free.items() if is_same(place, old, number, new)), None)
             if number is not None:
                 found[place] = number
                 del loose[place], free[number]

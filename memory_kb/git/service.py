@@ -74,20 +74,22 @@ class _Line(NamedTuple):
     reasons: tuple[str, ...]
 
 
-#: Tells what an entry is called, by the file that it is in and its id.
-Teller = Callable[[str, "str | None"], EntryName]
+#: Returns the title of an entry, by the file that it is in and its id.
+EntryNamer = Callable[[str, "str | None"], EntryName]
 
 
-def compose_message(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller, subject: str | None = None) -> str:
+def compose_message(
+    runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer, subject: str | None = None
+) -> str:
     """Return the message for what some runs wrote to some files.
 
     Args:
         runs: oldest first.
         paths: the files of the commit, as paths are written in output.
-        tell: names an entry.
+        name_entry: returns the title of an entry.
         subject: the first line, where a person gave one.
     """
-    lines = list(_gather(runs, paths, tell))
+    lines = list(_gather(runs, paths, name_entry))
     topics = [
         f"{sum(line.group == group for line in lines)} {group}"
         for group in _GROUPS
@@ -114,7 +116,7 @@ def _say(line: _Line) -> str:
     return shorten(f"- {line.entry.kind}: {line.entry.title} ({line.path}){f'. {why}' if why else ''}", _LINE)
 
 
-def _gather(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller) -> Iterator[_Line]:
+def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer) -> Iterator[_Line]:
     """Yield every entry once, by the strongest thing that was done to it, with all reasons."""
     found: dict[tuple[str, str | None], list[tuple[str, LoggedDecision]]] = {}
     for run in runs:
@@ -129,7 +131,7 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], tell: Teller) -> I
         groups: Mapping[str, None] = dict.fromkeys(group for group, _ in done)
         group = next(name for name in _GROUPS if name in groups)
         reasons = tuple(dict.fromkeys(_one_line(one.reason) for _, one in done if one.reason))
-        entry = tell(path, last.entry_id)
+        entry = name_entry(path, last.entry_id)
         yield _Line(group, EntryName(entry.kind, _one_line(entry.title)), _one_line(path), reasons)
 
 

@@ -21,7 +21,7 @@ class ExportedChat(NamedTuple):
 
 
 def kind_of(record: object) -> str | None:
-    """Tell whose conversation an object of JSON is: `claude-export`, `chatgpt-export`, or None.
+    """Return whose conversation an object of JSON is: `claude-export`, `chatgpt-export`, or None.
 
     Example:
         >>> kind_of({"uuid": "u", "chat_messages": []}), kind_of({"mapping": {}}), kind_of([])

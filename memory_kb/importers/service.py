@@ -201,7 +201,7 @@ def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
     return intake._replace(taken=tuple(map(described, intake.taken)))
 
 
-def tell(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
+def report_pieces(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
     """Return what became of the offers, in their order; `whats` and the pieces say what they were."""
     origins = [(piece.origin, piece.line) for piece in pieces if piece.draft]
     notices = []
@@ -305,7 +305,9 @@ class Imports:
             offers = offer_pieces(pieces, place)
             whats = [piece.what for piece in pieces]
         intake, run = self._take_in_linked(offers, dry_run=dry_run)
-        return ImportReport(kind, readable_name(source.name), tell(pieces, intake, whats), passed.left_out, run)
+        return ImportReport(
+            kind, readable_name(source.name), report_pieces(pieces, intake, whats), passed.left_out, run
+        )
 
     def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
         """Take offers in whose links lead to each other, or to what is there instead."""

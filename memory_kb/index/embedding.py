@@ -57,7 +57,7 @@ class EmbeddingReport(NamedTuple):
     reason: str | None = None
 
 
-#: Lends nothing.
+#: Shares nothing.
 _NOBODY = SiblingCaches(tuple)
 
 

@@ -234,7 +234,7 @@ class _Watch:
             self._changes.wait(self._pause(due))
 
     def _answer(self) -> None:
-        """Tell searches that the index holds every change made before they asked, if that is certain."""
+        """Record for searches that the index holds every change made before they asked, if that is certain."""
         questions, self._questions = self._questions, []
         has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
         if sys.platform == "linux" and self._observer and not self._surprises and not has_unlisted:
@@ -383,7 +383,7 @@ class Background:
         return sentences
 
     def close(self) -> None:
-        """Tell the step that is being taken to end, and wait a little for it."""
+        """Signal the running step to end, and wait a little for it."""
         self._stop.set()
         thread = self._thread
         if thread:

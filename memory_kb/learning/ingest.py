@@ -83,7 +83,7 @@ class GateVerdict(NamedTuple):
     existing: Memory | None = None
 
 
-#: Tells what becomes of a new rule that nobody stated, None for what needs no evidence.
+#: Returns what becomes of a new rule that nobody stated, None for what needs no evidence.
 Gate = Callable[[Offer], GateVerdict | None]
 
 

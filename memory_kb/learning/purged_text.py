@@ -39,7 +39,7 @@ class PurgedText(NamedTuple):
     marks: tuple[bytes, ...]
 
     def may_be_in(self, data: bytes) -> bool:
-        """Tell quickly whether some bytes can contain a part."""
+        """Return quickly whether some bytes can contain a part."""
         lower = data.lower()
         return any(mark in lower for mark in self.marks)
 

@@ -104,7 +104,7 @@ class NoteServer(LanguageServer):
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _notify_when_slow(self) -> None:
-        """Tell a person that the first look at the vault takes its time."""
+        """Show a person that the first look at the vault takes its time."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.notes.ready.wait(), _SLOW_SECONDS)
             return
@@ -200,7 +200,7 @@ class NoteServer(LanguageServer):
         return named if named and named[1].way not in ("", "block") else None
 
     async def propose(self, work: Callable[[KnowledgeBase], Composition]) -> lsp.WorkspaceEdit | None:
-        """Return a proposal as an edit, or tell the person why there is none."""
+        """Return a proposal as an edit, or show the person why there is none."""
         try:
             return self.to_edit(await self.notes.ask(work))
         except MemoryKBError as exc:

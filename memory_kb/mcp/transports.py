@@ -206,8 +206,8 @@ async def _leave_on_signal(service: ToolService) -> None:
     codes = {signal.SIGTERM: 0, signal.SIGINT: _CTRL_C}
     if os.name == "nt":
         return
-    with anyio.open_signal_receiver(*codes) as heard:
-        async for number in heard:
+    with anyio.open_signal_receiver(*codes) as signals:
+        async for number in signals:
             await _leave(service, codes[number])
 
 

@@ -26,7 +26,7 @@ class OfflineLlm:
         )
 
 
-#: Tells how many tokens a text has.
+#: Returns how many tokens a text has.
 TokenCounter = Callable[[str], int]
 
 

@@ -170,9 +170,9 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
             prompts.append(Prompt(seq, event.content))
         elif event.type == "tool_result":
             reader.result(event)
-    for heard in read_messages(events):
-        for statement in heard.statements:
-            reader.add(Need("correction", heard.event.seq, plain(statement.text)))
+    for message in read_messages(events):
+        for statement in message.statements:
+            reader.add(Need("correction", message.event.seq, plain(statement.text)))
     times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]
     return SessionNeeds(
         session,

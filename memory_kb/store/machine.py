@@ -271,7 +271,7 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
 def _take_index(machine: Path, cache: Path, secret: Secret) -> None:
     """Copy the index of a machine folder that can only be read, where it was made here, unless the cache has one.
 
-    The copy is believed as it has the same nonce, and can be brought up to date.
+    The copy is trusted as it has the same nonce, and can be brought up to date.
     """
     import shutil
 
