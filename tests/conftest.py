@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from forking import can_fork, fork_server
+from forking import can_fork, fork_server, offer_fork_servers
 from hypothesis import HealthCheck, settings
 
 from memory_kb import KnowledgeBase
@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "tests", derandomize=True, deadline=None, max_examples=20 if is_quick else 100, suppress_health_check=checks
     )
     settings.load_profile("tests")
+    if can_fork({}) and not hasattr(config, "workerinput"):
+        offer_fork_servers(to_others=config.getoption("dist", "no") != "no")
 
 
 def write_files(folder: Path, files: Files) -> Path:

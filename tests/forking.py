@@ -8,21 +8,29 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 #: What an interpreter reads when it starts: a process that is given one of these must be started.
 _OF_INTERPRETERS = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
+
+#: The variable that names the folder of the servers' addresses.
+_ADDRESSES = "FORK_SERVERS"
+
+#: The sockets of those that were not started yet.
+_OFFERED: dict[str, socket.socket] = {}
 
 #: Modules that load much, and that few commands use.
 _SERVERS = ("lsp", "mcp", "serve")
@@ -43,29 +51,52 @@ def command(*arguments: str | Path, env: Mapping[str, str] | None = None) -> lis
 
 @functools.cache
 def fork_server(serves: bool = False) -> ForkServer:
-    """Return this process's fork server of all commands, or of those that serve, which load more."""
-    server = ForkServer(serves)
-    atexit.register(server.close)
-    return server
+    """Return the fork server of all commands, or of those that serve, which load more."""
+    name = "serves" if serves else "any"
+    if name in _OFFERED:
+        _start(name)
+    return ForkServer(f"{os.environ[_ADDRESSES]}/{name}")
+
+
+def offer_fork_servers(to_others: bool) -> None:
+    """Have each fork server started when it is first asked, by this process or by those that it starts."""
+    folder = tempfile.TemporaryDirectory(prefix="fork", ignore_cleanup_errors=True)
+    os.environ[_ADDRESSES] = folder.name
+    atexit.register(folder.cleanup)
+    for name in ("any", "serves"):
+        listening = _OFFERED[name] = socket.socket(socket.AF_UNIX)
+        atexit.register(listening.close)
+        listening.bind(f"{folder.name}/{name}")
+        listening.listen(64)
+        if to_others:
+            threading.Thread(target=_start_when_asked, args=(name,), daemon=True).start()
+
+
+def _start_when_asked(name: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # it is closed when the tests end
+        select.select([_OFFERED[name]], [], [])
+        _start(name)
+
+
+def _start(name: str) -> None:
+    number = _OFFERED.pop(name).fileno()
+    paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+    process = subprocess.Popen(
+        [sys.executable, __file__, str(number), name],
+        pass_fds=[number],
+        env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+    )
+    atexit.register(process.wait)
+    atexit.register(process.kill)
 
 
 class ForkServer:
     """A process that has loaded memory-kb, and forks for each command."""
 
-    def __init__(self, serves: bool) -> None:
-        """Start it."""
-        self._folder = tempfile.TemporaryDirectory(prefix="fork", ignore_cleanup_errors=True)
-        self.address = f"{self._folder.name}/s"
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(self.address)
-            listening.listen(64)
-            paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(listening.fileno()), *(["serves"] if serves else [])],
-                pass_fds=[listening.fileno()],
-                env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
-                stdin=subprocess.DEVNULL,
-            )
+    def __init__(self, address: str) -> None:
+        """Know it by its address."""
+        self.address = address
 
     def run(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: str | None, timeout: float
@@ -93,12 +124,6 @@ class ForkServer:
             output, errors = (stream.read().decode().replace("\r\n", "\n") for stream in streams[1:])
         return subprocess.CompletedProcess(list(arguments), code, output, errors)
 
-    def close(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
-        self._folder.cleanup()
-
 
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Return whether a command with these variables of its own may be forked."""
@@ -118,43 +143,61 @@ def _serve(listening: socket.socket, serves: bool) -> None:
             importlib.import_module(module.name)
     for name in _OFTEN_USED:
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()  # what is never looked at is shared by all
+    ended, ends = socket.socketpair()
+    for end in (ended, ends):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(ends.fileno(), warn_on_full_buffer=False)
+    running: dict[socket.socket, int] = {}
     while True:
-        connection, _ = listening.accept()
-        if os.fork() == 0:
-            listening.close()
-            _answer(connection)
-        connection.close()
+        for asking in select.select([listening, ended, *running], [], [])[0]:
+            if asking is listening:
+                _begin(listening, running)
+            elif asking is ended:
+                ended.recv(4096)
+                _report(running)
+            elif asking in running:
+                # Who asked for the command was killed.
+                os.kill(running[asking], signal.SIGKILL)
 
 
-def _answer(connection: socket.socket) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    first, streams, _, _ = socket.recv_fds(connection, 1, 3)
-    with contextlib.suppress(OSError), connection.makefile("rw") as lines:  # who asked may have been killed
-        arguments, folder, environment = json.loads(first.decode() + lines.readline())
+def _begin(listening: socket.socket, running: dict[socket.socket, int]) -> None:
+    """Fork for a command."""
+    connection, _ = listening.accept()
+    request = ""
+    streams: list[int] = []
+    with contextlib.suppress(OSError), connection.makefile() as lines:  # who asked may have been killed
+        first, streams, _, _ = socket.recv_fds(connection, 1, 3)
+        request = first.decode() + lines.readline()
+    if request.endswith("\n"):
         pid = os.fork()
         if pid == 0:
-            connection.close()
+            for other in (listening, connection, *running):
+                other.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            arguments, folder, environment = json.loads(request)
             _become(arguments, folder, environment, streams)
-        threading.Thread(target=_end_with, args=(connection, pid), daemon=True).start()
-        for stream in streams:
-            os.close(stream)
-        for line in _numbers(pid):
-            with contextlib.suppress(OSError):
-                lines.write(f"{line}\n")
-                lines.flush()
-    os._exit(0)
+        running[connection] = pid
+        _answer(connection, pid)
+    for stream in streams:
+        os.close(stream)
 
 
-def _numbers(pid: int) -> Iterator[int]:
-    yield pid
-    yield os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def _report(running: dict[socket.socket, int]) -> None:
+    """Say of the commands that ended how they did."""
+    for connection, pid in list(running.items()):
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            del running[connection]
+            _answer(connection, os.waitstatus_to_exitcode(status))
+            connection.close()
 
 
-def _end_with(connection: socket.socket, pid: int) -> None:
-    """Kill the command when who asked for it is killed."""
-    if not connection.recv(1):
-        os.kill(pid, signal.SIGKILL)
+def _answer(connection: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):
+        connection.sendall(f"{number}\n".encode())
 
 
 def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]) -> None:
@@ -164,6 +207,7 @@ def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str
         os.environ.update(environment)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
+            os.close(stream)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -181,4 +225,4 @@ def _become(arguments: Sequence[str], folder: str, environment: Mapping[str, str
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])), "serves" in sys.argv)
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2] == "serves")
