@@ -150,15 +150,15 @@ class Drafting:
         if self._usage is None or self._usage.state != state:
             shown: Counter[str] = Counter()
             last: dict[str, str] = {}
-            told: dict[str, Counter[str]] = {}
+            outcomes_of: dict[str, Counter[str]] = {}
             for one in retrievals.read():
                 shown.update(one.ids)
                 last |= dict.fromkeys(one.ids, one.ts)
             for outcome in outcomes.read_all():
                 if outcome.is_done:
                     for name, mark in outcome.marks.items():
-                        told.setdefault(name, Counter())[mark.credit] += 1
-            self._usage = _Usage(state, shown, last, told)
+                        outcomes_of.setdefault(name, Counter())[mark.credit] += 1
+            self._usage = _Usage(state, shown, last, outcomes_of)
         return self._usage
 
     def rename(

@@ -141,16 +141,16 @@ def summarise(memory: Memory) -> str:
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)
     goal = shorten(memory.word("goal") or memory.title, _GOAL)
     ended = _PAST.get(memory.word("outcome") or "", "ended with mixed results")
-    told = (
+    line = (
         f"- Task '{goal}' {ended} after {actions} action{'' if actions == 1 else 's'} with {errors} error{'' if errors == 1 else 's'} "
         f"encountered in {memory.count('duration_seconds')}s."
     )
     body = _LOG.sub("", memory.text, count=1).strip()
     mark = _SUMMARY.search(body)
     if mark is None:
-        return f"{body}\n\n## Summary\n\n{told}" if body else f"## Summary\n\n{told}"
+        return f"{body}\n\n## Summary\n\n{line}" if body else f"## Summary\n\n{line}"
     lead = body[: mark.end()]
-    return f"{lead}\n\n{told}\n{body[mark.end() :].lstrip()}"
+    return f"{lead}\n\n{line}\n{body[mark.end() :].lstrip()}"
 
 
 def _count(item: str) -> int:

@@ -18,7 +18,7 @@ from memory_kb.text import shorten
 TIMEOUT = 60.0
 _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
 #: The share of an item's words that its source must have; the least length of a word that counts, and of its stem.
-GROUNDED, _TELLING, _STEM = 0.6, 4, 6
+GROUNDED, _LONG, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
 _ASK = """\
 Below is what happened in one working session of a coding agent: its goal, an action log, errors, and sentences that were said.
@@ -99,7 +99,7 @@ def is_grounded(text: str, words: frozenset[str], share: float = GROUNDED) -> bo
         >>> is_grounded("Migrations run first.", word_set("run migration 12 at first")), is_grounded("", frozenset({"a"}))
         (True, False)
     """
-    telling = [word for word in word_set(text) if len(word) >= _TELLING or not word.isascii()]
+    long = [word for word in word_set(text) if len(word) >= _LONG or not word.isascii()]
     stems = {word[:_STEM] for word in words if len(word) >= _STEM}
-    known = sum(1 for word in telling if word in words or (len(word) >= _STEM and word[:_STEM] in stems))
-    return bool(telling) and known >= share * len(telling)
+    known = sum(1 for word in long if word in words or (len(word) >= _STEM and word[:_STEM] in stems))
+    return bool(long) and known >= share * len(long)

@@ -186,8 +186,8 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:
         return own
-    told = [(as_rule(said), turning_words(as_rule(said))) for said in pattern.said]
-    wanted = _PatternWords(tuple(told), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
+    texts = [(as_rule(said), turning_words(as_rule(said))) for said in pattern.said]
+    wanted = _PatternWords(tuple(texts), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
     scored = [(_similarity(wanted, rule), rule) for rule in rules]
     best = max(scored, key=lambda one: (one[0], one[1].is_live), default=None)
     return best[1] if best and best[0] >= SAME_PATTERN else None
@@ -196,7 +196,7 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
 class _PatternWords(NamedTuple):
     """What a pattern is held against rules by: what it says with its turning words, its category and its conditions."""
 
-    told: tuple[tuple[str, frozenset[str]], ...]
+    texts: tuple[tuple[str, frozenset[str]], ...]
     category: str
     conditions: frozenset[str]
 
@@ -204,12 +204,12 @@ class _PatternWords(NamedTuple):
 def _similarity(wanted: _PatternWords, rule: Memory) -> float:
     text, sections = cut_sections(rule.text)
     turns = turning_words(text)
-    told = [said for said, turning in wanted.told if turning == turns]
-    if not told:
+    texts = [said for said, turning in wanted.texts if turning == turns]
+    if not texts:
         return 0.0
     shared = jaccard(wanted.conditions, frozenset(one.casefold() for one in items_of(sections.get("Conditions", ""))))
     is_same = rule.word("category") == wanted.category
-    return max(pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in told)
+    return max(pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in texts)
 
 
 def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -> Offer | Change | None:

@@ -141,8 +141,8 @@ def read_diary(memory: Memory) -> DiaryEntry:
     lists = {name: items_of(sections.get(name, "")) for name in SECTIONS}
     errors = tuple(read_error(item) for item in lists["Errors"])
     outcome = memory.word("outcome")
-    told = (lists["Accomplishments"], lists["Decisions"], lists["Key learnings"])
-    score = quality_score(outcome, told, sum(1 for error in errors if error.resolution is None))
+    stated = (lists["Accomplishments"], lists["Decisions"], lists["Key learnings"])
+    score = quality_score(outcome, stated, sum(1 for error in errors if error.resolution is None))
     return DiaryEntry(
         id=memory.id,
         path=memory.path,
@@ -155,10 +155,10 @@ def read_diary(memory: Memory) -> DiaryEntry:
         agent=memory.word("agent_template") or memory.word("agent"),
         goal=memory.word("goal") or "",
         tags=memory.tags,
-        accomplishments=told[0],
-        decisions=told[1],
+        accomplishments=stated[0],
+        decisions=stated[1],
         challenges=lists["Challenges"],
-        key_learnings=told[2],
+        key_learnings=stated[2],
         errors=errors,
         lead=lead,
     )

@@ -267,7 +267,7 @@ def record_event(
     text = " ".join(event.split())
     named = "\n".join((text.casefold(), outcome or "", place.job or "", place.task or "", place.scope))
     entry_id = f"ep-{day}-{hashlib.sha256(named.encode('utf-8', 'replace'), usedforsecurity=False).hexdigest()[:8]}"
-    told: dict[str, Value | None] = {
+    values: dict[str, Value | None] = {
         "session_id": known.get("session"),
         "task_id": place.task,
         "agent": known.get("agent"),
@@ -275,5 +275,5 @@ def record_event(
         "quality_score": quality_score(outcome, (), 0),
         "goal": shorten(text, 200),
     }
-    fields = tuple((name, value) for name, value in told.items() if value is not None)
+    fields = tuple((name, value) for name, value in values.items() if value is not None)
     return entry_id, Draft(event.strip(), "episode", _title(text), tuple(tags), source="user_explicit", fields=fields)

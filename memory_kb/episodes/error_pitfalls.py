@@ -45,8 +45,8 @@ class Pitfall(NamedTuple):
 
     def is_stated_by(self, memory: Memory) -> bool:
         """Return whether an entry warns of this already: it quotes the message."""
-        told = same_words(generalise(memory.text))
-        return same_words(generalise(_uncut(self.message))) in told
+        words = same_words(generalise(memory.text))
+        return same_words(generalise(_uncut(self.message))) in words
 
     @property
     def confidence(self) -> float:

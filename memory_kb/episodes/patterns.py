@@ -222,8 +222,8 @@ def find_patterns(cluster: Sequence[EpisodeRecord]) -> tuple[Pattern, ...]:
         ranked = sorted(alike, key=lambda place: (-likeness[place], -len(said[place][0]), place))
         texts = tuple(dict.fromkeys(said[place][0] for place in ranked))
         episodes = {said[place][1].memory.id: said[place][1] for place in sorted(alike)}
-        told = tuple(sorted(episodes.values(), key=lambda one: (one.diary.timestamp, one.memory.id)))
-        patterns.append(Pattern(as_rule(texts[0]), texts, told))
+        in_order = tuple(sorted(episodes.values(), key=lambda one: (one.diary.timestamp, one.memory.id)))
+        patterns.append(Pattern(as_rule(texts[0]), texts, in_order))
     return tuple(sorted(patterns, key=lambda pattern: -len(pattern.episodes)))[:3]
 
 

@@ -58,13 +58,17 @@ class Captures:
         place = self._vault.place_for("project", job, task)
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
-        read = tuple(read_messages(events))
+        user_messages = tuple(read_messages(events))
         offers = offer_statements(
-            read, self._vault.clock(), place, origin, propose=self._vault.settings.learning.capture == "propose"
+            user_messages,
+            self._vault.clock(),
+            place,
+            origin,
+            propose=self._vault.settings.learning.capture == "propose",
         )
         with nullcontext() if dry_run else self._writer.lock(place.scope):
             intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
-        return CaptureReport(_report(read, intake.taken), run)
+        return CaptureReport(_report(user_messages, intake.taken), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
         from memory_kb.store.session_log import SessionFiles, find_id
@@ -82,18 +86,18 @@ def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
     return (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
 
 
-def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> tuple[Captured, ...]:
+def _report(user_messages: Sequence[UserMessage], taken: Sequence[Taken]) -> tuple[Captured, ...]:
     """Return what became of every message; what was taken in is in the order of the statements."""
     from memory_kb.learning.capture import Captured
 
-    told, rest = [], iter(taken)
-    for event, statements, reason in messages:
+    captured, rest = [], iter(taken)
+    for event, statements, reason in user_messages:
         seq = event.seq or None
         if not statements:
-            told.append(Captured("passed", reason, session=event.session or None, seq=seq))
+            captured.append(Captured("passed", reason, session=event.session or None, seq=seq))
         for one in statements:
             done = next(rest)
-            told.append(
+            captured.append(
                 Captured(
                     done.action,
                     done.message or done.offer.reason,
@@ -107,4 +111,4 @@ def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> tuple[Ca
                     seq,
                 )
             )
-    return tuple(told)
+    return tuple(captured)

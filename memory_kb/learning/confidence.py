@@ -36,7 +36,7 @@ class Evidence(NamedTuple):
     applied: date | None = None
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """Its failures and successes in words."""
         return f"{counted(self.failure_count, 'failure')} and {counted(self.success_count, 'success', 'successes')}"
 

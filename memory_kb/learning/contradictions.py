@@ -94,7 +94,7 @@ _MOST_PAIRS = 200_000
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
 #: The contradictions that a table lists one by one.
-_MOST_TOLD = 3
+_MOST_LISTED = 3
 
 
 class Contradiction(NamedTuple):
@@ -321,12 +321,12 @@ class ContradictionsReport:
     def summary(self) -> str:
         """What was done about them, each entry by its name; "" for nothing."""
         changed = {change.id for change in self.run.changes}
-        told = [_say(one) for one in self.found if {one.older.id, one.newer.id} <= changed]
-        more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
-        return "; ".join((*told[:_MOST_TOLD], *more))
+        done = [_describe(one) for one in self.found if {one.older.id, one.newer.id} <= changed]
+        more = [f"and {len(done) - _MOST_LISTED} more"] if len(done) > _MOST_LISTED else []
+        return "; ".join((*done[:_MOST_LISTED], *more))
 
 
-def _say(found: Contradiction) -> str:
+def _describe(found: Contradiction) -> str:
     older, newer = (f"{one.id} ({one.path})" for one in (found.older, found.newer))
     if found.resolution == "retire":
         return f"retired {older}, since {newer} is newer and says otherwise"

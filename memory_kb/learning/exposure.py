@@ -149,9 +149,9 @@ def trace_exposure(
 def _make_showing(
     entry_id: str, shown: Retrieval, outcomes: Sequence[Outcome], ends: Mapping[str, str], undone: Collection[str]
 ) -> ShownTo:
-    told = [one for one in outcomes if is_about(one, shown) and one.ts >= shown.ts]
-    first = min((one for one in told if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
-    credited = (one.marks[entry_id].credit for one in told if entry_id in one.marks and one.run not in undone)
+    about = [one for one in outcomes if is_about(one, shown) and one.ts >= shown.ts]
+    first = min((one for one in about if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
+    credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
     return ShownTo(
         ts=shown.ts,
         verb=shown.verb,

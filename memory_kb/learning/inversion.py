@@ -123,7 +123,7 @@ def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
         else [word for word in memory.words("flags") if word != DEPRECATION]
     )
     evidence = read_evidence(memory)
-    numbers = f"negative already, {evidence.told}"
+    numbers = f"negative already, {evidence.described}"
     change = plan_fields(
         memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
     )

@@ -118,16 +118,16 @@ def _without_private(draft: Draft) -> Draft:
     )
 
 
-def moment_of(told: object, now: datetime) -> datetime:
+def moment_of(moment: object, now: datetime) -> datetime:
     """Return the moment that a source names, never one after `now`; where it names none, `now`.
 
     Example:
         >>> now = datetime(2026, 5, 1, 9, tzinfo=UTC)
-        >>> [f"{moment_of(told, now):%m-%d %H}" for told in ("2026-03-01T10:00:00Z", "2026-03-02", "2027-01-01T00:00:00Z", "soon", None)]
+        >>> [f"{moment_of(moment, now):%m-%d %H}" for moment in ("2026-03-01T10:00:00Z", "2026-03-02", "2027-01-01T00:00:00Z", "soon", None)]
         ['03-01 10', '03-02 00', '05-01 09', '05-01 09', '05-01 09']
     """
     try:
-        found = datetime.fromisoformat(told) if isinstance(told, str) else now
+        found = datetime.fromisoformat(moment) if isinstance(moment, str) else now
     except ValueError:
         return now
     return min(now, found if found.tzinfo else found.replace(tzinfo=UTC))

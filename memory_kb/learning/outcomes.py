@@ -315,9 +315,9 @@ class Outcomes:
         named = self._named(showing, used)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= self._find_marks(showing)
-        told = self._find_reported(showing, word)
+        reported = self._find_reported(showing, word)
         # A mark that was undone is not read again; an outcome may be reported again.
-        done = find_credits(told, self._undone() if told and word != _MARKED else (), memories)
+        done = find_credits(reported, self._undone() if reported and word != _MARKED else (), memories)
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."

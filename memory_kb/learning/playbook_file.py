@@ -30,7 +30,7 @@ _NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
 _NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-class Ruling(NamedTuple):
+class RuleInFile(NamedTuple):
     """A rule of a file: its id, None where it has none, the line it is on, and what it says."""
 
     id: str | None
@@ -57,7 +57,7 @@ class RulesImported:
     run: RunReport
 
 
-def parse_rules(text: str, path: str) -> tuple[tuple[Ruling, ...], tuple[Problem, ...]]:
+def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Problem, ...]]:
     """Read a playbook: a list of rules, or a mapping with one under `rules` or `bullets`.
 
     Keys may be written as `success_count` or `successCount`. A rule that cannot be used becomes a
@@ -80,14 +80,14 @@ def parse_rules(text: str, path: str) -> tuple[tuple[Ruling, ...], tuple[Problem
         raise UnreadableInput(
             f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
         )
-    rules: list[Ruling] = []
+    rules: list[RuleInFile] = []
     problems: list[Problem] = []
     for item in items:
         message = "is no rule: a rule has at least a text"
         found = None
         try:
             values = load_mapping(item.text)
-            found = _make_ruling({_snake(key): value for key, value in values.items()}, item.line)
+            found = _make_rule({_snake(key): value for key, value in values.items()}, item.line)
         except InvalidBlock as exc:
             if "not a mapping" not in str(exc):
                 message = f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
@@ -100,7 +100,7 @@ def _snake(name: str) -> str:
     return _NAMES.sub("_", name).lower()
 
 
-def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
+def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
     text = values.get("text", values.get("content"))
     if not isinstance(text, str) or not text.strip():
         return None
@@ -132,7 +132,7 @@ def _make_ruling(values: Mapping[str, Any], line: int) -> Ruling | None:
     fields |= {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
     draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
-    return Ruling(read_text(values.get("id")), line, draft)
+    return RuleInFile(read_text(values.get("id")), line, draft)
 
 
 def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _kind_of(values: Mapping[str, Any]) -> str:
     return "pitfall" if is_negative or words & {"anti-pattern", "pitfall"} else "rule"
 
 
-class Room(NamedTuple):
+class ImportPlace(NamedTuple):
     """Where rules are imported to: the place, its folder, and the paths that are taken."""
 
     place: Location
@@ -174,7 +174,7 @@ class Room(NamedTuple):
 
 
 def plan_import(
-    rulings: Sequence[Ruling], index: FileIndex, room: Room, now: datetime
+    rules: Sequence[RuleInFile], index: FileIndex, into: ImportPlace, now: datetime
 ) -> tuple[list[RuleImported], list[Change]]:
     """Plan to bring rules in, each under its own id; what is there stays as it is.
 
@@ -183,37 +183,37 @@ def plan_import(
     """
     done: list[RuleImported] = []
     changes: list[Change] = []
-    taken, seen = set(room.taken), set[str]()
-    for ruling in rulings:
-        entry_id = ruling.id or str(uuid.uuid5(_NAMESPACE, ruling.draft.text))
-        told = _look_up(ruling, entry_id, index, room.place)
-        if told is None and entry_id in seen:
-            told = RuleImported(entry_id, "", "refused", ruling.line, f"the id {entry_id} occurs twice in the file")
-        if told is None:
-            slug, end = slugify(ruling.draft.title or ruling.draft.text), slugify(entry_id)[:8].strip("-")
-            path = free_path(f"{room.folder}{KINDS[ruling.draft.kind].folder}/{slug}-{end}.md", taken)
+    taken, seen = set(into.taken), set[str]()
+    for rule in rules:
+        entry_id = rule.id or str(uuid.uuid5(_NAMESPACE, rule.draft.text))
+        result = _look_up(rule, entry_id, index, into.place)
+        if result is None and entry_id in seen:
+            result = RuleImported(entry_id, "", "refused", rule.line, f"the id {entry_id} occurs twice in the file")
+        if result is None:
+            slug, end = slugify(rule.draft.title or rule.draft.text), slugify(entry_id)[:8].strip("-")
+            path = free_path(f"{into.folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}.md", taken)
             taken.add(path)
-            told = RuleImported(entry_id, path, "created", ruling.line)
-            changes.append(plan_entry(not_from_the_future(ruling.draft, now), entry_id, path, now, "Imported."))
+            result = RuleImported(entry_id, path, "created", rule.line)
+            changes.append(plan_entry(not_from_the_future(rule.draft, now), entry_id, path, now, "Imported."))
         seen.add(entry_id)
-        done.append(told)
+        done.append(result)
     return done, changes
 
 
-def _look_up(ruling: Ruling, entry_id: str, index: FileIndex, place: Location) -> RuleImported | None:
+def _look_up(rule: RuleInFile, entry_id: str, index: FileIndex, place: Location) -> RuleImported | None:
     """Return why a rule is not to be made, or None."""
     try:
-        draft = check_draft(ruling.draft)
+        draft = check_draft(rule.draft)
     except UsageError as exc:
-        return RuleImported(entry_id, "", "refused", ruling.line, str(exc))
+        return RuleImported(entry_id, "", "refused", rule.line, str(exc))
     for entry in index.entries_with_id(entry_id):
         if entry.entry_id == entry_id and entry.scope == place.scope:
-            return RuleImported(entry_id, entry.source, "known", ruling.line)
+            return RuleImported(entry_id, entry.source, "known", rule.line)
     twin = find_duplicate(index, replace(draft, fields=()), place)
     if twin is None:
         return None
     said = "the same was forgotten before" if twin.is_forgotten else f"{twin.entry.entry_id} says the same"
-    return RuleImported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", ruling.line, said)
+    return RuleImported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", rule.line, said)
 
 
 def export_rules(memories: Iterable[Memory]) -> str:

@@ -297,11 +297,11 @@ def _ask_repositories(parts: PurgeTools, entry: EntryView, body: str) -> Iterato
         # Without the text, that of a purge which is completed, the history of the file is what is known.
         chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(parts.vault.resolve(entry.path), top)}")
         asked = ["log", "--all", "--reflog", "-z", "--format=%x01%h", "--name-only", *chosen]
-        told = ask_git(top, parts.vault.environ, asked, _GIT_SECONDS)
-        if told is None:
+        output = ask_git(top, parts.vault.environ, asked, _GIT_SECONDS)
+        if output is None:
             yield f"git could not be asked whether the history of {top} contains the text"
             continue
-        commits, paths = _read_log(told.decode("utf-8", "replace"))
+        commits, paths = _read_log(output.decode("utf-8", "replace"))
         if commits:
             yield (
                 f"commits of {top} contain the text: {_some(commits)}, in {_some(paths)}; write it on a line of a file "
@@ -316,8 +316,8 @@ def _ask_repositories(parts: PurgeTools, entry: EntryView, body: str) -> Iterato
             yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
 
 
-def _read_log(told: str) -> tuple[list[str], list[str]]:
-    words = [word.strip("\n") for word in told.split("\0")]
+def _read_log(output: str) -> tuple[list[str], list[str]]:
+    words = [word.strip("\n") for word in output.split("\0")]
     commits = [word[1:] for word in words if word.startswith("\x01")]
     return list(dict.fromkeys(commits)), sorted({word for word in words if word and not word.startswith("\x01")})
 

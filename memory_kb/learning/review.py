@@ -211,7 +211,7 @@ def _explain(memory: Memory, of: str | None, today: date) -> str:
         return f"It comes from outside and nobody has verified it ({UNVERIFIED})."
     if memory.is_live:
         evidence = read_evidence(memory)
-        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.told}"
+        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.described}"
         return f"Flagged: {', '.join(memory.words('flags'))}{numbers if memory.kind in RULE_KINDS else ''}."
     session = memory.word("session_id")
     return f"Proposed{f' from session {session}' if session else ''}."

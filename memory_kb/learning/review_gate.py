@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ACCEPTING, REJECTING, ALIKE = 5, 3, 0.85
 _SHORTEST = 15
 DRAFT_CONFIDENCE = 0.4
-_KEYWORDS, _TELLING = 3, 4
+_KEYWORDS, _LONG = 3, 4
 
 
 class SessionCounts(NamedTuple):
@@ -61,12 +61,12 @@ def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None)
     if near and near.similarity >= ALIKE:
         return GateVerdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
     good, bad = evidence
-    told = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
+    counts = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
     if good >= ACCEPTING and not bad:
-        return GateVerdict("accept", told)
+        return GateVerdict("accept", counts)
     if bad >= REJECTING and not good:
-        return GateVerdict("reject", told)
-    return GateVerdict("draft", told, DRAFT_CONFIDENCE)
+        return GateVerdict("reject", counts)
+    return GateVerdict("draft", counts, DRAFT_CONFIDENCE)
 
 
 def find_nearest(text: str, rules: Iterable[Memory]) -> NearRule | None:
@@ -93,8 +93,8 @@ def keywords(text: str) -> tuple[str, ...]:
         ('integration', 'migrations', 'database')
     """
     words = list(dict.fromkeys(word.strip('"') for word in parse_words(text).terms))
-    telling = [word for word in words if len(word) >= _TELLING] or words
-    return tuple(sorted(telling, key=len, reverse=True))[:_KEYWORDS]
+    long = [word for word in words if len(word) >= _LONG] or words
+    return tuple(sorted(long, key=len, reverse=True))[:_KEYWORDS]
 
 
 #: Sessions looked at for and against a rule.

@@ -23,7 +23,7 @@ from memory_kb.learning.playbook import (
     select_rules,
     was_looked_at,
 )
-from memory_kb.learning.playbook_file import Room, RulesImported, export_rules, parse_rules, plan_import
+from memory_kb.learning.playbook_file import ImportPlace, RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
 from memory_kb.reports import RunReport
@@ -97,7 +97,7 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
             reasons.append(
-                f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.told}."
+                f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.described}."
                 if flag
                 else "No candidate any more."
             )
@@ -226,13 +226,13 @@ class Rules:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
         except OSError as exc:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
-        rulings, problems = parse_rules(text, str(source))
+        rules, problems = parse_rules(text, str(source))
         folder = self._vault.folder_of(place)
         with self._store.planning(dry_run=dry_run):
 
             def plan(index: SqliteIndex) -> tuple[Sequence[RuleImported], Sequence[Change]]:
                 taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
-                return plan_import(rulings, index, Room(place, folder, taken), self._vault.clock())
+                return plan_import(rules, index, ImportPlace(place, folder, taken), self._vault.clock())
 
             done, changes = self._index.read(plan)
             run = self._writer.run("rules import", changes, dry_run=dry_run)
