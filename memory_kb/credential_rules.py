@@ -148,7 +148,8 @@ _SERVICES = (
     " sendbird sentry snyk sonar squarespace sumologic telegram travis trello twitch twitter typeform yandex zendesk"
 )
 
-_FREE = r"(?<![A-Za-z0-9+])"
+#: What is not in front of a token.
+FREE = r"(?<![A-Za-z0-9+])"
 _WEBHOOKS = (
     r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<value>[A-Za-z0-9+/]{20,80})"
     r"|discord(?:app)?\.com/api/webhooks/\d{5,25}/[\w-]{30,}"
@@ -232,7 +233,7 @@ _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トーク�
 RULES: tuple[Rule, ...] = (
     Rule("a private key", ("private key",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     Rule("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
-    *(Rule(what, tuple(words.split()), f"{_FREE}(?:{pattern})", 0.0, "token") for what, words, pattern in _TOKENS),
+    *(Rule(what, tuple(words.split()), f"{FREE}(?:{pattern})", 0.0, "token") for what, words, pattern in _TOKENS),
     Rule(
         "a webhook address",
         ("hooks.", "webhook", "bot", "chat.googleapis", "dingtalk", "logic.azure"),
@@ -317,7 +318,8 @@ RULES: tuple[Rule, ...] = (
         "a key of a service",
         tuple(_SERVICES.split()),
         (
-            rf"(?i)(?:{_SERVICES.replace(' ', '|')})[\w.-]{{0,30}}[\"'`\]]{{0,2}}\s{{0,3}}(?:=>|:=|[:=])\s{{0,3}}[\"'`]?"
+            r"(?i)(?=[\w.-]++[\"'`\]]{0,2}+\s{0,3}+[:=])"
+            rf"(?:{_SERVICES.replace(' ', '|')})[\w.-]{{0,30}}[\"'`\]]{{0,2}}\s{{0,3}}(?:=>|:=|[:=])\s{{0,3}}[\"'`]?"
             r"(?=[\w=+/-]{0,100}\d)(?=[\w=+/-]{0,100}[a-z])(?P<value>(?!https?\b)[A-Za-z0-9_=+/-]{16,150})(?![\w./-])"
         ),
         3.0,
@@ -327,7 +329,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a password or key",
         ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
-        rf"(?i)(?=[\w-]{{1,30}}[\"'`\]]{{0,3}}\s{{0,9}}[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]]{{0,3}}\s{{0,9}}(?:=>|:=|[:=](?![:=]))\s{{0,9}}[rbuf]?[\"'`]?(?P<value>[^\s\"'`,;|]{{8,250}})",
+        rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]]{{0,3}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]]{{0,3}}\s{{0,9}}(?:=>|:=|[:=](?![:=]))\s{{0,9}}[rbuf]?[\"'`]?(?P<value>[^\s\"'`,;|]{{8,250}})",
         2.5,
         "name",
         lead=0,

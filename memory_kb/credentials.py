@@ -9,19 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.credential_rules import CODE, COMMON, KEY_BODY, PLACEHOLDER, RULES, Rule
+from memory_kb.credential_rules import CODE, COMMON, FREE, KEY_BODY, PLACEHOLDER, RULES, Rule
 from memory_kb.private import cut_private
 
-#: The rules that each keyword calls for, by their places in the table: those of tokens, of services, and all others.
-_TOKEN_PLACES: dict[str, list[int]] = {}
-_SERVICE_PLACES: dict[str, list[int]] = {}
-_PLACES: dict[str, list[int]] = {}
-for _place, _rule in enumerate(RULES):
-    _called = {"token": _TOKEN_PLACES, "service": _SERVICE_PLACES}.get(_rule.judged, _PLACES)
-    for _keyword in _rule.keywords:
-        _called.setdefault(_keyword, []).append(_place)
 #: No pattern of a token matches less than this, a blank, or letters other than those of ASCII.
-_LONG_WORD = re.compile(r"[!-~]{12,}")
+_LEAST_WORD = 12
+_LONG_WORD = re.compile(rf"[!-~]{{{_LEAST_WORD},}}")
+_WORD = re.compile(r"[!-~\0]*")
 #: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
 _JOINT = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: A run of characters that may be the key of a service: long, with a digit.
@@ -30,7 +24,6 @@ _UNMARKED = re.compile(r"(?<![\w=+/-])(?=[\w=+/-]*\d)[\w=+/-]{16}")
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
-_UNSEEN = re.compile(f"[{_INVISIBLE}]+")
 #: A line end inside a run of characters that a token is made of.
 _BREAK = re.compile(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 
@@ -184,9 +177,9 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
     plain = _unhide(text)
     folded = plain.text.casefold()
     words = _long_words(plain.text)
-    fitting = _called_by(folded, _PLACES) | _called_by(words.casefold(), _TOKEN_PLACES)
+    fitting = _called_by(folded) | _called_by(words.casefold(), "token")
     if _UNMARKED.search(words):
-        fitting |= _called_by(folded, _SERVICE_PLACES)
+        fitting |= _called_by(folded, "service")
     for rule, keywords in ((RULES[place], fitting[place]) for place in sorted(fitting)):
         for view, match in _matches(rule, keywords, plain, folded, words):
             first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
@@ -197,13 +190,30 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
                 yield rule, view, view.span(first, first + len(cut))
 
 
-def _called_by(folded: str, rules: Mapping[str, list[int]]) -> dict[int, list[str]]:
+@functools.cache
+def _families(judged: str) -> tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]:
+    """Return the keywords of some rules with the places of these, below the shortest that is in each of them."""
+    places: dict[str, list[int]] = {}
+    for place, rule in enumerate(RULES):
+        if (rule.judged if rule.judged in ("token", "service") else "") == judged:
+            for word in rule.keywords:
+                places.setdefault(word, []).append(place)
+    families: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    for word in sorted(places, key=len):
+        head = next((one for one in families if len(one) > 1 and one in word), word)
+        families.setdefault(head, []).append((word, tuple(places[word])))
+    return tuple((head, tuple(words)) for head, words in families.items())
+
+
+def _called_by(folded: str, judged: str = "") -> dict[int, list[str]]:
     """Return the rules that a text calls for, and their keywords that it holds."""
     found: dict[int, list[str]] = {}
-    for word, places in rules.items():
-        if word in folded:
-            for place in places:
-                found.setdefault(place, []).append(word)
+    for head, words in _families(judged):
+        if head in folded:
+            for word, places in words:
+                if word in folded:
+                    for place in places:
+                        found.setdefault(place, []).append(word)
     return found
 
 
@@ -212,7 +222,8 @@ def _matches(
 ) -> Iterator[tuple[_View, re.Match[str]]]:
     pattern = _compile(_whole(rule))
     if rule.judged == "token":
-        views = (plain, _join_lines(plain)) if pattern.search(words) else ()
+        # What may be in front of a token is looked at last: a pattern that begins with its mark is found faster.
+        views = (plain, _join_lines(plain)) if _compile(rule.pattern.removeprefix(FREE)).search(words) else ()
         for view in filter(None, views):
             yield from ((view, match) for match in pattern.finditer(view.text))
     elif rule.lead is None or len(folded) != len(plain.text):
@@ -239,9 +250,26 @@ def _long_words(text: str) -> str:
     words = _LONG_WORD.findall(text)
     if "\n" in text:
         lines = text.replace("\r\n", "\n").replace("\\\n", "\n").replace(" \n", "\n").replace("\t\n", "\n")
-        joined, count = _JOINT.subn("", lines)
-        words += _LONG_WORD.findall(joined) if count else ()
+        words += filter(_may_be_token, _broken_words(*_JOINT.subn("\0", lines)))
     return " ".join(words)
+
+
+def _broken_words(joined: str, count: int) -> Iterator[str]:
+    """Yield the words that `\\0` stands in the middle of, without it."""
+    end = 0
+    for _ in range(count):
+        place = joined.find("\0", end)
+        if place < 0:
+            return
+        start = max(joined.rfind(" ", end, place), joined.rfind("\n", end, place), end - 1) + 1
+        found = _WORD.match(joined, place)
+        end = found.end() if found else place + 1
+        yield joined[start:end].replace("\0", "")
+
+
+def _may_be_token(word: str) -> bool:
+    """Return whether a word is more than small letters, which all tokens are."""
+    return len(word) >= _LEAST_WORD and not (word.isalpha() and word.islower())
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:
@@ -310,7 +338,7 @@ def entropy(value: str) -> float:
 
 def _unhide(text: str) -> _View:
     """Return a text without the characters that nobody sees."""
-    if text.isascii() or not _UNSEEN.search(text):
+    if text.isascii() or not any(sign in text for sign in _INVISIBLE):
         return _View(text)
     kept = [(place, sign) for place, sign in enumerate(text) if sign not in _INVISIBLE]
     return _View("".join(sign for _, sign in kept), tuple(place for place, _ in kept))

@@ -91,7 +91,7 @@ class Examination:
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
         from memory_kb.index.doctor import is_file
-        from memory_kb.index.link_names import find_rivals, say_rivals
+        from memory_kb.index.link_names import find_rival, say_rival
         from memory_kb.index.lint import Ground, Known
         from memory_kb.learning.citations import assess, complain
         from memory_kb.learning.duplicates import find_duplicate
@@ -128,8 +128,8 @@ class Examination:
 
         def unclear(target: str) -> str | None:
             found = catalog.resolve(target, path)
-            rivals = find_rivals(catalog.stems, target, path, found) if found else ()
-            return say_rivals(target, found, rivals) if found and rivals else None
+            rival = find_rival(catalog.stems, target, path, found) if found else None
+            return say_rival(target, found, rival) if found and rival else None
 
         def lacks(target: str, anchor: str, kind: str) -> str | None:
             found = catalog.resolve(target, path)

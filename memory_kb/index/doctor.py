@@ -16,12 +16,12 @@ from pathlib import Path
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.index.facts import FACTS, Facts, FactStore, Link, Unexamined
 from memory_kb.index.link_names import (
-    find_rivals,
+    find_rival,
     group_stems,
     links_of,
     name_entries,
     resolve,
-    say_rivals,
+    say_rival,
 )
 from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.sqlite import SqliteIndex
@@ -132,9 +132,12 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
     kept = store.read_whole(state)
     if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
         return kept[0]
-    check = _Check(
-        vault, index, store.of(hashes, lambda path: Unexamined(path, vault.resolve(path), index.chunks_of(path)))
-    )
+
+    def look(paths: Sequence[str]) -> list[Unexamined]:
+        texts = index.texts(paths)
+        return [Unexamined(path, vault.resolve(path), texts.get(path, ())) for path in paths]
+
+    check = _Check(vault, index, store.of(hashes, look))
     found = list(check.problems())
     store.keep_whole(state, found, check.probes)
     return found
@@ -182,10 +185,10 @@ class _Check:
                     said.add(target)
                     message = f"the {link.kind} to {target!r} leads to no {'entry' if link.is_wikilink else 'file'}"
                     yield Problem(entry.source, link.line, message)
-            elif rivals := find_rivals(self._stems, target, entry.source, found):
+            elif rival := find_rival(self._stems, target, entry.source, found):
                 if target not in said:
                     said.add(target)
-                    yield Problem(entry.source, link.line, say_rivals(target, found, rivals))
+                    yield Problem(entry.source, link.line, say_rival(target, found, rival))
             elif link.anchor and found.source in self._facts and not self._facts[found.source].has(link.anchor):
                 yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
 

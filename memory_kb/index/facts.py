@@ -17,9 +17,10 @@ from typing import NamedTuple
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.rows import decode
+from memory_kb.index.sqlite import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
-from memory_kb.model import Chunk, Problem
+from memory_kb.model import Problem
 from memory_kb.store.files import read_note_text
 
 #: Where the facts are kept in the machine folder.
@@ -82,18 +83,22 @@ class Facts(NamedTuple):
 
 
 class Unexamined(NamedTuple):
-    """A file to examine: its path, where it is, and its chunks."""
+    """A file to examine: its path, where it is, and the texts of its entries."""
 
     path: str
     location: Path
-    chunks: Sequence[Chunk]
+    texts: Sequence[EntryText]
 
 
-def examine(chunks: Iterable[Chunk], text: str) -> Facts:
-    """Return what can be said of a file, from its chunks and all of its text."""
+#: Returns files to examine.
+Look = Callable[[Sequence[str]], Sequence[Unexamined]]
+
+
+def examine(texts: Iterable[EntryText], whole: str) -> Facts:
+    """Return what can be said of a file, from the texts of its entries and all of its own."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[Link]] = {}
-    for entry_id, title, line, body in _entries(chunks):
+    for entry_id, title, line, body in texts:
         # One that spans title and text is said at the text.
         secrets = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{body}")))}
         if 2 in secrets:
@@ -105,23 +110,9 @@ def examine(chunks: Iterable[Chunk], text: str) -> Facts:
     return Facts(
         problems,
         links,
-        tuple(normal_heading(heading.words) for heading in find_headings(text)),
-        tuple(dict.fromkeys(_blocks(text))),
+        tuple(normal_heading(heading.words) for heading in find_headings(whole)),
+        tuple(dict.fromkeys(_blocks(whole))),
     )
-
-
-def _entries(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str, int, str]]:
-    """Yield the id, the title, the first line and the text of each entry, its lines as far apart as in the file."""
-    held: list[Chunk] = []
-    for chunk in (*chunks, None):
-        if held and (chunk is None or chunk.part == 0):
-            pieces, behind = [""], held[0].line
-            for one in held:
-                pieces += ["\n" * (one.line - behind) or " ", one.content]
-                behind = one.line + one.content.count("\n")
-            yield held[0].entry_id, held[0].title, held[0].line, "".join(pieces[2:])
-            held = []
-        held += [chunk] if chunk else []
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -163,7 +154,7 @@ class FactStore:
         if self._connection:
             self._connection.close()
 
-    def of(self, hashes: Mapping[str, str], look: Callable[[str], Unexamined]) -> dict[str, Facts]:
+    def of(self, hashes: Mapping[str, str], look: Look) -> dict[str, Facts]:
         """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
         kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
@@ -201,31 +192,31 @@ class FactStore:
                     self._connection.executemany(statement, rows)
 
 
-def _examine_all(paths: Sequence[str], look: Callable[[str], Unexamined]) -> Iterator[Facts]:
+def _examine_all(paths: Sequence[str], look: Look) -> Iterator[Facts]:
     """Yield the facts of files; of many, all processors examine some."""
+    batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
     processes = os.cpu_count() or 1
     # A fork of a process with threads may wait for ever for a lock that one of them held.
     is_parallel = sys.platform == "linux" and processes > 1 and threading.active_count() == 1
-    if not is_parallel or len(paths) < _MANY:
-        yield from (_examine_one(look(path)) for path in paths)
-        return
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
     done = 0
-    waiting: deque[Future[list[Facts]]] = deque()
-    try:
-        with ProcessPoolExecutor(processes, get_context("fork")) as pool:
-            for start in range(0, len(paths), _BATCH):
-                waiting.append(pool.submit(_examine_batch, [look(path) for path in paths[start : start + _BATCH]]))
-                while waiting and (len(waiting) > 2 * processes or start + _BATCH >= len(paths)):
-                    for facts in waiting.popleft().result():
-                        yield facts
-                        done += 1
-    except (BrokenProcessPool, OSError):
+    if is_parallel and len(paths) >= _MANY:
+        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
+
+        waiting: deque[Future[list[Facts]]] = deque()
         # Without room for processes this one does it all.
-        yield from (_examine_one(look(path)) for path in paths[done:])
+        with (
+            contextlib.suppress(BrokenProcessPool, OSError),
+            ProcessPoolExecutor(processes, get_context("fork")) as pool,
+        ):
+            for batch in batches:
+                waiting.append(pool.submit(_examine_batch, look(batch)))
+                while waiting and (len(waiting) > 2 * processes or batch is batches[-1]):
+                    yield from waiting.popleft().result()
+                    done += 1
+    for batch in batches[done:]:
+        yield from _examine_batch(look(batch))
 
 
 def _examine_batch(sources: Sequence[Unexamined]) -> list[Facts]:
@@ -237,7 +228,7 @@ def _examine_one(source: Unexamined) -> Facts:
         text, _ = decode(read_note_text(source.path, source.location).data)
     except (MemoryKBError, OSError):
         text = ""
-    return examine(source.chunks, text)
+    return examine(source.texts, text)
 
 
 def _unpack(facts: str) -> Facts:

@@ -24,12 +24,13 @@ def read_metadata(entry: StoredEntry) -> dict[str, Any]:
 
 def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
     """Yield all entries in path order, each with its text where that may hold a link."""
-    texts = index.linking_contents()
-    source, held = next(texts, ("", {}))
+    texts = index.linking_texts()
+    source, held = next(texts, ("", []))
     for entry in index.entries(EVERYTHING):
         while held and source < entry.source:
-            source, held = next(texts, ("", {}))
-        yield entry, held.get(entry.entry_id, "") if source == entry.source else ""
+            source, held = next(texts, ("", []))
+        here = held if source == entry.source else ()
+        yield entry, next((one.text for one in here if one.line == entry.line), "")
 
 
 def named(index: SqliteIndex, wanted: Iterable[tuple[str, str]]) -> dict[str, StoredEntry]:
@@ -149,8 +150,8 @@ def link_keys(target: str, source: str) -> tuple[str, str]:
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(source).casefold(), name)), name
 
 
-def find_rivals(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> tuple[str, ...]:
-    """Return the files that a link may mean as well as the one it leads to: called the same, and no deeper.
+def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> str | None:
+    """Return a file that a link may mean as well as the one it leads to: called the same, and no deeper.
 
     Args:
         files: the paths of all files, by `stem_of`.
@@ -158,17 +159,23 @@ def find_rivals(files: Mapping[str, Sequence[str]], target: str, source: str, fo
         source: the file it is written in.
         found: what it leads to.
     """
-    stem, folder = stem_of(found.source), posixpath.dirname(found.source)
-    if target.casefold().removesuffix(".md") != stem or found.entry_id.casefold() == stem:
-        return ()
-    if folder.casefold() == posixpath.dirname(source).casefold():
-        return ()
-    return tuple(path for path in files[stem] if path != found.source and path.count("/") == found.source.count("/"))
+    stem = target.casefold().removesuffix(".md")
+    if (
+        "/" in stem
+        or len(files.get(stem, ())) <= 1
+        or stem != stem_of(found.source)
+        or found.entry_id.casefold() == stem
+    ):
+        return None
+    if posixpath.dirname(found.source).casefold() == posixpath.dirname(source).casefold():
+        return None
+    depth = found.source.count("/")
+    return next((path for path in files[stem] if path != found.source and path.count("/") == depth), None)
 
 
-def say_rivals(target: str, found: StoredEntry, rivals: Sequence[str]) -> str:
+def say_rival(target: str, found: StoredEntry, rival: str) -> str:
     """Return what is said of a link that may mean several files."""
-    return f"the link to {target!r} may mean {rivals[0]} as well as {found.source}, which it leads to; write the path"
+    return f"the link to {target!r} may mean {rival} as well as {found.source}, which it leads to; write the path"
 
 
 def file_names(path: str) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ import bisect
 import functools
 import itertools
 import json
+import operator
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
@@ -55,6 +56,32 @@ _ENTRY = (
     f"{_IS_SUPERSEDED}"
 )
 _CHUNK = "rowid, source, position, part, entry_id, kind, type, status, scope, char_offset, line, end_line, title, headings, content, names"
+
+
+class EntryText(NamedTuple):
+    """The text of an entry as the index holds it, with its chunks as far apart as in the file."""
+
+    entry_id: str
+    title: str
+    line: int
+    text: str
+
+
+_TEXT = "source, entry_id, title, line, part, content"
+
+
+def _join_texts(rows: Iterable[tuple[str, str, str, int, int, str]]) -> Iterator[tuple[str, list[EntryText]]]:
+    """Yield each file with the texts of its entries, from their chunks in order."""
+    for source, chunks in itertools.groupby(rows, operator.itemgetter(0)):
+        found: list[EntryText] = []
+        for _, entry_id, title, line, part, content in chunks:
+            if part == 0 or not found:
+                found.append(EntryText(entry_id, title, line, content))
+            else:
+                one = found[-1]
+                gap = "\n" * (line - one.line - one.text.count("\n")) or " "
+                found[-1] = one._replace(text=f"{one.text}{gap}{content}")
+        yield source, found
 
 
 class SqliteIndex:
@@ -447,23 +474,21 @@ class SqliteIndex:
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))
 
-    def linking_contents(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield each file with the texts of its entries that may hold a link to a note, by entry id, in path order.
-
-        Their chunks are as far apart as in the file.
-        """
+    def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
+        """Return the texts of the entries of some files, in file order."""
         rows = self._connection.execute(
-            "SELECT source, entry_id, line, content FROM chunks WHERE (source, entry_id) IN "
+            f"SELECT {_TEXT} FROM chunks WHERE source IN (SELECT value FROM json_each(?)) ORDER BY source, position",
+            (json.dumps(sources),),
+        )
+        return dict(_join_texts(rows))
+
+    def linking_texts(self) -> Iterator[tuple[str, list[EntryText]]]:
+        """Yield each file with the texts of its entries that may hold a link to a note, in path order."""
+        rows = self._connection.execute(
+            f"SELECT {_TEXT} FROM chunks WHERE (source, entry_id) IN "
             "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[') OR content LIKE '%.md%') ORDER BY source, position"
         )
-        for source, chunks in itertools.groupby(rows, lambda row: str(row[0])):
-            found: dict[str, list[str]] = {}
-            behind = 0
-            for _, entry_id, line, content in chunks:
-                pieces = found.setdefault(entry_id, [])
-                pieces += ["\n" * (line - behind) or " " if pieces else "", content]
-                behind = line + content.count("\n")
-            yield source, {entry_id: "".join(pieces) for entry_id, pieces in found.items()}
+        return _join_texts(rows)
 
     def sections_with(self, words: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
         """Yield path, title of the entry, first line and text of the chunks that hold all of some words in any case.

@@ -41,13 +41,20 @@ def find_code(text: str) -> Iterator[Span]:
     items: list[int] = []  # the columns at which the open list items have their text
     while place < len(text):
         end = _end_of_line(text, place)
+        # The most frequent lines first: one of a paragraph, and a blank one.
         if text[place] not in _OPENERS:
             if not has_text:
                 began, has_text, is_quoted = place, True, False
                 items.clear()
             place = end
             continue
-        quotes = _QUOTES.match(text, place, end)
+        if text[place] == "\n":
+            if began < place:
+                yield from _inline(text, began, place)
+            is_quoted, has_text = is_quoted and has_text, False
+            began = place = end
+            continue
+        quotes = _QUOTES.match(text, place, end) if text[place] in " >" else None
         left = at = quotes.end() if quotes else place
         block: Span | None = None
         is_opened = left > place and not is_quoted
@@ -56,13 +63,14 @@ def find_code(text: str) -> Iterator[Span]:
             has_text = False
             items.clear()
         while True:
-            at = _past_blanks(text, at)
-            column = _width(text[left:at])
+            at = _past_blanks(text, at) if at < end and text[at] in " \t" else at
+            column = _width(text[left:at]) if at > left else 0
             is_blank = at >= end or text[at] in "\r\n"
             sign = "" if is_blank else text[at]
             is_rule = sign in _RULES and _RULE.match(text, at, end) is not None
             is_apart = is_rule or (
-                sign in _APART and any(one.match(text, at, end) for one in (_FENCE, _HEADING, _COMMENT))
+                sign in _APART
+                and bool(_HEADING.match(text, at, end) or _FENCE.match(text, at, end) or _COMMENT.match(text, at, end))
             )
             item = _ITEM.match(text, at, end) if sign in _BULLETS and not is_rule else None
             if item or is_apart:
