@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from memory_kb.context.framing import Given
-from memory_kb.context.gather import Wanted
-from memory_kb.context.prompts import build_prompt_context, find_task
+from memory_kb.context.prompts import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_notes import NotesInGit, PastNotes
@@ -146,7 +145,7 @@ class Vault:
 
     def start(self, notes: PastNotes) -> Given:
         self._lay(notes.files)
-        material = self.kb.readings.read(read_start)
+        material = self.kb.index.read(lambda index: read_start(index, self._now.date()))
         return build_start(material, (), self._now.date(), _assess)
 
     def _lay(self, files: Mapping[str, bytes]) -> None:
@@ -164,8 +163,10 @@ class Vault:
         task = find_task(text)
         if not task:
             return Given()
-        material = self.kb.readings.gather_fitting(Wanted(task))
-        return build_prompt_context(material, shown, self.kb.vault.settings.context.floor, self._now.date(), _assess)
+        holder, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
+        return holder.read(
+            lambda index: build_prompt_context(look_up(index, holder, task, floor, today).find(), shown, today, _assess)
+        )
 
     def learn(self, session: SessionNeeds) -> None:
         self.at(session.ended)

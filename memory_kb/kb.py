@@ -448,9 +448,7 @@ class KnowledgeBase:
         """The verbs of hooks."""
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(
-            self.vault, self.sessions, lambda: self._hurried.index, lambda: self._hurried.readings, self._is_left_behind
-        )
+        return Hooks(self.vault, self.sessions, lambda: self._hurried.index, self._is_left_behind)
 
     @functools.cached_property
     def imports(self) -> Imports:

@@ -122,7 +122,7 @@ class ContextSettings(NamedTuple):
     max_rules: int = 10
     max_chars: int = 8_000
     tokenizer: str = "auto"
-    floor: float = 0.3
+    floor: float = 0.35
     hooks: bool = True
 
 

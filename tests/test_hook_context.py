@@ -44,6 +44,9 @@ TRIVIAL = [
     "stop",
     "next",
     "option 2",
+    "テストをもう一度実行してください",
+    "再运行一次测试",
+    "테스트를 다시 실행해 주세요",
     "1",
     "/compact",
     "do it",
@@ -197,6 +200,30 @@ def test_a_prompt_gets_three_entries_and_600_tokens_at_most(vault: Vault, ask: A
     more = ask(folder, "prompt", prompt="And what else is known of the quokka fixture in the upload test?")
     shown = [line.rpartition("(")[2] for line in told.splitlines() if line.startswith("- [")]
     assert not any(name in more for name in shown)
+
+
+def test_words_of_a_prompt_count_together_in_one_section(vault: Vault, ask: Ask) -> None:
+    long = "\n\n".join(
+        f"## Part {part}\n\n{'Houses are painted blue again. ' * 60}{word}."
+        for part, word in enumerate(("wombats", "quokkas", "numbats"))
+    )
+    folder = vault(NOTES | {"memory/learnings/long.md": note("long-1", "fact", long)})
+    prompt = "Where do the wombats keep what the quokkas took from the numbats?"
+    assert ask(folder, "prompt", prompt=prompt) == ""
+    (folder / "memory/learnings/near.md").write_text(
+        note("near-1", "fact", "Quokkas took it from numbats, and wombats know.")
+    )
+    told = ask(folder, "prompt", session="other", prompt=prompt)
+    assert "near-1" in told
+    assert "long-1" not in told
+
+
+def test_a_prompt_in_a_script_without_spaces_gets_what_bears_on_it(vault: Vault, ask: Ask) -> None:
+    folder = vault(
+        NOTES
+        | {"memory/learnings/ja.md": note("ja-1", "fact", "請求書の取り込みにはウォンバットのロケールが必要です。")}
+    )
+    assert "ja-1" in ask(folder, "prompt", prompt="請求書の取り込みに失敗しました。ロケールは何が必要ですか?")
 
 
 def test_a_note_of_this_session_comes_at_the_next_prompt(

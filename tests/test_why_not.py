@@ -187,7 +187,7 @@ PROMPT = "Why is the upload test with the quokka fixture flaky?"
         ("run the tests again", "up", {}, "few-words", "too few words of its own"),
         (PROMPT, "up", {}, "found", "quokka"),
         (PROMPT, "up", {"session": "s"}, "shown", "shown it already"),
-        (PROMPT, "otter", {}, "not-found", "does not find it"),
+        (PROMPT, "otter", {}, "few-rare-words", "it shares none of the rare words of the prompt; 3 are needed"),
         (PROMPT, "near", {}, "few-rare-words", "it shares quokka of the rare words of the prompt; 3 are needed"),
         (
             f"{PROMPT} Or is it Kubernetes, Terraform, Ansible, Puppet, Chef, Vagrant or Nomad?",

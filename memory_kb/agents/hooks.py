@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from memory_kb.agents.agent import Agent
     from memory_kb.agents.payloads import HookCall
     from memory_kb.context.framing import Given
-    from memory_kb.context.gather import Readings
+    from memory_kb.context.session_start import StartMaterial
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citations import ClaimState
     from memory_kb.reports import WhyNot
@@ -45,6 +47,8 @@ _FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path")
 _SHOWS = re.compile(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: How Codex's patches begin.
 _PATCH = "*** Begin Patch"
+#: Entries that a session may start with for the task at hand, before the budget counts.
+_MOST_FITTING = 10
 #: The most of a rule that a refusal shows.
 _MAX_RULE = 600
 #: The words of a command that are looked at for a file.
@@ -72,7 +76,7 @@ class HookAnswer(NamedTuple):
 class Hooks:
     """What an agent's hooks call: log what happened, and answer with what the agent should know now.
 
-    `index` and `readings` are loaded by what gives context only; the index waits for nobody and asks no language model.
+    `index` is loaded by what gives context only, and waits for nobody.
     """
 
     def __init__(
@@ -80,12 +84,10 @@ class Hooks:
         vault: Vault,
         sessions: Sessions,
         index: Callable[[], VaultIndex],
-        readings: Callable[[], Readings],
         is_behind: Callable[[], bool],
     ) -> None:
         self._vault = vault
         self._sessions = sessions
-        self._readings = readings
         self._index = index
         self._is_behind = is_behind
 
@@ -240,35 +242,39 @@ class Hooks:
 
     def _start_context(self, call: HookCall, agent: Agent) -> str:
         """Return what a session starts with; where it goes on with what it knew, only what is new."""
-        from memory_kb.context.gather import Wanted
-        from memory_kb.context.prompts import choose
+        from memory_kb.context.prompts import look_up
         from memory_kb.context.session_start import build_start, read_start
 
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        material = self._readings().read(read_start).without(shown, call.session)
+        holder, today, task = self._index(), self._vault.clock().date(), self._current_task(call)
+
+        def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
+            found = look_up(index, holder, task, settings.floor, today).find() if task else ()
+            return read_start(index, today), [one.memory for one in islice(found, _MOST_FITTING)]
+
+        material, found = holder.read(read)
+        material = material.without(shown, call.session)
         if goes_on and shown:
             material = material._replace(proposals=0)
-        task = self._current_task(call)
-        found = choose(self._readings().gather_fitting(Wanted(task)), shown, settings.floor) if task else []
-        fitting = [one.memory for one in found]
-        given = build_start(material, fitting, self._vault.clock().date(), self._assess, agent.most_chars)
+        fitting = [one for one in found if one.id not in shown]
+        given = build_start(material, fitting, today, self._assess, agent.most_chars)
         self._log_given("context" if goes_on else START, given, call, agent, task)
         return given.text
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
         """Return what bears on a prompt and was not shown in this session yet."""
-        from memory_kb.context.prompts import build_prompt_context, find_task
+        from memory_kb.context.prompts import build_prompt_context, find_task, look_up
 
         task = find_task(call.prompt)
         if not task:
             return ""
-        from memory_kb.context.gather import Wanted
-
-        material = self._readings().gather_fitting(Wanted(task))
-        floor, today = self._vault.settings.context.floor, self._vault.clock().date()
-        given = build_prompt_context(material, self._shown_in(call.session), floor, today, self._assess)
+        index, floor, today = self._index(), self._vault.settings.context.floor, self._vault.clock().date()
+        shown = self._shown_in(call.session)
+        given = index.read(
+            lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, self._assess)
+        )
         self._log_given("context", given, call, agent, task)
         return given.text
 
@@ -283,29 +289,28 @@ class Hooks:
         Raises:
             UnknownEntry: there is no such entry.
         """
-        from memory_kb.context.gather import Wanted
-        from memory_kb.context.prompts import explain_silence, find_task, own_words
+        from memory_kb.context.prompts import explain_silence, find_task, look_up, own_words
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
 
-        settings, readings, task = self._vault.settings.context, self._readings(), find_task(prompt)
-        entry = readings.read(lambda index, _: listing.find(self._vault, index, wanted))
-        if not settings.hooks:
-            why = Absence("off", "context.hooks is off")
-        elif not task:
-            said = ", ".join(own_words(prompt)) or "none"
-            why = Absence(
-                "few-words", f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
-            )
-        else:
-            material = readings.gather_fitting(Wanted(task))
-            why = explain_silence(
-                material, entry.entry_id, self._shown_in(session or self._vault.session), settings.floor
-            ) or Absence(
-                "not-found", "a search for the prompt does not find it; `memory-kb why-not` without --prompt says more"
-            )
-        return WhyNot(prompt, entry.entry_id, entry.source, *why)
+        settings, holder, task = self._vault.settings.context, self._index(), find_task(prompt)
+        shown, today = self._shown_in(session or self._vault.session), self._vault.clock().date()
+
+        def explain(index: SqliteIndex) -> WhyNot:
+            entry = listing.find(self._vault, index, wanted)
+            if not settings.hooks:
+                why = Absence("off", "context.hooks is off")
+            elif not task:
+                said = ", ".join(own_words(prompt)) or "none"
+                words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
+                why = Absence("few-words", words)
+            else:
+                recall = look_up(index, holder, task, settings.floor, today)
+                why = explain_silence(recall, entry.entry_id, index.keys_of(entry), shown, settings.floor)
+            return WhyNot(prompt, entry.entry_id, entry.source, *why)
+
+        return holder.read(explain)
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries that name the file which a tool opened or edited, unless they were shown in this session."""

@@ -123,7 +123,7 @@ def fill(
     most: int = 1_000,
     passages: Mapping[str, str] | None = None,
 ) -> Brief:
-    """Write entries in their order while there is room; what fits no more is counted.
+    """Write entries in their order while there is room, so many at most; what fits no more is counted.
 
     An entry whose ground is gone is passed over; only those that could be shown are judged.
     """
@@ -131,7 +131,7 @@ def fill(
     for memory in memories:
         if memory.id in ids:
             continue
-        if len(ids) == most or budget <= 0:
+        if budget <= 0:
             left_out += 1
             continue
         standing = assess(memory) if memory.has_claim else None
@@ -146,6 +146,8 @@ def fill(
         budget -= cost
         lines.append(line)
         ids.append(memory.id)
+        if len(ids) == most:
+            break
     return Brief(tuple(lines), tuple(ids), left_out)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, fits_files, is_about, shared_words, stem, weigh_words
 from memory_kb.index.port import FileIndex, Question
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.service import Searching
     from memory_kb.vault import Vault
-
-_T = TypeVar("_T")
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
@@ -114,11 +112,10 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An entry that fits the task, with the passage that does and the words that both say."""
+    """An entry that fits the task, with the passage that does."""
 
     memory: Memory
     hit: Hit
-    shared: frozenset[str] = frozenset()
 
 
 class Material(NamedTuple):
@@ -134,8 +131,6 @@ class Material(NamedTuple):
         look_up: gives the entry that an id names.
         marks: what is beside some entries in the text, by their ids.
         labels: the tags by which `rules` were found, where nobody named any.
-        topic: the words of the task, and what each is worth beside entries that are no episodes.
-        topic_of_all: the same beside all entries, where an episode was found.
         host: what an agent remembers by itself, and does not give its model by itself.
     """
 
@@ -148,8 +143,6 @@ class Material(NamedTuple):
     look_up: Callable[[str], Memory | None] = lambda _: None
     marks: Mapping[str, str] = {}
     labels: tuple[str, ...] = ()
-    topic: Topic = Topic((), 0.0)
-    topic_of_all: Topic = Topic((), 0.0)
 
     def without(self, ids: Collection[str]) -> Material:
         """Return what is left without some entries; a rule among them still hides one of a wider scope."""
@@ -203,18 +196,6 @@ class Gathering:
             ],
             look_up=self._look_up,
             labels=labels,
-            topic=topic,
-        )
-
-    def read_fitting(self) -> Material:
-        """Return only what a search for the task finds."""
-        topic = self._topic()
-        found = self._unique(self._search(topic, Filters(learning_types=("task",))))
-        return Material(
-            found=found,
-            topic_of_all=self._topic("") if any(one.memory.kind == _ECHO for one in found) else topic,
-            skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
-            topic=topic,
         )
 
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
@@ -256,10 +237,10 @@ class Gathering:
     def _memories(self, filters: Filters) -> list[Memory]:
         return list(map(make_memory, self._index.memories(filters)))
 
-    def _topic(self, without: str = _ECHO) -> Topic:
+    def _topic(self) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
         queries = [parse_query(term).expression for term in terms]
-        counts, entries = self._index.count_entries(queries, without)
+        counts, entries = self._index.count_entries(queries, _ECHO)
         return weigh_words(terms, counts, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
@@ -275,7 +256,7 @@ class Gathering:
             if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files):
                 shared = shared_words(topic, memory)
                 if is_about(topic, shared, hit):
-                    yield Found(memory, hit, shared)
+                    yield Found(memory, hit)
 
     def _for_files(self) -> Iterator[Found]:
         """Yield the entries whose globs name a file of the task."""
@@ -323,23 +304,7 @@ class Readings:
         """Return what the sections of a context are made of, and what was missing."""
         return self._index.use(lambda index: self._gather(index, wanted))
 
-    def gather_fitting(self, wanted: Wanted) -> Material:
-        """Return only what a search for the task finds, for hooks, which wait for nothing else."""
-        return self._index.use(lambda index: self._gather(index, wanted, only_fitting=True)[0])
-
-    def read(self, reader: Callable[[SqliteIndex, date], _T]) -> _T:
-        """Return what a function reads from the index as it is today."""
-
-        def read(index: SqliteIndex) -> _T:
-            self._index.refresh()
-            with index.snapshot():
-                return reader(index, self._vault.clock().date())
-
-        return self._index.use(read)
-
-    def _gather(
-        self, index: SqliteIndex, wanted: Wanted, *, only_fitting: bool = False
-    ) -> tuple[Material, tuple[str, ...]]:
+    def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""
         _, degraded = self._index.refresh()
         request, unnamed = self._searching.construct(
@@ -351,7 +316,7 @@ class Readings:
             gathering = Gathering(
                 index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
             )
-            material = gathering.read_fitting() if only_fitting else gathering.read()
+            material = gathering.read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
             from memory_kb.index.rows import describe_faults

@@ -70,11 +70,11 @@ def is_about(topic: Topic, shared: Collection[str], hit: Hit) -> bool:
 def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
     """Return the words of a task that an entry says, too."""
     text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return frozenset(word for word, _ in topic.words if _says(text, word))
+    return frozenset(word for word, _ in topic.words if says(text, word))
 
 
-def _says(text: str, word: str) -> bool:
-    """Return whether a text has a word with some stem; to look for it is faster than to cut the text into its words."""
+def says(text: str, word: str) -> bool:
+    """Return whether a casefolded text has a word with some stem; to look for it is faster than to cut the text into its words."""
     start = text.find(word) if word else -1
     while start >= 0:
         found = _WORD.match(text, start)

@@ -329,8 +329,24 @@ class SqliteIndex:
         return int(chunks)
 
     def count_chunks(self) -> int:
-        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
+        # The narrowest table with a row for each.
+        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks_fts_docsize").fetchone()
         return int(chunks)
+
+    def keys_saying(self, expression: str, most: int) -> frozenset[int] | None:
+        """Return the keys of the chunks that a full-text expression matches; None for more than so many."""
+        says = "FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?"
+        (found,) = self._connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 {says})", (expression, most + 1)
+        ).fetchone()
+        if found > most:
+            return None
+        return frozenset(key for (key,) in self._connection.execute(f"SELECT rowid {says}", (expression, most)))
+
+    def keys_of_kind(self, kind: str) -> frozenset[int]:
+        """Return the keys of the chunks of a kind other than fact."""
+        rows = self._connection.execute("SELECT rowid FROM chunks WHERE kind <> 'fact' AND kind = ?", (kind,))
+        return frozenset(key for (key,) in rows)
 
     def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
         # The chunks of an entry have consecutive rowids. One look into the index of first chunks is faster than one

@@ -160,6 +160,15 @@ def score_nearness(question: Question) -> Nearness:
     return Nearness(keys, scores.astype(np.float32))
 
 
+def find_nearest(question: Question, least: float, most: int) -> list[int]:
+    """Return the keys of the chunks whose score is at least so much, the nearest first."""
+    import numpy as np
+
+    keys, scores = score_nearness(question)
+    places = next(best_first(np.where(scores >= least, scores, np.float32(0.0)), most), np.empty(0, np.int64))
+    return [int(key) for key in keys[places]]
+
+
 def find_layout(table: VectorTable) -> Layout:
     """Return the similarities among the chunks of a table that still exist, cached."""
     layout = _layouts.get(table)

@@ -1,0 +1,189 @@
+"""Find the entries that share the rare words of a prompt, by the lists of the full-text index.
+
+Words that many sections have are those of orders and of the trade, and prove nothing: they are counted and no more.
+The sections of the others are few, so that only entries which bear on the prompt are read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.context.relevance import says, stem
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
+from memory_kb.search.query import parse_query
+from memory_kb.settings import ScopeWeights
+from memory_kb.store.plan import Memory, make_memory
+from memory_kb.text import has_cjk
+
+if TYPE_CHECKING:
+    from memory_kb.index.port import StoredChunk
+    from memory_kb.index.sqlite import SqliteIndex
+
+#: Words that a section must have in common with a prompt that it bears on.
+LEAST_WORDS = 3
+#: A prompt is about its rarest words; so many are looked at.
+_RAREST = 12
+#: A word is rare from this share of the worth of one that is in a single section, or where 7 sections in 100 have it.
+_RARE, _RARE_WORTH = 0.5, 2.65
+#: What comes beside the best of all says this share of what that does.
+_NEXT = 0.65
+#: Words of a prompt that are looked at, and sections that compete.
+_WORDS, _SECTIONS = 40, 60
+#: Characters of a section that is its own passage.
+_SHORT = 600
+#: Entries of this kind repeat the words of prompts, which says nothing of how rare those are.
+_ECHO = "episode"
+#: The same knowledge counts more, the nearer it is kept.
+_SCOPE_WEIGHTS = ScopeWeights()
+_HERE = Filters(statuses=tuple(sorted(LIVE_STATUSES)), learning_types=("task",))
+
+
+class Bearing(NamedTuple):
+    """How much a section says of a prompt: the rare words it shares, what they are worth, and what it needs of both."""
+
+    shared: tuple[str, ...]
+    worth: float
+    least: int
+    needed: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the section bears on the prompt."""
+        return len(self.shared) >= self.least and self.worth >= self.needed
+
+
+class Recalled(NamedTuple):
+    """An entry that bears on a prompt, with the passage that does."""
+
+    memory: Memory
+    passage: str
+
+
+class Scale(NamedTuple):
+    """What the rare words of a prompt are worth beside some entries, and how much of it a section must say."""
+
+    worth: Mapping[str, float]
+    needed: float
+
+
+def weigh_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Scale:
+    """Return what the words of a prompt are worth, by how few sections have them.
+
+    A word that no section has counts half in what is needed: the prompt is about that, too.
+
+    Args:
+        counts: how many sections have each word; None for too many.
+        sections: how many there are.
+        floor: the share of the prompt's words that a section must say.
+
+    Example:
+        >>> scale = weigh_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
+        >>> {word: round(worth, 2) for word, worth in scale.worth.items()}, round(scale.needed, 2)
+        ({'quokka': 4.22}, 1.9)
+    """
+    rarest = math.log((sections + 2) / 1.5)
+    worth = {word: math.log((sections + 2) / (count + 0.5)) for word, count in counts.items() if count}
+    rare = {word: one for word, one in worth.items() if one >= min(_RARE * rarest, _RARE_WORTH)}
+    unknown = sum(count == 0 for count in counts.values())
+    return Scale(rare, floor * sum(heapq.nlargest(_RAREST, (*rare.values(), *[rarest / 2] * unknown))))
+
+
+def _most_rare(sections: int) -> int:
+    """Return how many sections may have a word that is still rare."""
+    return math.ceil((sections + 2) / math.exp(min(_RARE * math.log((sections + 2) / 1.5), _RARE_WORTH)))
+
+
+class Recall:
+    """The words of a prompt, and the sections of the index that say them."""
+
+    def __init__(self, index: SqliteIndex, prompt: str, floor: float, today: date, near: Collection[int] = ()) -> None:
+        """Look up the words of a prompt, within a snapshot of the index.
+
+        Args:
+            index: the index.
+            prompt: what the prompt is about.
+            floor: the share of its rare words that a section must say, from 0 to 1.
+            today: the day on which the confidence of rules counts.
+            near: the sections near to it in meaning; what they say counts twice.
+        """
+        self._index, self._today, self._near = index, today, frozenset(near)
+        # In scripts without spaces a word is several overlapping pairs of letters.
+        self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
+        self._echoes = index.keys_of_kind(_ECHO)
+        sections = index.count_chunks()
+        terms = {stem(term.strip('"')): term for term in parse_query(prompt).terms[:_WORDS]}
+        most = _most_rare(sections) + len(self._echoes)
+        self._keys = {word: index.keys_saying(term, most) for word, term in terms.items()}
+        counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
+        self._beside_all = weigh_words(counts, sections, floor)
+        # A word that only sessions say is as rare in the notes as one can be.
+        own = {word: count and (len(self._sections_of(word) - self._echoes) or 1) for word, count in counts.items()}
+        self._beside_notes = weigh_words(own, sections - len(self._echoes), floor)
+
+    def weigh(self, key: int) -> Bearing:
+        """Return how much a section says of the prompt."""
+        # What all sessions begin with proves nothing of one of them.
+        scale = self._beside_all if key in self._echoes else self._beside_notes
+        shared = tuple(word for word in scale.worth if key in self._sections_of(word))
+        share = 0.5 if key in self._near else 1.0
+        return Bearing(
+            shared, sum(scale.worth[word] for word in shared) / share, self._least - (share < 1), scale.needed
+        )
+
+    def find(self) -> Iterator[Recalled]:
+        """Yield the entries that bear on the prompt and may be given, best first."""
+        said = Counter(key for keys in self._keys.values() if keys for key in keys)
+        bearings = {key: self.weigh(key) for key in self._near | {key for key, n in said.items() if n >= self._least}}
+        fitting = [key for key, bearing in bearings.items() if bearing.is_enough]
+        least = _NEXT * max((bearings[key].worth for key in fitting), default=0.0)
+        best = heapq.nsmallest(_SECTIONS, fitting, key=lambda key: (-bearings[key].worth, key))
+        sections = self._index.chunks(key for key in best if bearings[key].worth >= least)
+        ordered = sorted(
+            sections.values(),
+            key=lambda one: (-bearings[one.key].worth * _SCOPE_WEIGHTS.of(one.scope), one.source, one.position),
+        )
+        firsts = {(one.source, one.entry_id): one for one in reversed(ordered)}
+        scopes = self._index.scopes_of({one.entry_id for one in ordered}, EVERYTHING)
+        for section in ordered:
+            is_first = firsts[section.source, section.entry_id] is section
+            narrower = SCOPES[: SCOPES.index(section.scope)]
+            if is_first and scopes[section.entry_id].isdisjoint(narrower) and (memory := self._read(section)):
+                yield Recalled(memory, self._choose_passage(section))
+
+    def _sections_of(self, word: str) -> frozenset[int]:
+        return self._keys[word] or frozenset()
+
+    def _read(self, section: StoredChunk) -> Memory | None:
+        """Return the entry of a section, unless no agent is given it."""
+        stored = self._index.memories(_HERE, section.source)
+        memory = next((make_memory(one) for one in stored if one.entry.entry_id == section.entry_id), None)
+        if memory is None or memory.is_superseded or memory.is_quarantined or self._is_doubted(memory):
+            return None
+        return memory
+
+    def _is_doubted(self, memory: Memory) -> bool:
+        """Return whether an entry is a rule that waits for a person's judgment."""
+        from memory_kb.learning.inversion import is_doubted, targets_of
+        from memory_kb.learning.playbook import RULE_KINDS
+
+        if memory.kind not in RULE_KINDS:
+            return False
+        proposed = EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",))
+        inverted = targets_of(map(make_memory, self._index.memories(proposed))) if memory.count("failure_count") else ()
+        return is_doubted(memory, self._today, inverted)
+
+    def _choose_passage(self, section: StoredChunk) -> str:
+        """Return the passage of a section that says most of the prompt."""
+        text = section.content
+        if len(text) <= _SHORT:
+            return text
+        scale = self._beside_all if section.key in self._echoes else self._beside_notes
+        pieces = [text[start:end] for start, end in self._index.cut(text)]
+        return max(
+            pieces, key=lambda piece: sum(worth for word, worth in scale.worth.items() if says(piece.casefold(), word))
+        )
