@@ -1,4 +1,4 @@
-"""Filters that let little through have indexes of their own, and give the same hits in the same order."""
+"""The best few are the same ones whatever filters, and whatever the history of the index."""
 
 from __future__ import annotations
 
@@ -60,3 +60,21 @@ def test_they_are_found_by_an_index(kb: KnowledgeBase, filters: Filters) -> None
     with closing(sqlite3.connect(kb.vault.machine / ".memory.db")) as connection:
         plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT rowid FROM chunks WHERE {condition}", values).fetchall()
     assert any("chunks_few" in str(step) for step in plan), plan
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(kinds=("fact",)), Filters(kinds=("skill",))])
+def test_of_equal_ones_the_first_places_are_cut_out_whatever_was_indexed_last(
+    vault: MakeVault, open_kb: Callable[[Path], KnowledgeBase], filters: Filters
+) -> None:
+    kind = filters.kinds[0] if filters.kinds else "fact"
+    folder = vault(
+        {f"memory/learnings/{number:03}.md": entry("A zebra.", id=f"z-{number:03}", kind=kind) for number in range(150)}
+    )
+    kb = open_kb(folder)
+    kb.sync()
+    for number in (3, 1, 140):
+        file = folder / f"memory/learnings/{number:03}.md"
+        file.write_bytes(file.read_bytes() + b"\n")
+        kb.sync()
+    found = kb.index.index.match('"zebra"', WEIGHTS, filters, 60)
+    assert [one.source for one in found] == [f"memory/learnings/{number:03}.md" for number in range(60)]

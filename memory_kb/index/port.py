@@ -85,7 +85,8 @@ class Candidate(NamedTuple):
 
     `key` orders chunks as they are: two chunks of one entry are neighbours in the text exactly
     when their keys differ by one. `rank` is the engine's BM25, better is more negative. `part`
-    counts the chunks of the entry from 0, and `is_single` marks the only one.
+    counts the chunks of the entry from 0, and `is_single` marks the only one; `position` counts
+    those of the file.
     """
 
     key: int
@@ -101,6 +102,13 @@ class Candidate(NamedTuple):
     part: int = 0
     is_single: int = 1
     names: str = ""
+    source: str = ""
+    position: int = 0
+
+
+def in_order(candidate: Candidate) -> tuple[float, str, int]:
+    """Return what candidates are sorted by: equal ranks by their place, whatever the history of the index."""
+    return candidate.rank, candidate.source, candidate.position
 
 
 class StoredChunk(NamedTuple):
@@ -154,8 +162,13 @@ class Index(Protocol):
         Only the jobs and tasks that the filters show count.
         """
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
-        """Return the best chunks for a full-text expression, best first."""
+    def match(
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
+    ) -> list[Candidate]:
+        """Return the best chunks for a full-text expression, best first and equal ones by their place.
+
+        Those that do not match `among`, too, may be missing, which is faster.
+        """
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         """Return the BM25 of an expression in those of the chunks that it matches."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from memory_kb.globs import fits_any
-from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable
+from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
 from memory_kb.index.postgres_schema import KEY_BITS, VaultRow, list_vaults
 from memory_kb.index.postgres_vectors import compare, write_space
 from memory_kb.index.postgres_words import Node, Phrase, Statement, Statistics, parse, phrases_of
@@ -34,7 +34,8 @@ _SUCCESSIONS = (
 _IS_SUPERSEDED = f"(c.is_superseded > 0 OR EXISTS (SELECT FROM {_SUCCESSIONS}))::integer"
 _CANDIDATE = (
     f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, {_IS_SUPERSEDED}, c.title, c.headings, c.part, "
-    "(NOT EXISTS (SELECT FROM chunks n WHERE n.key = c.key + 1))::integer, c.names"
+    "(NOT EXISTS (SELECT FROM chunks n WHERE n.key = c.key + 1))::integer, c.names, "
+    f"(SELECT v.name || '{SEPARATOR}' FROM vaults v WHERE v.id = c.vault) || c.source, c.position"
 )
 _SOURCE = f"v.name || '{SEPARATOR}' || c.source"
 _CHUNK = f"c.key, {_SOURCE}, c.position, c.part, c.entry_id, c.kind, c.type, c.status, c.scope, c.char_offset, c.line, c.end_line, c.title, c.headings, c.content, c.names"
@@ -85,19 +86,25 @@ class PostgresIndex:
                 self._frequencies.clear()
             yield
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+    def match(
+        self,
+        expression: str,
+        weights: Sequence[float],
+        filters: Filters,
+        limit: int,
+        among: str = "",  # noqa: ARG002 - the server counts words while it reads them, so it would not be faster
+    ) -> list[Candidate]:
         statement, node = self._statement(), parse(expression, self._words.terms)
-        statistics = self._weigh(node)
+        ranked = statement.ranks(node, weights, self._weigh(node))
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
-        best_few = f"{statement.ranks(node, weights, statistics)} ORDER BY 2, 1 LIMIT {2 * limit}"
-        best = self._connection.execute(best_few.encode(), statement.values).fetchall()
-        passed = {one.key: one for one in self.candidates([key for key, _ in best], filters)}
-        found = [passed[key]._replace(rank=rank) for key, rank in best if key in passed]
-        if len(found) >= limit or len(best) < 2 * limit:
-            return found[:limit]
-        end = f"ORDER BY f.rank, c.key {'' if _is_checked_here(filters) else f'LIMIT {limit}'}"
-        ranked = f"JOIN ({statement.ranks(node, weights, statistics)}) f ON f.key = c.key"
-        return list(itertools.islice(self._choose(statement, filters, "f.rank", ranked, end), limit))
+        best_few = f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"
+        ranks: dict[int, float] = dict(self._connection.execute(best_few.encode(), statement.values).fetchall())
+        found = sorted((one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)), key=in_order)
+        if len(found) < limit and len(ranks) >= 2 * limit:
+            found = sorted(
+                self._choose(statement, filters, "f.rank", f"JOIN ({ranked}) f ON f.key = c.key", ""), key=in_order
+            )
+        return found[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         if not keys:

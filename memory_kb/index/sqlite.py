@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
-from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow
+from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow, in_order
 from memory_kb.index.schema import (
     BUSY_SECONDS,
     LOCK,
@@ -49,7 +49,7 @@ _SUCCESSIONS = (
 _IS_SUPERSEDED = f"is_superseded OR entry_id IN (SELECT old.value FROM {_SUCCESSIONS})"
 _CANDIDATE = (
     f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, c.{_IS_SUPERSEDED}, c.title, c.headings, c.part, "
-    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1), c.names"
+    "NOT EXISTS (SELECT 1 FROM chunks n WHERE n.rowid = c.rowid + 1), c.names, c.source, c.position"
 )
 _ENTRY = (
     "entry_id, title, kind, type, scope, status, source, line, end_line, tags, dated, metadata, text_tags, fault, "
@@ -260,26 +260,25 @@ class SqliteIndex:
 
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
-    def match(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
+    def match(
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
+    ) -> list[Candidate]:
         if is_narrow(filters):
             return self._match_few(expression, weights, filters, limit)
-        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match ORDER BY 2, 1"
+        fitting = "AND +rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :among)" if among else ""
+        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
+        wanted = {"match": expression, "among": among, "limit": limit}
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
-        ranks = dict(self._connection.execute(f"{best} LIMIT {2 * limit}", {"match": expression}).fetchall())
-        found: list[Candidate] = []
-        for start in range(0, len(ranks), max(1, limit)):
-            part = list(itertools.islice(ranks, start, start + limit))
-            passed = {row[0]: row for row in self._passing(part, filters)}
-            found += [Candidate(key, ranks[key], *passed[key][1:]) for key in part if key in passed]
-            if len(found) >= limit:
-                return found[:limit]
-        if len(ranks) < 2 * limit:
-            return found
+        ranks = dict(self._connection.execute(f"{best} ORDER BY 2 LIMIT 2 * :limit", wanted).fetchall())
+        found = sorted((one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)), key=in_order)
+        least = max(ranks.values(), default=0.0)
+        if len(ranks) < 2 * limit or (len(found) >= limit and found[limit - 1].rank < least):
+            return found[:limit]
         condition, values = where(filters, "c")
         rows = self._connection.execute(
             f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
-            f"WHERE {condition} ORDER BY f.rank, f.rowid LIMIT :limit",
-            {**values, "match": expression, "limit": limit},
+            f"WHERE f.rank <= :least AND {condition} ORDER BY f.rank, c.source, c.position LIMIT :limit",
+            values | wanted | {"least": least if len(found) >= limit else 0.0},
         )
         return list(map(Candidate._make, rows))
 
@@ -289,7 +288,7 @@ class SqliteIndex:
         rows = self._connection.execute(
             f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM (SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts "
             f"WHERE chunks_fts MATCH :match AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})) f "
-            "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, f.rowid LIMIT :limit",
+            "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, c.source, c.position LIMIT :limit",
             {**values, "match": expression, "limit": limit},
         )
         return list(map(Candidate._make, rows))
@@ -362,15 +361,12 @@ class SqliteIndex:
         return len(entries.intersection(counted)) or min(1, len(entries))
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        return [Candidate(key, 0.0, *rest) for key, *rest in self._passing(keys, filters)]
-
-    def _passing(self, keys: Sequence[int], filters: Filters) -> sqlite3.Cursor:
-        """Return what candidates are made of but for their rank."""
         condition, values = where(filters, "c")
-        return self._connection.execute(
-            f"SELECT c.rowid, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
+        rows = self._connection.execute(
+            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
             {**values, "keys": json.dumps(list(keys))},
         )
+        return list(map(Candidate._make, rows))
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         condition, values = where(filters, "c")

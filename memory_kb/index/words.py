@@ -44,10 +44,10 @@ class WordCutter:
         wanted = set(words)
         if len(self._stems) > _MOST_STEMS:
             self._stems.clear()
-        unknown = [word for word in wanted if word not in self._stems]
-        # Where a word is cut into several, the first of them is taken.
-        firsts = dict(self._cut(unknown, "ORDER BY offset DESC"))
-        self._stems.update({word: firsts.get(number, word) for number, word in enumerate(unknown)})
+        if unknown := [*wanted.difference(self._stems)]:
+            # Where a word is cut into several, the first of them is taken.
+            firsts = dict(self._cut(unknown, "ORDER BY offset DESC"))
+            self._stems.update({word: firsts.get(number, word) for number, word in enumerate(unknown)})
         return {word: self._stems[word] for word in wanted}
 
     def terms(self, text: str) -> list[str]:

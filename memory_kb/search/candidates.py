@@ -10,13 +10,15 @@ from memory_kb.index.port import Candidate, Index, Question
 from memory_kb.model import Filters
 from memory_kb.search.diversity import CROWD, match_evenly
 from memory_kb.search.query import TextQuery, is_long, narrow, parse_query, parse_words
-from memory_kb.search.scoring import WEIGHTS
+from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
 CANDIDATES = 60
 #: Passages of one entry that compete where each gives one hit.
 FEW = 8
+#: Common words are those that are worth less together than this times the rarest word.
+_COMMON = 1.5
 #: Words of a person who speaks, and how many sections say one where people do: so many, and such a share.
 _PERSON, _MANY, _OFTEN = frozenset(("i", "me", "my", "we", "our", "us")), 10, 0.1
 
@@ -43,7 +45,7 @@ class Found(NamedTuple):
     """The chunks that fit a request.
 
     `query` is None where they were found without words, `nearness` where they were found by
-    their words alone; `nearest` is the best of all.
+    their words alone; `nearest` is the best of all. `weights` is how rare each word is.
     """
 
     query: TextQuery | None
@@ -51,6 +53,7 @@ class Found(NamedTuple):
     notes: tuple[str, ...] = ()
     nearness: Mapping[int, float] | None = None
     nearest: float = 0.0
+    weights: Mapping[str, float] = {}
 
 
 def find_candidates(index: Index, request: Request, question: Question | None = None) -> Found:
@@ -99,17 +102,41 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     notes = (
         (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     )
+    weights = weigh_terms(index, query)
     if question is None:
-        return Found(query, _match(index, request, query), notes)
+        return Found(query, _match(index, request, query, weights), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near, score_nearness
 
     is_by_words = request.mode != "vector"
-    candidates = _match(index, request, query) if is_by_words else []
+    candidates = _match(index, request, query, weights) if is_by_words else []
     near = find_near(index, request.filters, query, score_nearness(question), candidates)
-    return Found(query if is_by_words else None, candidates + near.candidates, notes, near.scores, near.best)
+    found = query if is_by_words else None
+    return Found(found, candidates + near.candidates, notes, near.scores, near.best, weights)
 
 
-def _match(index: Index, request: Request, query: TextQuery) -> list[Candidate]:
+def _match(index: Index, request: Request, query: TextQuery, weights: Mapping[str, float]) -> list[Candidate]:
     """Return the candidates by their words; where entries are wanted, few passages of each compete."""
-    crowd = FEW if request.by_entry else CROWD
-    return match_evenly(lambda limit: index.match(query.expression, WEIGHTS, request.filters, limit), CANDIDATES, crowd)
+    rare, rest = _part_common(query, weights)
+
+    def match(limit: int) -> list[Candidate]:
+        found = index.match(query.expression, WEIGHTS, request.filters, limit, " OR ".join(rare)) if rest else []
+        if len(found) == limit and -found[-1].rank > rest:
+            return found
+        return index.match(query.expression, WEIGHTS, request.filters, limit)
+
+    return match_evenly(match, CANDIDATES, FEW if request.by_entry else CROWD)
+
+
+def _part_common(query: TextQuery, weights: Mapping[str, float]) -> tuple[list[str], float]:
+    """Return the words of a query without its commonest ones, and the most that those can be worth together.
+
+    What says none of the rare words cannot be worth more. Scoring all that say a common one takes longest.
+    """
+    rare, rest = sorted(query.terms, key=lambda term: -weights[term]), 0.0
+    if query.phrases or query.excluded:
+        return rare, rest
+    most = _COMMON * weights[rare[0]]
+    while (more := rest + MOST_TIMES * weights[rare[-1]]) <= most and len(rare) > 1:
+        rest = more
+        rare.pop()
+    return rare, rest

@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
@@ -26,7 +26,9 @@ _TOKEN = re.compile(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
 _SYMBOL = re.compile(r'"(\w+?)(plusplus|sharp)"')
 #: Latin letters with accents, which the index's tokenizer takes for those without.
-_ACCENTED = "\u00c0-\u024f\u1e00-\u1eff"
+_ACCENTED = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
+#: So many letters of a word are compared before the tokenizer is asked about it.
+_MOST_SURE = 3
 _NOTHING_BETWEEN = re.compile(r"[\W_]*")
 
 
@@ -89,9 +91,15 @@ class WordFinder:
             if not has_cjk(pair):
                 self._chains.setdefault(chain, PAIR_SHARE * sum(self.weights.get(stem, 0.0) for stem in chain))
         self._known = {*self.weights, *(stem for chain in self._chains for stem in chain)}
-        starts = {_beginning(token) for found in tokens.values() for token in found if not has_cjk(token)}
-        choices = "|".join([*sorted(starts), f"[^\\W_]?[{_ACCENTED}]"])
-        self._pattern = re.compile(rf"(?<![^\W_])(?:{choices})[^\W_]*", re.IGNORECASE)
+        self._chains_from: dict[str, list[tuple[str, ...]]] = {}
+        for chain in self._chains:
+            self._chains_from.setdefault(chain[0], []).append(chain)
+        words = [word for pair in stems.items() for word in pair if not has_cjk(pair[0])]
+        # The last letter of a stem may be another one in the text: cries, cry.
+        sure = max(1, min(_MOST_SURE, min(map(len, words), default=1) - 1))
+        first, *others = (_one_of({word[place] for word in words}) for place in range(sure))
+        # A pattern that begins with a class of letters is found fastest.
+        self._pattern = re.compile(rf"{first}(?<![^\W_].){''.join(others)}[^\W_]*")
 
     def find(self, texts: Sequence[str]) -> list[list[_Word]]:
         """Return the query's words in every one of some texts."""
@@ -121,13 +129,11 @@ class WordFinder:
 
     def find_chains(self, text: str, words: Sequence[_Word]) -> dict[tuple[str, ...], float]:
         """Return the phrases, names and pairs of the query that a text says, and what each is worth."""
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(words):
-            places.setdefault(word.stem, []).append(place)
         return {
-            chain: worth
-            for chain, worth in self._chains.items()
-            if any(_says(text, words, place, chain) for place in places.get(chain[0], ()))
+            chain: self._chains[chain]
+            for place, word in enumerate(words)
+            for chain in self._chains_from.get(word.stem, ())
+            if _says(text, words, place, chain)
         }
 
     def _add_literal(self, text: str, weight: float) -> None:
@@ -144,16 +150,19 @@ def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...])
     )
 
 
-def _beginning(token: str) -> str:
-    """Return an expression for the letters that all forms of a word begin with, whatever their accents."""
-    if token[:2].isascii():
-        return token[: 3 if len(token) > 5 and token[:3].isascii() else 2]
-    letter = _bare(token[0])
-    block = ord(token[0]) & ~0xFF
-    return f"[{re.escape(token[0])}{''.join(char for char in map(chr, range(block, block + 256)) if _bare(char) == letter)}]"
+def _one_of(letters: Iterable[str]) -> str:
+    """Return an expression for one of some letters, whatever its case and accents; for none of none."""
+    return f"[{re.escape(''.join(sorted(map(_variants, letters))))}]" if letters else "(?!)"
 
 
 @functools.cache
+def _variants(letter: str) -> str:
+    """Return a letter with all that differ from it by case and accents."""
+    block = ord(letter) & ~0xFF
+    near = map(chr, (*range(block, block + 256), *_ACCENTED))
+    return "".join({letter, *(char for char in near if _bare(char) == _bare(letter))})
+
+
 def _bare(letter: str) -> str:
     return unicodedata.normalize("NFD", letter)[0].casefold()
 
@@ -168,13 +177,10 @@ def find_passages(
     if query is None or not weights:
         return [Passage(key, 0, True, 0, len(chunk.content), 0.0) for key, chunk in chunks.items()]
     finder = WordFinder(index, query, weights)
-    listed = list(chunks.values())
-    above = (
-        finder.find([f"{chunk.title}\n{chunk.names}" for chunk in listed]),
-        finder.find([chunk.headings for chunk in listed]),
-    )
-    inside = finder.find([chunk.content for chunk in listed])
-    return [passage for found in zip(listed, *above, inside, strict=True) for passage in _cut(index, finder, *found)]
+    parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
+    found = finder.find([part for chunk in parts for part in chunk])
+    by_chunk = zip(chunks.values(), found[::3], found[1::3], found[2::3], strict=True)
+    return [passage for words in by_chunk for passage in _cut(index, finder, *words)]
 
 
 def _cut(

@@ -17,6 +17,8 @@ from memory_kb.text import jaccard, tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
 WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+#: BM25 counts no word more often than this.
+MOST_TIMES = 2.2
 #: What a section gains that says the whole query as it is.
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that has just the words of the query.
@@ -77,8 +79,9 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     """Return the bonus of every candidate for a title and a heading that share words with the query."""
     asked = tokens(" ".join(query.words))
     stop = stop_words(sorted(asked))
-    lines = {line: tokens(line) for one in candidates for line in (*_names_of(one), *one.headings.split(" > "))}
-    alike = {line: jaccard(asked - stop or asked, words - stop or words) for line, words in lines.items()}
+    asked = asked - stop or asked
+    lines = {line for one in candidates for line in (*_names_of(one), *one.headings.split(" > "))}
+    alike = {line: jaccard(asked, words - stop or words) for line in lines for words in (tokens(line),)}
 
     def most(lines: Iterable[str]) -> float:
         return max(alike[line] for line in lines)

@@ -24,7 +24,6 @@ from memory_kb.search.scoring import (
     normalise,
     score_passages,
     score_texts,
-    weigh_terms,
 )
 from memory_kb.settings import Ranking
 from memory_kb.text import load_json, tokens
@@ -126,31 +125,30 @@ class Trace(NamedTuple):
 def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
     """Do a search step by step."""
     found = find_candidates(index, request, question)
-    weights = weigh_terms(index, found.query) if found.query and found.candidates else {}
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     chunks = index.chunks(candidate.key for candidate in found.candidates)
     by_key = {candidate.key: candidate for candidate in found.candidates}
-    passages = find_passages(index, found.query, chunks, weights)
+    passages = find_passages(index, found.query, chunks, found.weights)
     shares = _share_words(texts, passages) if found.query else {}
     words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
     sides = Sides(words, _lift(found, texts, passages))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
-    kept.sort(key=lambda item: (-item.score, -item.relevance, *_place(item, chunks)))
+    kept.sort(key=_in_order)
     groups = fold(kept, chunks)
     groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    most = sum(weight for term, weight in weights.items() if not term.endswith("*"))
+    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
     return Trace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
 
 
-def _place(item: Scored, chunks: Mapping[int, StoredChunk]) -> tuple[str, int, int]:
-    chunk = chunks[item.candidate.key]
-    return chunk.source, chunk.position, item.passage.start
+def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
+    candidate = item.candidate
+    return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
 
 
 def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, WordShares]:
@@ -217,7 +215,7 @@ def _further(index: Index, found: Found, request: Request, ranking: Ranking, tod
     more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
     by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
     chunks = index.chunks(by_key)
-    passages = find_passages(index, found.query, chunks, weigh_terms(index, found.query))
+    passages = find_passages(index, found.query, chunks, found.weights)
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
     best = found.candidates[0].rank

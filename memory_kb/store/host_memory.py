@@ -48,11 +48,13 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
     claude, home = claude_home(vault.environ)
     found: dict[str, HostFile] = {}
     for one in _candidates(vault, home):
+        if not os.path.isfile(one.file):
+            continue
         place = os.path.realpath(one.file)
         # A link in a clone, or the settings that came with it, may lead to any file of the person.
         if one.file.is_relative_to(vault.folder) and not _is_inside(one.file, vault.folder, claude):
             continue
-        if place not in found and os.path.isfile(place) and not _is_note(vault, one.file):
+        if place not in found and not _is_note(vault, one.file):
             found[place] = one._replace(shown=_show(one.file, vault.folder, home))
         if len(found) == _MOST_FILES:
             break
