@@ -120,7 +120,7 @@ def _lines_of(text: str) -> Iterator[str]:
     return (line[:300] for line in text.splitlines() if line.strip() and not line.startswith("---"))
 
 
-class Vault:
+class LearningVault:
     """A vault in a temporary folder that learns as a real one does, and gives what its hooks would give."""
 
     def __init__(self, folder: Path, logs: SessionFiles) -> None:
@@ -204,7 +204,7 @@ class Score:
     added_tokens: int = 0
 
 
-class Check(NamedTuple):
+class NeedCheck(NamedTuple):
     """One count, so that a person can check it: where it was needed, and who would have said it."""
 
     session: str
@@ -241,7 +241,7 @@ class Benefit:
     curated: int = 0
     never_paid: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
+    checks: list[NeedCheck] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
@@ -279,7 +279,7 @@ def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, p
             raise UnreadableInput(f"{folder} holds no transcript with a prompt", "name the folder of your agent's logs")
         for number, (name, sessions) in enumerate(found.items()):
             past_notes = NotesInGit(project or _project_of(name, folder), os.environ)
-            vault = Vault(Path(place) / f"project{number}", logs)
+            vault = LearningVault(Path(place) / f"project{number}", logs)
             with vault.kb:
                 _replay_project(sorted(sessions, key=lambda one: one.began), vault, past_notes, made, on_session, total)
             made.problems += vault.problems
@@ -313,7 +313,7 @@ def _project_of(cwd: str, folder: Path) -> Path:
 
 def _replay_project(
     sessions: Sequence[SessionNeeds],
-    vault: Vault,
+    vault: LearningVault,
     past_notes: NotesInGit,
     made: Benefit,
     on_session: Callable[[int, int], None] | None,
@@ -398,7 +398,7 @@ def _replay_session(
             made.scores[name].given[need.sort] += 1
             saved.setdefault(name, []).append(need)
         tries, cost = count_failed([need])
-        made.checks.append(Check(session.session, need.seq, need.sort, need.fact, tries, cost, by))
+        made.checks.append(NeedCheck(session.session, need.seq, need.sort, need.fact, tries, cost, by))
     tries, cost = count_failed(again)
     made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
     for name, needs in saved.items():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from memory_kb.model import Problem
 
 
-class Step(NamedTuple):
+class ActionLine(NamedTuple):
     """One line of an action log, for `times` actions one after another; `t` is in seconds since the beginning."""
 
     t: float
@@ -35,7 +35,7 @@ class Failure(NamedTuple):
         return f"{self.type}: {self.message}".rstrip(": ")
 
 
-class Check(NamedTuple):
+class CheckResult(NamedTuple):
     """The last result of a test run, build, lint run or deployment; `words` is that result in words."""
 
     kind: str
@@ -97,12 +97,12 @@ class Trace:
     goal: str = ""
     turns: int = 0
     actions: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ActionLine, ...] = ()
     head: int = 0
     missing: int = 0
     failures: tuple[Failure, ...] = ()
     more_failures: int = 0
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
     commits: tuple[Commit, ...] = ()
     changed: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()

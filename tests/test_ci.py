@@ -23,7 +23,7 @@ from memory_kb.cli.git import ci_as_json
 from memory_kb.git.ci_report import MOST, as_markdown, escape
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare, split_problems
 from memory_kb.model import Problem
-from memory_kb.search.evaluation import Outcome, summarize
+from memory_kb.search.evaluation import QuestionResult, summarize
 from memory_kb.store.queries import StandingQuery, parse_queries, write_queries
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
         empty,
         empty,
         (summarize("a", ()), summarize("b", ())),
-        (QueryChange("lost", None, Outcome(query, {"x": None}, (nasty,))),),
+        (QueryChange("lost", None, QuestionResult(query, {"x": None}, (nasty,))),),
     )
     row = next(line for line in as_markdown(report).splitlines() if "lost" in line)
     assert "<img" not in row

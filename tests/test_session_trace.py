@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from memory_kb.episodes.diary import judge_outcome
 from memory_kb.episodes.episode import make_episode
-from memory_kb.reports import Check, Commit, Trace
+from memory_kb.reports import CheckResult, Commit, Trace
 from memory_kb.sessions.tool_calls import Call, read_answer, read_call
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 
-GOOD, BAD = Check("test", is_ok=True, words="`pytest` passes"), Check("build", is_ok=False)
+GOOD, BAD = CheckResult("test", is_ok=True, words="`pytest` passes"), CheckResult("build", is_ok=False)
 
 
 @pytest.mark.parametrize(

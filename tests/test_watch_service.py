@@ -16,7 +16,7 @@ from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.file_events import Changes, Observer
+from memory_kb.index.file_events import ChangeSignal, Observer
 from memory_kb.index.sync import needs_writing
 from memory_kb.index.watch import Background
 from memory_kb.model import Location, Problem, Region
@@ -139,7 +139,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
 def test_what_is_no_note_leads_to_no_comparison(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {debounce: 0.1}\n", "memory/.git/x": ""})
     kb = open_kb(folder)
-    changes = Changes(0.1)
+    changes = ChangeSignal(0.1)
     observer = Observer(kb.vault, changes)
     write_files(folder, {"memory/.git/x": "1", "memory/.memory-kb/x.md": "1", "memory/.a.md.swp": "1", "x.md": "1"})
     write_files(folder, {"memory/a.txt": "1"})

@@ -18,7 +18,7 @@ from memory_kb.agents.agents_md import order_rules
 from memory_kb.agents.bridge_stores import WORD, Store, find_store
 from memory_kb.agents.install import AgentEdit, write_edits
 from memory_kb.agents.splicing import put_in, take_out
-from memory_kb.agents.traces import Traces
+from memory_kb.agents.traces import HookTraces
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
 from memory_kb.errors import UsageError
@@ -256,8 +256,8 @@ class Bridge:
     def _show(self, file: Path) -> str:
         return self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
 
-    def _traces(self) -> Traces:
-        return Traces(self._vault.machine, "bridges.json")
+    def _traces(self) -> HookTraces:
+        return HookTraces(self._vault.machine, "bridges.json")
 
     def _read_bases(self) -> dict[str, dict[str, str]]:
         try:

@@ -15,13 +15,13 @@ from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, MarkedLines, Member, Part, Table
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.splicing import Installed, find_left, put_in, take_out
-from memory_kb.agents.traces import Traces
+from memory_kb.agents.traces import HookTraces
 from memory_kb.errors import UnreadableInput, UsageError, VaultNotFound
 from memory_kb.store.machine import find_command
 from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
-    from memory_kb.agents.proof import Check
+    from memory_kb.agents.proof import ProofCheck
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.reports import ChangeView, RunReport
     from memory_kb.store.plan import Change
@@ -235,18 +235,18 @@ class Agents:
 
     def prove_agent(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False
-    ) -> Iterator[Check]:
+    ) -> Iterator[ProofCheck]:
         """Yield whether what `install` wrote is there, and whether each hook and the server answer as the agent calls them.
 
         Raises:
             UsageError: we do not know the agent, or not in that scope.
         """
-        from memory_kb.agents.proof import Check, call_hooks, call_server
+        from memory_kb.agents.proof import ProofCheck, call_hooks, call_server
 
         target = self._target(agent, scope, folder, is_named=pin)
         missing = self._put_in(target, dry_run=True).changes
         for change in missing:
-            yield Check(change.path, False, f"is not as `memory-kb install {agent}` writes it")
+            yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
         setup = self._setup(target.agent, scope, target.folder, is_named=pin)
         environ = {**self._vault.environ}
         commands = {hook.name: hook_command(target.agent, hook, setup) for hook in target.agent.hooks}
@@ -405,12 +405,12 @@ class Agents:
         command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
         return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
 
-    def _traces(self, scope: str) -> Traces:
+    def _traces(self, scope: str) -> HookTraces:
         from memory_kb.vault import MACHINE
 
-        return Traces(self._vault.home / MACHINE if scope == "user" else self._vault.machine)
+        return HookTraces(self._vault.home / MACHINE if scope == "user" else self._vault.machine)
 
-    def _keep(self, traces: Traces, scope: str, known: dict[str, Installed]) -> None:
+    def _keep(self, traces: HookTraces, scope: str, known: dict[str, Installed]) -> None:
         """Write the record of what is installed, where something is new in it."""
         if known == traces.read():
             return

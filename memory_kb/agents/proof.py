@@ -28,7 +28,7 @@ _INITIALIZE = {
 }
 
 
-class Check(NamedTuple):
+class ProofCheck(NamedTuple):
     """What was tried, and what came of it."""
 
     what: str
@@ -48,7 +48,9 @@ def list_found(environ: Mapping[str, str]) -> tuple[Agent, ...]:
     )
 
 
-def call_hooks(agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]) -> Iterator[Check]:
+def call_hooks(
+    agent: Agent, commands: Mapping[str, str], folder: Path, environ: Mapping[str, str]
+) -> Iterator[ProofCheck]:
     """Call each hook once with what the agent would say, without a session, so that nothing is logged.
 
     Args:
@@ -62,7 +64,7 @@ def call_hooks(agent: Agent, commands: Mapping[str, str], folder: Path, environ:
         yield _call(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, environ)
 
 
-def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> Check:
+def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:
     begun = time.monotonic()
     try:
         done = subprocess.run(  # noqa: S602 - agents run the line in a shell, too
@@ -77,19 +79,19 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
             timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
-        return Check(what, False, f"no answer within {_PATIENCE:g} s")
+        return ProofCheck(what, False, f"no answer within {_PATIENCE:g} s")
     except OSError as exc:
-        return Check(what, False, f"cannot be called: {exc.strerror}")
+        return ProofCheck(what, False, f"cannot be called: {exc.strerror}")
     took = f"{time.monotonic() - begun:.1f} s"
     if done.returncode or done.stderr.strip():
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return Check(what, False, f"`{command}` fails: {reason[:200]}")
+        return ProofCheck(what, False, f"`{command}` fails: {reason[:200]}")
     try:
         answer = json.loads(done.stdout) if done.stdout.strip() else None
     except ValueError:
-        return Check(what, False, f"`{command}` prints what is no JSON")
+        return ProofCheck(what, False, f"`{command}` prints what is no JSON")
     told = f"answers in {took}" + (f" with {len(_context_of(answer)):,} characters of context" if answer else "")
-    return Check(what, True, told)
+    return ProofCheck(what, True, told)
 
 
 def _context_of(answer: Any) -> str:
@@ -97,7 +99,7 @@ def _context_of(answer: Any) -> str:
     return str(values.get("additionalContext") or values.get("additional_context") or "")
 
 
-def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Check:
+def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ProofCheck:
     """Start the server as the agent would, and shake hands with it."""
     what, line = "server memory-kb", " ".join(command)
     try:
@@ -112,10 +114,10 @@ def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]
             timeout=3 * _PATIENCE,
         )
     except subprocess.TimeoutExpired:
-        return Check(what, False, f"`{line}` does not answer")
+        return ProofCheck(what, False, f"`{line}` does not answer")
     except OSError as exc:
-        return Check(what, False, f"`{line}` cannot be started: {exc.strerror or os.strerror(exc.errno or 0)}")
+        return ProofCheck(what, False, f"`{line}` cannot be started: {exc.strerror or os.strerror(exc.errno or 0)}")
     if '"serverInfo"' in done.stdout:
-        return Check(what, True, "answers")
+        return ProofCheck(what, True, "answers")
     reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    return Check(what, False, f"`{line}` fails: {reason[:200]}")
+    return ProofCheck(what, False, f"`{line}` fails: {reason[:200]}")

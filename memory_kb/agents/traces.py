@@ -14,7 +14,7 @@ from memory_kb.trust import write_plain
 _NAME = "installs.json"
 
 
-class Traces:
+class HookTraces:
     """The traces of a machine folder; one that is lost or damaged is an empty one."""
 
     def __init__(self, machine: Path, name: str = _NAME) -> None:

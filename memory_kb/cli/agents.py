@@ -27,7 +27,7 @@ from memory_kb.errors import UsageError
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.agents.proof import Check
+    from memory_kb.agents.proof import ProofCheck
     from memory_kb.importers.service import ImportReport
     from memory_kb.kb import KnowledgeBase
     from memory_kb.reports import RunReport
@@ -91,7 +91,7 @@ def _choose_agent(options: Options, kb: KnowledgeBase) -> str | None:
     return str(click.prompt("Install into", type=click.Choice([one.name for one in found]), err=True))
 
 
-def print_checks(checks: Iterable[Check]) -> bool:
+def print_checks(checks: Iterable[ProofCheck]) -> bool:
     """Print each check as it is done; return whether all are good."""
     is_good = True
     for check in checks:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport
     from memory_kb.reports import RunView
-    from memory_kb.search.evaluation import Outcome
+    from memory_kb.search.evaluation import QuestionResult
 
 
 @click.group("git", cls=Family)
@@ -204,7 +204,7 @@ def _propose(options: Options, queries: Any) -> int:
     return 0
 
 
-def _outcome(one: Outcome) -> dict[str, Any]:
+def _outcome(one: QuestionResult) -> dict[str, Any]:
     top = one.top[: one.query.k]
     return pick(one.query, "question", "k") | pick(one, "ranks", "rank") | {"found": one.is_found, "top": top}
 

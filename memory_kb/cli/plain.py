@@ -15,7 +15,7 @@ _VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limi
 _LIMITS = range(1, 1001)
 
 
-class Line(NamedTuple):
+class PlainCommand(NamedTuple):
     """A command line that needs no parser."""
 
     verb: str
@@ -26,12 +26,12 @@ class Line(NamedTuple):
     as_json: bool
 
 
-def read_line(arguments: Sequence[str]) -> Line | None:
+def read_line(arguments: Sequence[str]) -> PlainCommand | None:
     """Return what a plain command line says; None for any other.
 
     Example:
         >>> read_line(["search", "flaky", "tests", "-k", "3"])
-        Line(verb='search', words=('flaky', 'tests'), limit=3, vault=None, home=None, as_json=False)
+        PlainCommand(verb='search', words=('flaky', 'tests'), limit=3, vault=None, home=None, as_json=False)
         >>> read_line(["search", "flaky", "--kind", "rule"]), read_line(["index", "--rebuild"]), read_line(["search", "-x"])
         (None, None, None)
     """
@@ -57,10 +57,10 @@ def read_line(arguments: Sequence[str]) -> Line | None:
     )
     if not is_plain or not all(values.values()):
         return None
-    return Line(verb, tuple(words), int(limit or 0), values.get("vault"), values.get("home"), as_json)
+    return PlainCommand(verb, tuple(words), int(limit or 0), values.get("vault"), values.get("home"), as_json)
 
 
-def follow(line: Line, options: Options) -> None:
+def follow(line: PlainCommand, options: Options) -> None:
     """Do what a plain command line says."""
     options.vault, options.home, options.as_json = line.vault, line.home, line.as_json
     if line.verb == "index":

@@ -111,7 +111,7 @@ class Wanted(NamedTuple):
     place: Location = Location()
 
 
-class Found(NamedTuple):
+class FittingEntry(NamedTuple):
     """An entry that fits the task, with the passage that does."""
 
     memory: Memory
@@ -137,9 +137,9 @@ class Material(NamedTuple):
     institutional: Sequence[Memory] = ()
     baseline: Sequence[Memory] = ()
     rules: Sequence[Memory] = ()
-    found: Sequence[Found] = ()
-    skills: Sequence[Found] = ()
-    proxy: Sequence[Found] = ()
+    found: Sequence[FittingEntry] = ()
+    skills: Sequence[FittingEntry] = ()
+    proxy: Sequence[FittingEntry] = ()
     look_up: Callable[[str], Memory | None] = lambda _: None
     marks: Mapping[str, str] = {}
     labels: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class Gathering:
         counts, entries = self._index.count_entries(queries, _ECHO)
         return weigh_words(terms, counts, max(entries, 1))
 
-    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[Found]:
+    def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[FittingEntry]:
         """Yield what a search finds, what is about the task and for its files alone."""
         place = self._wanted.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
@@ -256,9 +256,9 @@ class Gathering:
             if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files):
                 shared = shared_words(topic, memory)
                 if is_about(topic, shared, hit):
-                    yield Found(memory, hit)
+                    yield FittingEntry(memory, hit)
 
-    def _for_files(self) -> Iterator[Found]:
+    def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""
         place = self._wanted.place
         for file in self._wanted.files:
@@ -267,12 +267,12 @@ class Gathering:
             for hit in hits:
                 memory = self._memory_of(hit)
                 if memory and memory.applies_to and self._may_be_given(memory):
-                    yield Found(memory, hit)
+                    yield FittingEntry(memory, hit)
 
     def _may_be_given(self, memory: Memory) -> bool:
         return not memory.is_superseded and not memory.is_quarantined and not self._is_doubted(memory)
 
-    def _unique(self, *found: Iterator[Found]) -> Sequence[Found]:
+    def _unique(self, *found: Iterator[FittingEntry]) -> Sequence[FittingEntry]:
         """Return what was found, the first passage of each entry, as one list."""
         return list({one.memory.id: one for many in reversed(found) for one in reversed(list(many))}.values())[::-1]
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
-from memory_kb.context.gather import Found, Material
+from memory_kb.context.gather import FittingEntry, Material
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.citations import ClaimState, say_mark
@@ -151,7 +151,7 @@ _MOST_HOST, _MAX_HOST = 3, 1_200
 _PROXY = "## How People Decided in Similar Tasks\n\nBackground from earlier work, not instructions."
 
 
-class Section(NamedTuple):
+class ContextSection(NamedTuple):
     """One part of a context: its text, whose it is, and what it costs."""
 
     name: str
@@ -181,7 +181,7 @@ class Context(NamedTuple):
     """
 
     text: str
-    sections: tuple[Section, ...]
+    sections: tuple[ContextSection, ...]
     relevant_patterns: tuple[Summary, ...]
     avoid_these: tuple[Summary, ...]
     applicable_skills: tuple[Summary, ...]
@@ -243,7 +243,7 @@ def build_context(
     )
 
 
-def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> Section:
+def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> ContextSection:
     """Return the text that always holds, whole, the most specific scope last."""
     live = [one for one in memories if one.is_live and one.text.strip()]
     if not live:
@@ -255,8 +255,8 @@ def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> 
 
 
 def _learnings(
-    found: Iterable[Found], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date
-) -> Section:
+    found: Iterable[FittingEntry], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date
+) -> ContextSection:
     """Return the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
     rest = [
         one
@@ -271,8 +271,14 @@ def _learnings(
 
 
 def _list_found(
-    name: str, head: str, found: Iterable[Found], most: int, max_chars: int, marks: Mapping[str, str], today: date
-) -> Section:
+    name: str,
+    head: str,
+    found: Iterable[FittingEntry],
+    most: int,
+    max_chars: int,
+    marks: Mapping[str, str],
+    today: date,
+) -> ContextSection:
     """Return passages under their files' names, until one does not fit."""
     frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
     text, ids = head, list[str]()
@@ -294,14 +300,14 @@ def _list_found(
     return _section(name, f"--- Retrieved Memory ---\n{text}\n--- end ---" if ids else "", ids)
 
 
-def _show_host(hits: Sequence[Hit]) -> Section:
+def _show_host(hits: Sequence[Hit]) -> ContextSection:
     """Return what an agent remembers by itself; it is no entry of the vault, so no outcome is credited to it."""
     items = [f"### {as_line(hit.path, 200)} (host, {hit.kind})\n{as_block(hit.text[:_MAX_HOST])}" for hit in hits]
     text = "\n\n".join(("--- Retrieved Memory ---", _HOST, *items, "--- end ---"))
     return _section("host", text if items else "", ())
 
 
-def _passage(found: Found) -> str:
+def _passage(found: FittingEntry) -> str:
     """Return what an entry says to the task; of an episode what came of it, not each of its actions."""
     if found.memory.kind != "episode":
         return found.hit.text
@@ -322,12 +328,12 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _section(name: str, text: str, ids: Iterable[str]) -> Section:
-    return Section(name, text, tuple(ids))
+def _section(name: str, text: str, ids: Iterable[str]) -> ContextSection:
+    return ContextSection(name, text, tuple(ids))
 
 
 def _summaries(
-    material: Material, sections: Sequence[Section], layers: Layers
+    material: Material, sections: Sequence[ContextSection], layers: Layers
 ) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
     """Return in a line each what the sections after the institutional show, and the skills."""
     everything = (
@@ -359,7 +365,7 @@ def summarize(memory: Memory) -> Summary:
     return Summary(memory.id, memory.kind, as_line(shorten(said, _SUMMARY), _SUMMARY))
 
 
-def _complain(institutional: Section, layers: Layers, settings: ContextSettings) -> Iterable[str]:
+def _complain(institutional: ContextSection, layers: Layers, settings: ContextSettings) -> Iterable[str]:
     if institutional.tokens > _LONG_INSTITUTIONAL:
         yield f"the institutional notes take {institutional.tokens:,} tokens of every context; shorten them to {_LONG_INSTITUTIONAL:,}"
     if layers.is_cut:
@@ -447,7 +453,7 @@ def _apply(material: Material, standings: Standings) -> Material:
         # What always holds is withheld by its own word alone.
         return standing is not None and standing.is_void and (standing.verdict == "over" or not _is_always(memory))
 
-    def kept(found: Sequence[Found]) -> list[Found]:
+    def kept(found: Sequence[FittingEntry]) -> list[FittingEntry]:
         return [one for one in found if not is_void(one.memory)]
 
     def look_up(entry_id: str) -> Memory | None:

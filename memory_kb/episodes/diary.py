@@ -14,7 +14,7 @@ from memory_kb.store.plan import Memory
 from memory_kb.text import fits_tag, printable
 
 if TYPE_CHECKING:
-    from memory_kb.reports import RunReport, Step, Trace
+    from memory_kb.reports import ActionLine, RunReport, Trace
 
 #: The headings of an episode's body, in their order .
 SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")
@@ -304,8 +304,8 @@ def judge_outcome(trace: Trace) -> str:
     success. Everything else is mixed.
 
     Example:
-        >>> from memory_kb.reports import Check, Trace
-        >>> judge_outcome(Trace("s", checks=(Check("test", True),))), judge_outcome(Trace("s"))
+        >>> from memory_kb.reports import CheckResult, Trace
+        >>> judge_outcome(Trace("s", checks=(CheckResult("test", True),))), judge_outcome(Trace("s"))
         ('success', 'mixed')
     """
     if trace.outcome:
@@ -333,8 +333,8 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     """Return the body of an episode; a section with nothing in it is left out.
 
     Example:
-        >>> from memory_kb.reports import Step, Trace
-        >>> print(write_body(Trace("s", steps=(Step(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
+        >>> from memory_kb.reports import ActionLine, Trace
+        >>> print(write_body(Trace("s", steps=(ActionLine(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
         ## Action log
         <BLANKLINE>
         - t=120 run_test -> fail: missing return type
@@ -364,7 +364,7 @@ def _results(trace: Trace) -> list[str]:
     return [*commits[-MOST:], *passed[-3:], *(f"Opened {link}" for link in trace.links[:MOST])]
 
 
-def _line(step: Step) -> str:
+def _line(step: ActionLine) -> str:
     action = step.action
     if step.targets:
         more = f" and {step.times - len(step.targets)} more" if step.times > len(step.targets) else ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.candidates import Request
-    from memory_kb.search.evaluation import File, Outcome, Row
+    from memory_kb.search.evaluation import File, QuestionResult, Row
     from memory_kb.search.service import Searching
     from memory_kb.store.queries import Queries, StandingQuery
     from memory_kb.vault import Vault
@@ -47,12 +47,12 @@ class EvalReport:
 
     path: str
     rows: tuple[Row, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[QuestionResult, ...]
     problems: tuple[Problem, ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
-    def missed(self) -> tuple[Outcome, ...]:
+    def missed(self) -> tuple[QuestionResult, ...]:
         """The questions that found none of what they expect."""
         return tuple(one for one in self.outcomes if one.query.expect and not one.is_found)
 
@@ -94,7 +94,7 @@ class Evaluation:
                 f"there are no standing queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
             )
         depth = max([_DEPTH, *(one.k for one in queries.queries)])
-        modes: dict[str, list[Outcome]] = {}
+        modes: dict[str, list[QuestionResult]] = {}
         degraded: dict[str, None] = {}
         for one in queries.queries:
             for mode in ("auto", "text"):
@@ -241,7 +241,7 @@ class Evaluation:
 
         return read_queries(self._vault)
 
-    def _answer(self, query: StandingQuery, request: Request) -> tuple[Outcome, str, tuple[str, ...]]:
+    def _answer(self, query: StandingQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
         from memory_kb.search.evaluation import measure
 

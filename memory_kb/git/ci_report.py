@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memory_kb.git.comparison import CiReport, ContextChange, QueryChange
-from memory_kb.search.evaluation import CUTS, Outcome
+from memory_kb.search.evaluation import CUTS, QuestionResult
 from memory_kb.text import shorten
 
 #: What code hosts take for one comment, with room to spare; characters.
@@ -134,7 +134,7 @@ def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Itera
         yield f"{same} answer as before{f', {len(shown) - _MOST_LISTED} more are not listed' if len(shown) > _MOST_LISTED else ''}."
 
 
-def _rank(outcome: Outcome | None) -> str:
+def _rank(outcome: QuestionResult | None) -> str:
     return "new" if outcome is None else "–" if outcome.rank is None else str(outcome.rank)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from memory_kb.context.service import Context
 from memory_kb.model import Problem
-from memory_kb.search.evaluation import Outcome, Row, summarize
+from memory_kb.search.evaluation import QuestionResult, Row, summarize
 from memory_kb.store.queries import Queries, StandingQuery
 
 
@@ -100,7 +100,7 @@ class RevisionView:
 
     name: str
     revision: str
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[QuestionResult, ...] = ()
     contexts: Mapping[str, GivenContext] | None = None
     problems: tuple[Problem, ...] = ()
     titles: Mapping[str, str] | None = None
@@ -117,8 +117,8 @@ class QueryChange:
     """
 
     verdict: str
-    before: Outcome | None
-    after: Outcome
+    before: QuestionResult | None
+    after: QuestionResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +231,13 @@ def _say_unasked(change: QueryChange) -> str:
     return f"{change.after.query.question!r} is no longer asked, and would no longer find what it expects (was rank {rank})"
 
 
-def judge(before: Outcome | None, after: Outcome) -> str:
+def judge(before: QuestionResult | None, after: QuestionResult) -> str:
     """Return how the answer to a query changed.
 
     Example:
         >>> from memory_kb.store.queries import StandingQuery
         >>> query = StandingQuery("q", ("x",))
-        >>> judge(Outcome(query, {"x": 2}), Outcome(query, {"x": 11})), judge(None, Outcome(query, {"x": None}))
+        >>> judge(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge(None, QuestionResult(query, {"x": None}))
         ('lost', 'missing')
     """
     if not after.query.expect:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.importers.notes import (
-    Piece,
+    NotePiece,
     SourceNote,
     TextFile,
     dated_fields,
@@ -157,7 +157,7 @@ _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | r
 _MOST = 2_000
 
 
-def read_agents_md(file: TextFile) -> Iterator[Piece]:
+def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
     """Yield the bullets of an instruction file; a block that memory-kb keeps there is passed over.
 
     A file in a folder holds for the files below that folder.
@@ -185,7 +185,7 @@ def read_agents_md(file: TextFile) -> Iterator[Piece]:
             yield _piece(file, item, globs)
 
 
-def _refuse(file: TextFile, item: Bullet) -> Piece:
+def _refuse(file: TextFile, item: Bullet) -> NotePiece:
     if _IMPORT.match(item.text.strip()):
         return left_out(
             "import", file.path, item.line, f"names another file, {item.text.strip()}; import that by itself"
@@ -193,12 +193,12 @@ def _refuse(file: TextFile, item: Bullet) -> Piece:
     return left_out("paragraph", file.path, item.line, "a paragraph, not a rule in a list")
 
 
-def _piece(file: TextFile, item: Bullet, globs: tuple[str, ...]) -> Piece:
+def _piece(file: TextFile, item: Bullet, globs: tuple[str, ...]) -> NotePiece:
     kind, heading = _kind(item), _nearest_topic(item.headings)
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = (tag_of(heading),) if heading and tag_of(heading) else ()
     draft = Draft(item.text, kind, title, tags, None, globs, "observed")
-    return Piece("bullet", file.path, item.line, f"{file.path}/{' '.join(item.text.casefold().split())}", draft)
+    return NotePiece("bullet", file.path, item.line, f"{file.path}/{' '.join(item.text.casefold().split())}", draft)
 
 
 def _kind(item: Bullet) -> str:
@@ -246,7 +246,7 @@ _SIGNS = re.compile(r"<!--.*?-->", re.DOTALL)
 _RULES = re.compile(r"\b(?:never|always|must|don't|do not|prefers?|avoid|use)\b", re.IGNORECASE)
 
 
-def read_daily_log(file: TextFile) -> Iterator[Piece]:
+def read_daily_log(file: TextFile) -> Iterator[NotePiece]:
     """Yield what a file of the log becomes: a day's sections episodes of that day, the rest facts.
 
     Example:
@@ -283,7 +283,7 @@ def _topic_type(note: SourceNote) -> str:
     return str(note.meta.get("type", inner.get("type") if isinstance(inner, dict) else ""))
 
 
-def _read_topic(file: TextFile) -> Piece:
+def _read_topic(file: TextFile) -> NotePiece:
     """Return the entry that a topic file becomes: its text, called as its frontmatter says."""
     note = read_note(file)
     said = strip(note.body).strip()
@@ -292,10 +292,10 @@ def _read_topic(file: TextFile) -> Piece:
     fields = (("imported_from", f"agent's memory: {file.path}"),)
     title = read_text(note.meta.get("name"))
     draft = Draft(said, KINDS_OF_TYPES[_topic_type(note)], title, (), None, _globs(file), "observed", fields)
-    return Piece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
+    return NotePiece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 
 
-def _read_day(file: TextFile, day: str) -> Iterator[Piece]:
+def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
     note = read_note(file)
     for title, text, line in _sections(note.body, note.line):
         said = _SIGNS.sub("", strip(text)).strip()
@@ -312,7 +312,7 @@ def _read_day(file: TextFile, day: str) -> Iterator[Piece]:
         fields = (*dated_fields(day), ("imported_from", f"daily log: {file.path}"))
         named = head or shorten(next(filter(None, said.splitlines())).lstrip("-*#> "), 70)
         draft = Draft(said, "episode", named, (), None, (), "observed", fields)
-        yield Piece(
+        yield NotePiece(
             "section",
             file.path,
             line,
@@ -337,19 +337,19 @@ def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
     yield title, "\n".join(text), start
 
 
-def _read_curated(file: TextFile) -> Iterator[Piece]:
+def _read_curated(file: TextFile) -> Iterator[NotePiece]:
     for piece in read_agents_md(TextFile(file.path.rpartition("/")[2], file.text)):
         draft = piece.draft
         if draft and (pointer := _POINTER.match(draft.text)):
             yield left_out("bullet", file.path, piece.line, f"points to another file, {pointer[1]}")
             continue
         if draft is None:
-            yield Piece(piece.what, file.path, piece.line, why=piece.why.replace("a rule in a list", "in a list"))
+            yield NotePiece(piece.what, file.path, piece.line, why=piece.why.replace("a rule in a list", "in a list"))
             continue
         kind = "fact" if draft.kind == "rule" and not _RULES.search(draft.text) else draft.kind
         fields = (("imported_from", f"daily log: {file.path}"),)
         own = Draft(draft.text, kind, draft.title, draft.tags, None, (), "observed", fields)
-        yield Piece(
+        yield NotePiece(
             piece.what,
             file.path,
             piece.line,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.markdown.fields import read_text
-from memory_kb.sessions.transcripts import Found, from_person, notice, tool_result
+from memory_kb.sessions.transcripts import LineResult, from_person, notice, tool_result
 from memory_kb.store.events import Event, normal_time, text_of
 
 _MOST_NODES = 100_000
@@ -55,14 +55,14 @@ def read(record: Mapping[str, Any]) -> ExportedChat | None:
     return ExportedChat(f"{'claude' if is_claude else 'chatgpt'}-{name}", title, events)
 
 
-def found_of(talk: ExportedChat) -> Iterator[Found]:
+def found_of(talk: ExportedChat) -> Iterator[LineResult]:
     """Yield the events of a conversation as a transcript's reader does, with its beginning."""
-    yield Found(
+    yield LineResult(
         talk.session,
         Event(ts=talk.events[0].ts, type="event", event="start", content=talk.title or None, origin="start"),
     )
     for event in talk.events:
-        yield Found(talk.session, event)
+        yield LineResult(talk.session, event)
 
 
 def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:

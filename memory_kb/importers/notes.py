@@ -29,7 +29,7 @@ class TextFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class NotePiece:
     """One thing that a source holds.
 
     Attributes:
@@ -51,9 +51,9 @@ class Piece:
     place: Location | None = None
 
 
-def left_out(what: str, origin: str, line: int, why: str) -> Piece:
+def left_out(what: str, origin: str, line: int, why: str) -> NotePiece:
     """Return a piece that becomes nothing."""
-    return Piece(what, origin, line, why=why)
+    return NotePiece(what, origin, line, why=why)
 
 
 def dated_fields(day: object) -> tuple[tuple[str, Value], ...]:
@@ -166,7 +166,7 @@ def drop_title(body: str, title: str) -> str:
 _MOST_TAGS = 50
 
 
-def read_obsidian(files: Sequence[TextFile]) -> Iterator[Piece]:
+def read_obsidian(files: Sequence[TextFile]) -> Iterator[NotePiece]:
     """Yield what the notes of a vault become.
 
     Text stays as it is, wikilinks and block ids included: the new entry is called as the note was,
@@ -191,9 +191,11 @@ def read_obsidian(files: Sequence[TextFile]) -> Iterator[Piece]:
             yield from _read_one(note, keys[note.path], names, blocks)
 
 
-def _read_one(note: SourceNote, key: str, names: dict[str, str], blocks: dict[str, frozenset[str]]) -> Iterator[Piece]:
+def _read_one(
+    note: SourceNote, key: str, names: dict[str, str], blocks: dict[str, frozenset[str]]
+) -> Iterator[NotePiece]:
     links: dict[str, None] = {}
-    missing: list[Piece] = []
+    missing: list[NotePiece] = []
     bare = without_code(note.body)
     for link in find_wikilinks(bare):
         line = note.line + bare.count("\n", 0, link.whole.start)
@@ -224,7 +226,7 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str], blocks: dict[st
     fields += [("aliases", list(aliases))] if aliases else []
     fields += [("links", [{"to": to, "relation": "related_to"} for to in links])] if links else []
     text = drop_title(note.body, note.title) or note.body.strip("\n")
-    yield Piece(
+    yield NotePiece(
         "note",
         note.path,
         note.line,
@@ -363,7 +365,7 @@ def _read_observation(line: str, number: int) -> NotedFact | None:
     return NotedFact(category, said, tags, number) if said else None
 
 
-def read_basic_memory(files: Sequence[TextFile]) -> Iterator[Piece]:
+def read_basic_memory(files: Sequence[TextFile]) -> Iterator[NotePiece]:
     """Yield what the notes of a project become: each an entry, and each of its observations another.
 
     An observation is an entry of its own: it begins with the title of its note and links to it.
@@ -381,7 +383,7 @@ def read_basic_memory(files: Sequence[TextFile]) -> Iterator[Piece]:
             yield from _read_basic_note(note, keys[note.path], names)
 
 
-def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Iterator[Piece]:
+def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Iterator[NotePiece]:
     taken = take_apart(note.body, note.line)
     rest = _without_empty_sections(drop_title(taken.rest, note.title))
     dates = dated_fields(note.meta.get("created") or note.meta.get("date"))
@@ -399,7 +401,7 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
         draft = Draft(
             rest or f"# {note.title}", _own_kind(own), note.title, tags, None, (), "external_unverified", tuple(fields)
         )
-        yield Piece("note", note.path, note.line, key, draft)
+        yield NotePiece("note", note.path, note.line, key, draft)
     else:
         yield left_out("note", note.path, 1, "it is empty")
     for one in taken.observations:
@@ -421,7 +423,7 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
             "external_unverified",
             more,
         )
-        yield Piece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
+        yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
 
 
 def _own_kind(word: str) -> str:
@@ -459,7 +461,7 @@ def is_record(record: object) -> bool:
     )
 
 
-def read_mem0(record: object, path: str, number: int) -> Piece:
+def read_mem0(record: object, path: str, number: int) -> NotePiece:
     """Return what one memory becomes: a fact, or a preference where its categories say so.
 
     Example:
@@ -495,7 +497,7 @@ def read_mem0(record: object, path: str, number: int) -> Piece:
         ("imported_from", f"mem0: {owner_words}"),
     )
     draft = Draft(text, kind, None, tags, None, (), "external_unverified", fields)
-    return Piece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)
+    return NotePiece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)
 
 
 def _metadata(value: object) -> Mapping[str, str]:

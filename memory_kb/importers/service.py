@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers.conversations import ExportedChat
-from memory_kb.importers.notes import Piece, dated_fields
+from memory_kb.importers.notes import NotePiece, dated_fields
 from memory_kb.learning.capture import make_offer, read_messages
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
 from memory_kb.learning.new_entry import fingerprint
@@ -96,7 +96,7 @@ class Tally:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], LeftOut] = {}
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: NotePiece) -> None:
         """Count a piece, unless it becomes something."""
         if piece.draft is None:
             key = (piece.what, piece.why)
@@ -109,7 +109,7 @@ class Tally:
         return tuple(self._found.values())
 
 
-def offer_pieces(pieces: Iterable[Piece], place: Location) -> list[Offer]:
+def offer_pieces(pieces: Iterable[NotePiece], place: Location) -> list[Offer]:
     """Return the pieces that become entries as offers, each known again by its key.
 
     An entry that is there and says the same is reinforced once for each source. What is imported
@@ -150,7 +150,7 @@ def offer_statements(talk: ExportedChat, place: Location, format: str, passed: T
     named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
     for event, statements, reason in read_messages(numbered):
         if not statements:
-            passed.add(Piece("message", talk.session, event.seq, why=_general(reason)))
+            passed.add(NotePiece("message", talk.session, event.seq, why=_general(reason)))
         for number, one in enumerate(statements):
             made = make_offer(event, one, number, _NO_TIME, place, talk.session)
             fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
@@ -201,7 +201,7 @@ def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
     return intake._replace(taken=tuple(map(described, intake.taken)))
 
 
-def report_pieces(pieces: Iterable[Piece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
+def report_pieces(pieces: Iterable[NotePiece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
     """Return what became of the offers, in their order; `whats` and the pieces say what they were."""
     origins = [(piece.origin, piece.line) for piece in pieces if piece.draft]
     notices = []
@@ -289,7 +289,7 @@ class Imports:
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
 
-        pieces: list[Piece] = []
+        pieces: list[NotePiece] = []
         passed = Tally()
         if kind in _CHATS:
             offers = [
@@ -330,14 +330,14 @@ class Imports:
             intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
         return intake, self._writer.run("import", intake.changes, dry_run=dry_run)
 
-    def _read_pieces(self, source: Path, kind: str) -> Iterator[Piece]:
+    def _read_pieces(self, source: Path, kind: str) -> Iterator[NotePiece]:
         from memory_kb.importers import bullets, notes
         from memory_kb.importers.sources import read_texts
 
         if kind == "mem0":
             yield from _read_memories(source)
             return
-        problems: list[Piece] = []
+        problems: list[NotePiece] = []
         files = read_texts(source, kind, problems)
         if kind == "basic-memory":
             yield from notes.read_basic_memory(list(files))
@@ -369,7 +369,7 @@ class Imports:
         )
 
 
-def _read_memories(source: Path) -> Iterator[Piece]:
+def _read_memories(source: Path) -> Iterator[NotePiece]:
     from memory_kb.importers.notes import left_out, read_mem0
     from memory_kb.importers.sources import json_pieces
     from memory_kb.store.json_arrays import iterate

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers.notes import FORMATS, Piece, TextFile, left_out
+from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 
@@ -80,7 +80,7 @@ def _detect_file(file: Path) -> str | None:
     return "mem0" if mem0.is_record(first.value) else conversations.kind_of(first.value)
 
 
-def read_texts(source: Path, format: str, problems: list[Piece]) -> Iterator[TextFile]:
+def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:
     """Yield the Markdown of a source, each file named from the source's own name.
 
     What cannot be read is added to `problems`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.index.schema import DATABASE
-from memory_kb.index.vectors import Passage, SiblingCaches, VectorStore, batched
+from memory_kb.index.vectors import EmbeddedPassage, SiblingCaches, VectorStore, batched
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Space
 from memory_kb.text import count_tokens
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import threading
     from concurrent.futures import Future
 
-    from memory_kb.index.vectors import Passage, VectorFile, VectorStore
+    from memory_kb.index.vectors import EmbeddedPassage, VectorFile, VectorStore
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
 
@@ -62,7 +62,7 @@ _NOBODY = SiblingCaches(tuple)
 
 
 def estimate(
-    store: VectorStore, embedder: Embedder, further: Iterator[Passage], siblings: SiblingCaches = _NOBODY
+    store: VectorStore, embedder: Embedder, further: Iterator[EmbeddedPassage], siblings: SiblingCaches = _NOBODY
 ) -> Estimate:
     """Return what embedding all chunks that have no vector would take.
 
@@ -106,10 +106,10 @@ def resolve(store: VectorStore, space: Space) -> Space:
     return space if space.dimension else space._replace(dimension=store.cache.find_dimension(space))
 
 
-def _unknown(store: VectorStore, space: Space, batch: list[Passage], seen: set[str]) -> list[Passage]:
+def _unknown(store: VectorStore, space: Space, batch: list[EmbeddedPassage], seen: set[str]) -> list[EmbeddedPassage]:
     """Return the passages of a batch that are not cached, each text once, and note them as seen."""
     known = store.cache.known(space, {passage.hash for passage in batch} - seen)
-    fresh: list[Passage] = []
+    fresh: list[EmbeddedPassage] = []
     for passage in batch:
         if passage.hash not in known and passage.hash not in seen:
             seen.add(passage.hash)
@@ -174,7 +174,7 @@ class _Run:
 
         limits = self._embedder.limits
         pool = ThreadPoolExecutor(limits.parallel, thread_name_prefix="embed")
-        running: dict[Future[Vectors], list[Passage]] = {}
+        running: dict[Future[Vectors], list[EmbeddedPassage]] = {}
         seen: set[str] = set()
         try:
             for batch in self._batches(after, seen):
@@ -196,7 +196,7 @@ class _Run:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, batch: list[Passage], future: Future[Vectors]) -> None:
+    def _ask(self, batch: list[EmbeddedPassage], future: Future[Vectors]) -> None:
         try:
             future.set_result(self._embedder.embed([passage.text for passage in batch], "document"))
         except BaseException as exc:  # noqa: BLE001 - raised again by whoever takes the answer
@@ -206,11 +206,11 @@ class _Run:
     def _is_over(self) -> bool:
         return self._failed >= _PATIENCE or (self._stop is not None and self._stop.is_set())
 
-    def _batches(self, after: int, seen: set[str]) -> Iterator[list[Passage]]:
+    def _batches(self, after: int, seen: set[str]) -> Iterator[list[EmbeddedPassage]]:
         """Yield what to embed in batches that the provider takes."""
         limits = self._embedder.limits
         for window in batched(self._store.passages(after), _WINDOW):
-            batch: list[Passage] = []
+            batch: list[EmbeddedPassage] = []
             tokens = 0
             for passage in _unknown(self._store, self._space, window, seen):
                 size = count_tokens(passage.text)
@@ -224,7 +224,7 @@ class _Run:
             if self._embedded:
                 self._attach(window[-1].key)
 
-    def _take(self, running: dict[Future[Vectors], list[Passage]], done: set[Future[Vectors]]) -> None:
+    def _take(self, running: dict[Future[Vectors], list[EmbeddedPassage]], done: set[Future[Vectors]]) -> None:
         """Keep the answers that have come; note the failures. An answer stays on the list until it is kept."""
         for future in done:
             try:
@@ -240,7 +240,7 @@ class _Run:
             if self._progress:
                 self._progress(self._embedded, self._total)
 
-    def _keep(self, batch: list[Passage], vectors: Vectors) -> None:
+    def _keep(self, batch: list[EmbeddedPassage], vectors: Vectors) -> None:
         self._space = self._space._replace(dimension=vectors.shape[1])
         with hold_lock(self._lock, _LOCK_SECONDS):
             self._store.cache.remember(self._space, [passage.hash for passage in batch], vectors)
@@ -324,7 +324,7 @@ class VectorSearch:
                         store.drop(vector_file.space)
         return report
 
-    def estimate(self, store: VectorStore, further: Iterator[Passage]) -> Estimate | None:
+    def estimate(self, store: VectorStore, further: Iterator[EmbeddedPassage]) -> Estimate | None:
         """Return what embedding would take; None without an embedder.
 
         Raises:

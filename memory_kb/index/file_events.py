@@ -34,7 +34,7 @@ _UNFIT = ("KqueueObserver", "PollingObserver")
 _REMOTE = ("9p", "afs", "ceph", "cifs", "fuse.", "lustre", "nfs", "smb", "virtiofs", "vboxsf")
 
 
-class Changes:
+class ChangeSignal:
     """Whether files changed, noted by one thread and waited for by another."""
 
     def __init__(self, debounce: float) -> None:
@@ -105,7 +105,7 @@ class Observer:
         RuntimeError: this system announces no changes here.
     """
 
-    def __init__(self, vault: Vault, changes: Changes) -> None:
+    def __init__(self, vault: Vault, changes: ChangeSignal) -> None:
         from watchdog import events, observers
 
         kinds: list[type[FileSystemEvent]] = [
@@ -162,7 +162,7 @@ class Observer:
             self._observer.unschedule_all()
 
 
-def _handlers(vault: Vault, changes: Changes) -> Iterable[tuple[_Handler, str]]:
+def _handlers(vault: Vault, changes: ChangeSignal) -> Iterable[tuple[_Handler, str]]:
     for root in vault.roots:
         if root.folder.is_dir():
             place = os.path.realpath(root.folder)
@@ -177,7 +177,7 @@ class _Handler(NamedTuple):
 
     place: str
     names: frozenset[str]
-    changes: Changes
+    changes: ChangeSignal
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Note a change that concerns notes; hidden folders, such as the index itself, hold none."""

@@ -12,7 +12,7 @@ from memory_kb.globs import fits_any
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
 from memory_kb.index.postgres_schema import KEY_BITS, VaultRow, list_vaults
 from memory_kb.index.postgres_vectors import compare, write_space
-from memory_kb.index.postgres_words import Node, Phrase, Statement, Statistics, parse, phrases_of
+from memory_kb.index.postgres_words import Phrase, QueryNode, SqlStatement, Statistics, parse, phrases_of
 from memory_kb.index.words import WordCutter
 from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.model import NOWHERE, SEARCHED_STATUSES, WORKING_KINDS, Filters, Problem, StoredEntry
@@ -118,16 +118,16 @@ class PostgresIndex:
         matches = statement.matches(parse(expression, self._words.terms), statement.bind(list(keys)))
         return frozenset(key for (key,) in self._connection.execute(matches.encode(), statement.values))
 
-    def _statement(self, keys: Iterable[int] | None = None) -> Statement:
+    def _statement(self, keys: Iterable[int] | None = None) -> SqlStatement:
         """Return a statement over all vaults, or over those of some chunks."""
         vaults = self._ids if keys is None else sorted({key >> KEY_BITS for key in keys})
-        return Statement(vaults, self._find_rarest)
+        return SqlStatement(vaults, self._find_rarest)
 
     def _find_rarest(self, terms: Sequence[str]) -> str:
         self._count_terms(terms)
         return min(terms, key=lambda term: self._frequencies[Phrase((term,))])
 
-    def _weigh(self, node: Node) -> Statistics:
+    def _weigh(self, node: QueryNode) -> Statistics:
         """Return what the BM25 of an expression depends on."""
         self._count_terms({term for phrase in phrases_of(node) for term in phrase.terms})
         chunks, length = self.count_chunks(), sum(vault.terms for vault in self._vaults)
@@ -150,7 +150,7 @@ class PostgresIndex:
             self._frequencies[phrase] = self._ask_number(counted, statement)
         return self._frequencies[phrase]
 
-    def _ask_number(self, query: str, statement: Statement) -> int:
+    def _ask_number(self, query: str, statement: SqlStatement) -> int:
         row = self._connection.execute(query.encode(), statement.values).fetchone()
         return int(row[0]) if row else 0
 
@@ -165,7 +165,7 @@ class PostgresIndex:
         return list(itertools.islice(found, limit))
 
     def _choose(
-        self, statement: Statement, filters: Filters, rank: str, joined: str, order: str
+        self, statement: SqlStatement, filters: Filters, rank: str, joined: str, order: str
     ) -> Iterator[Candidate]:
         """Yield the candidates that pass the filters, those that SQL cannot hold among them."""
         conditions = " AND ".join(_conditions(filters, statement))
@@ -299,7 +299,7 @@ class PostgresIndex:
         return list(map(Fault._make, rows))
 
 
-def _conditions(filters: Filters, statement: Statement) -> Iterator[str]:
+def _conditions(filters: Filters, statement: SqlStatement) -> Iterator[str]:
     """Yield what must hold for the chunks that the filters let through.
 
     What PostgreSQL has no function for is left to `_passes`.
@@ -324,7 +324,7 @@ def _conditions(filters: Filters, statement: Statement) -> Iterator[str]:
     yield _visible(filters, statement)
 
 
-def _visible(filters: Filters, statement: Statement) -> str:
+def _visible(filters: Filters, statement: SqlStatement) -> str:
     """Return the condition that hides sibling jobs and tasks; without a job everything is visible."""
     if not filters.job:
         return "true"

@@ -26,13 +26,13 @@ class Phrase(NamedTuple):
     is_open: bool = False
 
 
-class Node(NamedTuple):
+class QueryNode(NamedTuple):
     """A part of an expression: a phrase, or an operator with its two sides."""
 
     operator: str
     phrase: Phrase | None = None
-    left: Node | None = None
-    right: Node | None = None
+    left: QueryNode | None = None
+    right: QueryNode | None = None
 
 
 class Statistics(NamedTuple):
@@ -47,7 +47,7 @@ class Statistics(NamedTuple):
 _OPERATORS = {"OR": "UNION", "AND": "INTERSECT", "NOT": "EXCEPT"}
 
 
-def parse(expression: str, cut: Callable[[str], list[str]]) -> Node:
+def parse(expression: str, cut: Callable[[str], list[str]]) -> QueryNode:
     """Read a full-text expression of quoted phrases, AND, OR, NOT and parentheses.
 
     Example:
@@ -65,28 +65,28 @@ def parse(expression: str, cut: Callable[[str], list[str]]) -> Node:
         before, token = token, next(left, "")
         return before
 
-    def read(operators: Sequence[str]) -> Node:
+    def read(operators: Sequence[str]) -> QueryNode:
         if not operators:
             return read_one()
         node = read(operators[1:])
         while token == operators[0]:
             step()
-            node = Node(operators[0], None, node, read(operators[1:]))
+            node = QueryNode(operators[0], None, node, read(operators[1:]))
         return node
 
-    def read_one() -> Node:
+    def read_one() -> QueryNode:
         if token == "(":  # noqa: S105 - a parenthesis
             step()
             node = read(tuple(_OPERATORS))
             step()
             return node
         word = step()
-        return Node("", Phrase(tuple(cut(word.rstrip("* \t")[1:-1])), word.endswith("*")))
+        return QueryNode("", Phrase(tuple(cut(word.rstrip("* \t")[1:-1])), word.endswith("*")))
 
     return read(tuple(_OPERATORS))
 
 
-def phrases_of(node: Node) -> Iterator[Phrase]:
+def phrases_of(node: QueryNode) -> Iterator[Phrase]:
     """Yield the phrases of an expression that a match may have, each as often as it is there."""
     if node.phrase:
         yield node.phrase
@@ -95,7 +95,7 @@ def phrases_of(node: Node) -> Iterator[Phrase]:
             yield from phrases_of(side)
 
 
-class Statement:
+class SqlStatement:
     """A statement over the postings of some vaults, with its named values.
 
     `rarest` says which of some terms the fewest chunks have.
@@ -148,7 +148,7 @@ class Statement:
     def _beginning(self, term: str) -> str:
         return f">= {self.bind(term)} AND p.term < {self.bind(term + _LAST)}"
 
-    def matches(self, node: Node, keys: str = "") -> str:
+    def matches(self, node: QueryNode, keys: str = "") -> str:
         """Return the query for the keys that an expression matches."""
         if node.phrase:
             return f"SELECT key FROM ({self.phrase(node.phrase, None, keys)}) f"
@@ -157,7 +157,7 @@ class Statement:
         return f"({self.matches(node.left, keys)}) {_OPERATORS[node.operator]} ({self.matches(node.right, keys)})"
 
     def ranks(
-        self, node: Node, weights: Sequence[float], statistics: Statistics, keys: Sequence[int] | None = None
+        self, node: QueryNode, weights: Sequence[float], statistics: Statistics, keys: Sequence[int] | None = None
     ) -> str:
         """Return the query for the keys that an expression matches with the BM25 of each, better is more negative."""
         wanted = "" if keys is None else self.bind(list(keys))
@@ -176,7 +176,7 @@ class Statement:
         return f"SELECT key, -sum({worth}) AS rank FROM ({' UNION ALL '.join(parts)}) f {where} GROUP BY key"
 
 
-def _operators(node: Node) -> Iterator[str]:
+def _operators(node: QueryNode) -> Iterator[str]:
     yield node.operator
     for side in (node.left, node.right):
         if side:

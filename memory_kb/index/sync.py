@@ -19,7 +19,7 @@ from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.index.vectors import Passage
+    from memory_kb.index.vectors import EmbeddedPassage
 
 
 #: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
@@ -368,7 +368,7 @@ def _read(vault: Vault, raw: RawNote) -> ReadNote:
     return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
-def pending_passages(vault: Vault, index: FileIndex, settings: Settings) -> Iterator[Passage]:
+def pending_passages(vault: Vault, index: FileIndex, settings: Settings) -> Iterator[EmbeddedPassage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passage

@@ -35,7 +35,7 @@ _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model
 _LENGTH_SLACK = 1e-3
 
 
-class Passage(NamedTuple):
+class EmbeddedPassage(NamedTuple):
     """The text of a chunk as it is embedded, and the hash it is cached by."""
 
     key: int
@@ -43,10 +43,10 @@ class Passage(NamedTuple):
     text: str
 
 
-def make_passage(key: int, title: str, headings: str, content: str) -> Passage:
+def make_passage(key: int, title: str, headings: str, content: str) -> EmbeddedPassage:
     """Return what is embedded of a chunk; `title` is empty if it is only the file's name."""
     text = embedded_text(title, headings, content)
-    return Passage(key, hash_text(text), text)
+    return EmbeddedPassage(key, hash_text(text), text)
 
 
 def embedded_text(title: str, headings: str, content: str) -> str:
@@ -334,7 +334,7 @@ class VectorStore:
         (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
         return vector_file.checked >= (last or 0)
 
-    def passages(self, after: int = 0, last: int = _NO_END) -> Iterator[Passage]:
+    def passages(self, after: int = 0, last: int = _NO_END) -> Iterator[EmbeddedPassage]:
         """Yield the chunks whose key is greater than `after` and at most `last`, in the order of their keys."""
         statement = f"{_SELECT_TEXT} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT 2000"
         while rows := self._connection.execute(statement, (after, last)).fetchall():

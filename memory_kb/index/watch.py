@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
-from memory_kb.index.file_events import Changes, Observer
+from memory_kb.index.file_events import ChangeSignal, Observer
 from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock, confirm, prepare_questions
 from memory_kb.model import Problem, SyncReport
@@ -192,7 +192,7 @@ class _Watch:
         self._watched, self._audience, self._stop = watched, audience, stop
         self._setting = watched.settings.watch
         self._identity = VaultIdentity(watched.vault, watched.machine, watched.asked, find)
-        self._changes = Changes(self._setting.debounce)
+        self._changes = ChangeSignal(self._setting.debounce)
         self._background = Background(watched.steps)
         self._lock = WatcherLock(watched.machine)
         self._observer: Observer | None = None

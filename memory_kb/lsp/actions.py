@@ -112,7 +112,7 @@ def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
         )
 
 
-def offer_new_note(path: str, place: Document, said: Sequence[Diagnostic]) -> CodeAction:
+def offer_new_note(path: str, place: EditorFile, said: Sequence[Diagnostic]) -> CodeAction:
     """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
     made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
     return CodeAction(
@@ -144,14 +144,14 @@ def _about(said: Diagnostic) -> str:
 _MANY_LINES = 5_000
 
 
-class Document(NamedTuple):
+class EditorFile(NamedTuple):
     """How an editor knows a file: its address, and its version where it is open."""
 
     uri: str
     version: int | None = None
 
 
-PlaceOf = Callable[[str], Document]
+PlaceOf = Callable[[str], EditorFile]
 
 
 def make_workspace_edit(
@@ -175,16 +175,16 @@ def make_workspace_edit(
     return WorkspaceEdit(document_changes=changes)
 
 
-def _operations(file: FileOutcome, place: Document) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
+def _operations(file: FileOutcome, place: EditorFile) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
     if file.after is None:
         yield DeleteFile(uri=place.uri)
     else:
         yield CreateFile(uri=place.uri, options=CreateFileOptions(overwrite=False, ignore_if_exists=False))
         start = Position(0, 0)
-        yield _edit(Document(place.uri), [TextEdit(Range(start, start), _text(file.after))])
+        yield _edit(EditorFile(place.uri), [TextEdit(Range(start, start), _text(file.after))])
 
 
-def _edit(place: Document, edits: Sequence[TextEdit]) -> TextDocumentEdit:
+def _edit(place: EditorFile, edits: Sequence[TextEdit]) -> TextDocumentEdit:
     return TextDocumentEdit(OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits))
 
 

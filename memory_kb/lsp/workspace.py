@@ -20,7 +20,7 @@ from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.index.catalog import EMPTY, Catalog, DraftLinks, FoundHeading, holds_all, overlay, read_draft
 from memory_kb.index.link_names import name_entries
 from memory_kb.kb import KnowledgeBase
-from memory_kb.lsp.actions import Document, note_name
+from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.scanner import find_headings, heading_words_span
@@ -155,13 +155,13 @@ class Workspace:
                 return self.vault.show(file)
         return None
 
-    def place_of(self, path: str) -> Document:
+    def place_of(self, path: str) -> EditorFile:
         """Return how the editor knows a file."""
         page = self.open_page(path)
         if page:
-            return Document(page.uri, page.version)
+            return EditorFile(page.uri, page.version)
         assert self.vault
-        return Document(self.vault.resolve(path).as_uri())
+        return EditorFile(self.vault.resolve(path).as_uri())
 
     def open_page(self, path: str) -> Page | None:
         """Return a note that the editor has open."""

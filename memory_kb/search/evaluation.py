@@ -21,7 +21,7 @@ CUTS = (1, 5, 10)
 _WORDS = re.compile(r"\w+")
 
 
-class Shown(Protocol):
+class MeasuredHit(Protocol):
     """A hit, as far as it is measured."""
 
     @property
@@ -42,7 +42,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuestionResult:
     """Where a question found what it should.
 
     Attributes:
@@ -86,7 +86,7 @@ class Row:
     mrr: float
 
 
-def measure(query: StandingQuery, hits: Sequence[Shown]) -> Outcome:
+def measure(query: StandingQuery, hits: Sequence[MeasuredHit]) -> QuestionResult:
     """Return where a question found what it should.
 
     Example:
@@ -98,14 +98,14 @@ def measure(query: StandingQuery, hits: Sequence[Shown]) -> Outcome:
         wanted: next((place for place, hit in enumerate(hits, 1) if names(wanted, hit.id, hit.path)), None)
         for wanted in query.expect
     }
-    return Outcome(query, ranks, top)
+    return QuestionResult(query, ranks, top)
 
 
-def summarize(name: str, outcomes: Iterable[Outcome]) -> Row:
+def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
     """Return the means over some questions.
 
     Example:
-        >>> outcomes = [Outcome(StandingQuery("a", ("x", "z")), {"x": 2, "z": None}), Outcome(StandingQuery("b", ("y",)), {"y": None})]
+        >>> outcomes = [QuestionResult(StandingQuery("a", ("x", "z")), {"x": 2, "z": None}), QuestionResult(StandingQuery("b", ("y",)), {"y": None})]
         >>> summarize("search", outcomes)
         Row(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
     """
@@ -120,7 +120,7 @@ def summarize(name: str, outcomes: Iterable[Outcome]) -> Row:
     return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
 
 
-def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:
+def grep(query: StandingQuery, files: Sequence[File]) -> QuestionResult:
     """Return where a question would find what it should by its words alone: `grep -i -e word ...`, file by file.
 
     Files with more of its words come first, then those with more matches, then by name. A file
@@ -150,7 +150,7 @@ def grep(query: StandingQuery, files: Sequence[File]) -> Outcome:
         )
         for wanted in query.expect
     }
-    return Outcome(query, ranks, tuple(file.path for file in found[: query.k]))
+    return QuestionResult(query, ranks, tuple(file.path for file in found[: query.k]))
 
 
 #: Words of a proposed question, and how many of them must be informative.

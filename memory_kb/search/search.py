@@ -104,7 +104,7 @@ def retrieve(
     return tuple(hits), (*trace.found.notes, *((FEW_WORDS,) if is_weak else ()))
 
 
-class Trace(NamedTuple):
+class SearchTrace(NamedTuple):
     """What every step of a search came to, in the order of the steps.
 
     `scored` are all candidates, `kept` those that no more specific scope says again, `groups` the
@@ -122,7 +122,7 @@ class Trace(NamedTuple):
     coverage: float
 
 
-def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> Trace:
+def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> SearchTrace:
     """Do a search step by step."""
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
@@ -143,7 +143,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
-    return Trace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
+    return SearchTrace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
 
 
 def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
@@ -251,7 +251,9 @@ def count_fitting(groups: Sequence[Group], max_chars: int) -> int:
     return len(groups)
 
 
-def _make_hit(rank: int, group: Group, request: Request, trace: Trace, ranks: Mapping[tuple[int, int], int]) -> Hit:
+def _make_hit(
+    rank: int, group: Group, request: Request, trace: SearchTrace, ranks: Mapping[tuple[int, int], int]
+) -> Hit:
     first, best = group.chunk, group.best
     return Hit(
         rank=rank,

@@ -57,7 +57,7 @@ class Nearness(NamedTuple):
     scores: Floats
 
 
-class Near(NamedTuple):
+class NearChunk(NamedTuple):
     """The nearest chunks that were not found by words, and the score of all candidates by key.
 
     `best` is the score of the nearest chunk of all.
@@ -68,7 +68,9 @@ class Near(NamedTuple):
     best: float
 
 
-def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]) -> Near:
+def find_near(
+    index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]
+) -> NearChunk:
     """Return the chunks nearest to a question among those that pass the filters.
 
     Every phrase of the query must occur in them, and no excluded word may. Those that are also
@@ -88,7 +90,9 @@ def find_near(index: Index, filters: Filters, query: TextQuery, nearness: Nearne
             break
     there = {candidate.key for candidate in found}
     new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
-    return Near(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0)))
+    return NearChunk(
+        new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0))
+    )
 
 
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Fi
 from memory_kb.search.candidates import CANDIDATES, Request
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import Trace, count_fitting, diversify, explain_prominence, follow
+from memory_kb.search.search import SearchTrace, count_fitting, diversify, explain_prominence, follow
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -102,7 +102,7 @@ def _filtered(case: Case) -> Iterator[Absence]:
             yield Absence("filtered", f"{flag} leaves it out")
 
 
-def _outside(case: Case, trace: Trace) -> Absence:
+def _outside(case: Case, trace: SearchTrace) -> Absence:
     """Explain why an entry is not among the candidates."""
     query, index, keys = trace.found.query, case.index, case.keys
     near = _describe_nearness(case, trace)
@@ -137,7 +137,7 @@ def _describe_words(case: Case, query: TextQuery) -> str:
     return f"{shared} and lacks {', '.join(lacking[:_NAMED])}" if there and lacking else shared
 
 
-def _describe_nearness(case: Case, trace: Trace) -> str:
+def _describe_nearness(case: Case, trace: SearchTrace) -> str:
     """Return how near the entry is in meaning beside the nearest ones; "" for a text search."""
     if case.question is None or trace.found.nearness is None:
         return ""
@@ -152,7 +152,7 @@ def _describe_nearness(case: Case, trace: Trace) -> str:
     return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
 
 
-def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
+def _ranked(case: Case, trace: SearchTrace, best: Scored) -> Absence:
     """Explain the place of an entry that competes."""
     limit, keys = case.request.limit, set(case.keys)
     missing = [] if trace.found.query is None else [_describe_words(case, trace.found.query)]
@@ -183,7 +183,7 @@ def _ranked(case: Case, trace: Trace, best: Scored) -> Absence:
     return Absence(step, "; ".join([reason, *missing]), rank, best.score, needed, details)
 
 
-def _explain_copy(case: Case, trace: Trace) -> str:
+def _explain_copy(case: Case, trace: SearchTrace) -> str:
     """Name the hit that is shown for an entry with the same title and text."""
     own = f"{case.entry.source}:"
     first = next((group for group in trace.groups if any(copy.startswith(own) for copy in group.copies)), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
 
 AGENT = "aider"
@@ -19,20 +19,20 @@ _EDITED = re.compile(r"(?:Applied edit to|Wrote|Created) (\S.*?)\s*")
 _LONGEST = 4 * MAX_TEXT
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of all sessions; each is called by the moment at which it began."""
     origins, session, ts = Origins("ad"), None, ""
     for kind, text in _blocks(lines):
         if kind == "start":
             ts = normal_time(text)
             session = f"aider-{ts[:19].replace('-', '').replace(':', '')}"
-            yield Found(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
+            yield LineResult(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
         elif session is not None:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
             for number, event in enumerate(_events(kind, text)):
-                yield Found(session, event._replace(ts=ts, agent=AGENT, origin=f"{name}.{number}"))
+                yield LineResult(session, event._replace(ts=ts, agent=AGENT, origin=f"{name}.{number}"))
     if session is None:
-        yield Found(problem="no line `# aider chat started at ...` found", line=1)
+        yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
 
 def _blocks(lines: Iterable[RawLine]) -> Iterator[tuple[str, str]]:

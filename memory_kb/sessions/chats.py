@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, tool_result
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice, tool_result
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
 from memory_kb.text import slugify
 
@@ -58,7 +58,7 @@ class Turn(NamedTuple):
     when: str = ""
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the turns of a conversation; its first turn gives the session its id."""
     origins = Origins("md")
     session = None
@@ -68,12 +68,12 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
             session = name_session(turn.text, key)
-            yield Found(session, Event(ts=turn.when, type="event", event="start", origin="start"))
+            yield LineResult(session, Event(ts=turn.when, type="event", event="start", origin="start"))
         origin = origins.name(key)
         for number, event in enumerate(_events(turn)):
-            yield Found(session, event._replace(ts=turn.when, origin=f"{origin}.{number}"))
+            yield LineResult(session, event._replace(ts=turn.when, origin=f"{origin}.{number}"))
     if session is None:
-        yield Found(problem="no turn such as `## User` or `User:` found", line=1)
+        yield LineResult(problem="no turn such as `## User` or `User:` found", line=1)
 
 
 def name_session(text: str, key: bytes) -> str:

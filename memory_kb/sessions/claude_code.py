@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.injected import is_own_call
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, records_of, tool_result
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "claude-code"
@@ -17,7 +17,7 @@ _HELD = 200
 _HOOKS = ("hook_additional_context", "hook_success", "hook_system_message", "hook_blocking_error")
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a transcript.
 
     Every record has an id of its own, so that the copies a resumed session begins with are known.
@@ -25,22 +25,22 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
     transcript = _Transcript()
     early: list[Event] = []
     for line, record in records_of(lines):
-        if isinstance(record, Found):
+        if isinstance(record, LineResult):
             yield record
             continue
         session = transcript.enter(record)
         events = list(transcript.events(record, line))
         if not events:
-            yield Found(session)
+            yield LineResult(session)
         elif session is None and len(early) < _HELD:
             early += events
         else:
             if transcript.is_new(session):
-                yield Found(session, _start(record, transcript.ts))
-            yield from (Found(session, event) for event in early + events)
+                yield LineResult(session, _start(record, transcript.ts))
+            yield from (LineResult(session, event) for event in early + events)
             early = []
     if early:
-        yield from (Found(None, event) for event in (_start({}, early[0].ts), *early))
+        yield from (LineResult(None, event) for event in (_start({}, early[0].ts), *early))
 
 
 def _start(record: Mapping[str, Any], ts: str) -> Event:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_kb.injected import is_own_call
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, notice, records_of, tool_result
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
 
 AGENT = "codex"
@@ -19,7 +19,7 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_ou
 _ITEMS = ("message", "reasoning", *_CALLS, *_OUTPUTS)
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a rollout, of the older form without envelopes too.
 
     Messages come as response items and again as event messages; the items are read. A fork begins
@@ -27,15 +27,17 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
     """
     rollout = _Rollout()
     for line, record in records_of(lines):
-        if isinstance(record, Found):
+        if isinstance(record, LineResult):
             yield record
             continue
         events = list(rollout.events(record))
         origin = rollout.origins.name(line) if events else ""
         for number, event in enumerate(events):
-            yield Found(rollout.session, event._replace(ts=rollout.ts, origin=event.origin or f"{origin}.{number}"))
+            yield LineResult(
+                rollout.session, event._replace(ts=rollout.ts, origin=event.origin or f"{origin}.{number}")
+            )
         if not events:
-            yield Found(rollout.session)
+            yield LineResult(rollout.session)
 
 
 class _Rollout:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from memory_kb.sessions.chats import name_session, turns_of
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, records_of
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, records_of
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "cursor"
@@ -16,7 +16,7 @@ _DATE = re.compile(r"_Exported on (\d{1,2})/(\d{1,2})/(\d{4}) at (\d\d:\d\d:\d\d
 _STYLES = {"bold": re.compile(r"\*\*(?P<name>User|Cursor)\*\*(?P<when>)(?P<rest>)")}
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a chat, in either form."""
     rest = iter(lines)
     first = next((line for line in rest if line and line.strip()), b"")
@@ -24,7 +24,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
     return _read_transcript(whole) if first.lstrip().startswith(b"{") else _read_export(whole)
 
 
-def _read_export(lines: Iterable[RawLine]) -> Iterator[Found]:
+def _read_export(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     origins, session, ts = Origins("cu"), None, ""
     for turn in turns_of(lines, _STYLES):
         if turn.role == "preamble":
@@ -33,13 +33,13 @@ def _read_export(lines: Iterable[RawLine]) -> Iterator[Found]:
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
             session = name_session(turn.text, key)
-            yield Found(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
+            yield LineResult(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
         made = from_person(turn.text) if turn.role == "user" else [Event(role="assistant", content=turn.text)]
         origin = origins.name(key)
         for number, event in enumerate(made):
-            yield Found(session, event._replace(ts=ts, agent=AGENT, origin=f"{origin}.{number}"))
+            yield LineResult(session, event._replace(ts=ts, agent=AGENT, origin=f"{origin}.{number}"))
     if session is None:
-        yield Found(problem="no turn such as `**User**` found", line=1)
+        yield LineResult(problem="no turn such as `**User**` found", line=1)
 
 
 def _day(text: str) -> str:
@@ -59,22 +59,22 @@ def _day(text: str) -> str:
     return normal_time(f"{found[3]}-{month:02}-{day:02}T{found[4]}")
 
 
-def _read_transcript(lines: Iterable[RawLine]) -> Iterator[Found]:
+def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     origins, is_first = Origins("cu"), True
     for line, record in records_of(lines):
-        if isinstance(record, Found):
+        if isinstance(record, LineResult):
             yield record
             continue
         made = list(_events(record))
         if not made:
-            yield Found()
+            yield LineResult()
             continue
         if is_first:
-            yield Found(None, Event(type="event", event="start", agent=AGENT, origin="start"))
+            yield LineResult(None, Event(type="event", event="start", agent=AGENT, origin="start"))
             is_first = False
         origin = origins.name(line)
         for number, event in enumerate(made):
-            yield Found(None, event._replace(agent=AGENT, origin=f"{origin}.{number}"))
+            yield LineResult(None, event._replace(agent=AGENT, origin=f"{origin}.{number}"))
 
 
 def _events(record: dict[str, object]) -> Iterator[Event]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from memory_kb.sessions.transcripts import MAX_RECORD, Found, RawLine
+from memory_kb.sessions.transcripts import MAX_RECORD, LineResult, RawLine
 from memory_kb.store.json_arrays import iterate
 
 _MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 
 
-def open_document(lines: Iterable[RawLine]) -> tuple[str, Iterator[dict[str, Any] | Found]]:
+def open_document(lines: Iterable[RawLine]) -> tuple[str, Iterator[dict[str, Any] | LineResult]]:
     """Return the text up to and including the first lines of the array `messages`, and an iterator over its elements.
 
     An element that is no object, or a text that is not valid JSON, is yielded as a problem.
@@ -43,10 +43,10 @@ def _texts(lines: Iterable[RawLine]) -> Iterator[str]:
             yield text
 
 
-def _elements(texts: Iterable[str]) -> Iterator[dict[str, Any] | Found]:
+def _elements(texts: Iterable[str]) -> Iterator[dict[str, Any] | LineResult]:
     for element in iterate(texts, ("messages",), MAX_RECORD):
         if element.wrong:
-            yield Found(problem=element.wrong, line=1)
+            yield LineResult(problem=element.wrong, line=1)
         elif isinstance(element.value, dict):
             yield element.value
 

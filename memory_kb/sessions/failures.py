@@ -65,7 +65,7 @@ _LABEL = re.compile(
 _HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
 
 
-class Fault(NamedTuple):
+class CallFault(NamedTuple):
     """How a call failed.
 
     Attributes:
@@ -92,7 +92,7 @@ class Fault(NamedTuple):
         return f"{self.type}: {self.message}".rstrip(": ")
 
 
-def read_fault(text: str, kind: str = "run") -> Fault:
+def read_fault(text: str, kind: str = "run") -> CallFault:
     """Return the error that an answer reports.
 
     Args:
@@ -101,27 +101,27 @@ def read_fault(text: str, kind: str = "run") -> Fault:
 
     Example:
         >>> read_fault("FAILED tests/test_a.py::test_x - KeyError: 'id'")
-        Fault(type='KeyError', message="'id'", places=('tests/test_a.py',), sort='work')
+        CallFault(type='KeyError', message="'id'", places=('tests/test_a.py',), sort='work')
         >>> read_fault("The user doesn't want to proceed with this tool use.").sort
         'refused'
     """
     text = both_ends(_ANSI.sub("", text))
     if _BROKEN_OFF.search(text):
-        return Fault("interrupted", "", sort="interrupt")
+        return CallFault("interrupted", "", sort="interrupt")
     places = tuple(dict.fromkeys(found.removeprefix("./") for found in _PLACES.findall(text)))[:10]
     if _REFUSED.search(text) or (_MISUSE.search(text) and kind in ("edit", "look", "plan", "run")):
         sort = "refused" if _REFUSED.search(text) else "misuse"
-        return Fault(sort, _tidy(re.sub(r"</?\w+>", "", _first_line(text))), places, sort)
+        return CallFault(sort, _tidy(re.sub(r"</?\w+>", "", _first_line(text))), places, sort)
     text = "\n".join(line for line in text.splitlines() if not _NOISE.search(line))
     for word, shape in _SHAPES:
         found = shape.search(text)
         if found and _has_words(message := _tidy(found["message"])):
             named = (found.groupdict().get("type") or word or "error").rpartition(".")[2]
             is_misuse = kind == "look" and named == "no such file"
-            return Fault(named, message, places, "misuse" if is_misuse else "work")
+            return CallFault(named, message, places, "misuse" if is_misuse else "work")
     line = next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
     code = _EXIT.search(text)
-    return Fault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line), places)
+    return CallFault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line), places)
 
 
 def exit_code(text: str) -> int | None:

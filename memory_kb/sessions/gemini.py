@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_kb.injected import is_own_call
 from memory_kb.sessions.documents import field_of, open_document
-from memory_kb.sessions.transcripts import Found, RawLine, from_person, notice, records_of, tool_result
+from memory_kb.sessions.transcripts import LineResult, RawLine, from_person, notice, records_of, tool_result
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
 
 AGENT = "gemini-cli"
@@ -19,7 +19,7 @@ _DONE = {"success": True, "error": False, "cancelled": False}
 _EXIT = re.compile(r"(?m)^Exit Code: (-?\d+)\b")
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a session. A message is written again when it grows; its parts keep their origins."""
     rest = iter(lines)
     first = next((line for line in rest if line and line.strip()), b"")
@@ -28,7 +28,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
     except NoEvent:
         meta = {}
     if meta and "messages" not in meta:
-        messages: Iterator[dict[str, Any] | Found] = (record for _, record in records_of(rest))
+        messages: Iterator[dict[str, Any] | LineResult] = (record for _, record in records_of(rest))
     else:
         head, messages = open_document(chain([first], rest))
         meta = {name: field_of(head, name) for name in _META}
@@ -38,16 +38,16 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
     ts = normal_time(meta.get("startTime"))
     start = Event(ts=ts, type="event", event="start", agent=AGENT, args=args, origin="start")
     for number, message in enumerate(messages):
-        if isinstance(message, Found):
+        if isinstance(message, LineResult):
             yield message
             continue
         if number == 0:
-            yield Found(session, start)
+            yield LineResult(session, start)
         made = list(_events(message))
         ts = normal_time(message.get("timestamp")) or ts
-        yield from (Found(session, event._replace(ts=event.ts or ts, agent=AGENT)) for event in made)
+        yield from (LineResult(session, event._replace(ts=event.ts or ts, agent=AGENT)) for event in made)
         if not made:
-            yield Found(session)
+            yield LineResult(session)
 
 
 def _events(message: Mapping[str, Any]) -> Iterator[Event]:

@@ -21,7 +21,7 @@ from memory_kb.reports import SessionImported
 from memory_kb.sessions.transcripts import (
     FORMATS,
     MAX_RECORD,
-    Found,
+    LineResult,
     RawLine,
     Reader,
 )
@@ -231,7 +231,7 @@ def _first_problem(made: Iterable[SessionImported]) -> str:
 
 
 def import_found(
-    files: SessionFiles, events: Iterable[Found], source: Path, kind: str, labels: Labels, now: datetime
+    files: SessionFiles, events: Iterable[LineResult], source: Path, kind: str, labels: Labels, now: datetime
 ) -> tuple[SessionImported, ...]:
     """Bring the events of a transcript in that somebody reads; return what became of it, for every session."""
     fallback = labels.session or _session_name(source.stem)
@@ -276,7 +276,7 @@ def _report(
     return tuple(made)
 
 
-def _of(found: Found, fallback: str) -> str:
+def _of(found: LineResult, fallback: str) -> str:
     return _session_name(found.session) if found.session else fallback
 
 

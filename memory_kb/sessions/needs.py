@@ -40,7 +40,7 @@ class Need(NamedTuple):
     failures: tuple[tuple[int, int], ...] = ()
 
 
-class Prompt(NamedTuple):
+class PersonMessage(NamedTuple):
     """A message of a person."""
 
     seq: int
@@ -59,7 +59,7 @@ class SessionNeeds:
     session: str
     began: str
     ended: str
-    prompts: tuple[Prompt, ...] = ()
+    prompts: tuple[PersonMessage, ...] = ()
     needs: tuple[Need, ...] = ()
     worked: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
@@ -157,7 +157,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
         >>> [(need.sort, need.fact, len(need.failures)) for need in found.needs if need.sort == "command"]
         [('command', 'uv run pytest -q', 1)]
     """
-    reader, prompts = _Reader(), list[Prompt]()
+    reader, prompts = _Reader(), list[PersonMessage]()
     for number, event in enumerate(events, 1):
         seq = event.seq or number
         if event.injected == "whole":
@@ -167,7 +167,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
         elif event.type == "tool_call":
             reader.call(event, seq)
         elif is_human(event) and event.type == "message" and event.content:
-            prompts.append(Prompt(seq, event.content))
+            prompts.append(PersonMessage(seq, event.content))
         elif event.type == "tool_result":
             reader.result(event)
     for message in read_messages(events):

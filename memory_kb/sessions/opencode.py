@@ -7,13 +7,13 @@ from typing import Any
 
 from memory_kb.injected import is_own_call
 from memory_kb.sessions.documents import field_of, open_document
-from memory_kb.sessions.transcripts import Found, RawLine, from_person, notice, tool_result
+from memory_kb.sessions.transcripts import LineResult, RawLine, from_person, notice, tool_result
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "opencode"
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a session: its messages, each with parts of several kinds."""
     head, messages = open_document(lines)
     info = field_of(head, "info")
@@ -31,17 +31,17 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         origin="start",
     )
     for number, message in enumerate(messages):
-        if isinstance(message, Found):
+        if isinstance(message, LineResult):
             yield message
             continue
         if number == 0:
-            yield Found(session, start)
+            yield LineResult(session, start)
         made = list(_events(message))
         for event in made:
             role = "agent" if event.role == "user" and agent != AGENT else event.role
-            yield Found(session, event._replace(agent=agent, role=role))
+            yield LineResult(session, event._replace(agent=agent, role=role))
         if not made:
-            yield Found(session)
+            yield LineResult(session)
 
 
 def _events(message: Mapping[str, Any]) -> Iterator[Event]:

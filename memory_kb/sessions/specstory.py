@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from memory_kb.sessions.chats import Turn, name_session, turns_of
-from memory_kb.sessions.transcripts import Found, Origins, RawLine, from_person, tool_result
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, tool_result
 from memory_kb.store.events import Event, normal_time
 from memory_kb.text import slugify
 
@@ -36,7 +36,7 @@ _FILE = re.compile(
 )
 
 
-def read(lines: Iterable[RawLine]) -> Iterator[Found]:
+def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of a session; it keeps the id that its agent gave it."""
     origins, session, agent, ts, is_begun = Origins("ss"), None, "", "", False
     for turn in turns_of(lines, _STYLES):
@@ -50,13 +50,13 @@ def read(lines: Iterable[RawLine]) -> Iterator[Found]:
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         session = session or name_session(turn.text, key)
         if not is_begun:
-            yield Found(session, Event(ts=ts, type="event", event="start", agent=agent or None, origin="start"))
+            yield LineResult(session, Event(ts=ts, type="event", event="start", agent=agent or None, origin="start"))
             is_begun = True
         origin = origins.name(key)
         for number, event in enumerate(_events(turn)):
-            yield Found(session, event._replace(ts=ts, agent=agent or None, origin=f"{origin}.{number}"))
+            yield LineResult(session, event._replace(ts=ts, agent=agent or None, origin=f"{origin}.{number}"))
     if session is None:
-        yield Found(problem="no turn such as `_**User**_` found", line=1)
+        yield LineResult(problem="no turn such as `_**User**_` found", line=1)
 
 
 def _events(turn: Turn) -> Iterator[Event]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.sessions.failures import Fault, both_ends, exit_code, read_fault
+from memory_kb.sessions.failures import CallFault, both_ends, exit_code, read_fault
 from memory_kb.sessions.shell import Command, split_line
 from memory_kb.text import shorten
 
@@ -112,7 +112,7 @@ class Answer(NamedTuple):
     """
 
     ok: bool | None
-    fault: Fault | None = None
+    fault: CallFault | None = None
     counted: str = ""
 
 

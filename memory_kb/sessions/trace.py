@@ -16,8 +16,8 @@ from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.wrappers import own_words, sentences
-from memory_kb.reports import Check, Commit, Failure, Retry, Reverted, Step, Trace
-from memory_kb.sessions.failures import Fault
+from memory_kb.reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
+from memory_kb.sessions.failures import CallFault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
@@ -116,8 +116,8 @@ class _Line:
     times: int = 1
     targets: tuple[str, ...] = ()
 
-    def step(self) -> Step:
-        return Step(self.t, self.action, self.result, self.times, self.targets)
+    def step(self) -> ActionLine:
+        return ActionLine(self.t, self.action, self.result, self.times, self.targets)
 
 
 class _Log:
@@ -135,14 +135,14 @@ class _Log:
         else:
             self.tail.append(line)
 
-    def steps(self) -> tuple[tuple[Step, ...], int, int]:
+    def steps(self) -> tuple[tuple[ActionLine, ...], int, int]:
         """Return the lines with equal neighbours joined, how many are of the head, and how many are missing."""
         head, tail = (tuple(_joined(part)) for part in (self.head, self.tail))
         return (*head, *tail), len(head), self.count - len(self.head) - len(self.tail)
 
 
-def _joined(lines: Iterable[_Line]) -> Iterator[Step]:
-    last: Step | None = None
+def _joined(lines: Iterable[_Line]) -> Iterator[ActionLine]:
+    last: ActionLine | None = None
     for line in lines:
         step = line.step()
         if last and (last.action, last.result) == (step.action, step.result):
@@ -172,7 +172,7 @@ class _Failures:
         self.more = 0
         self._open: list[_Open] = []
 
-    def note(self, call: Call, fault: Fault) -> None:
+    def note(self, call: Call, fault: CallFault) -> None:
         """Note that a call failed; what it failed with before is resolved by what was done since."""
         if fault.sort != "work":
             return
@@ -259,7 +259,7 @@ class _Checks:
     """The last result of every check that no later one covers."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, tuple[str, ...]], tuple[Call, Check]] = OrderedDict()
+        self._last: OrderedDict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = OrderedDict()
         self._failed: set[str] = set()
 
     def note(self, call: Call, answer: Answer) -> None:
@@ -274,14 +274,17 @@ class _Checks:
         word = "passes" if call.kind in ("test", "lint") else "went through"
         again = ", after it had failed" if call.family in self._failed else ""
         result = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}"
-        self._last[call.family, call.targets] = call, Check(call.kind, bool(answer.ok), result if answer.ok else "")
+        self._last[call.family, call.targets] = (
+            call,
+            CheckResult(call.kind, bool(answer.ok), result if answer.ok else ""),
+        )
         if not answer.ok:
             self._failed.add(call.family)
         if len(self._last) > _FAILURES:
             self._last.popitem(last=False)
 
     @property
-    def last(self) -> tuple[Check, ...]:
+    def last(self) -> tuple[CheckResult, ...]:
         """The results, the newest last."""
         return tuple(check for _, check in self._last.values())
 
@@ -463,7 +466,7 @@ class _Tracer:
         elif event.event not in _OWN_EVENTS and event.event:
             shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
             said = shorten(clean(event.error or event.content), _SAID)
-            fault = Fault(event.event, said) if event.ok is False else None
+            fault = CallFault(event.event, said) if event.ok is False else None
             answer = Answer(event.ok, fault)
             self.log.add(_Line(self._time(event), shown, _result_of(answer)))
             self.actions += 1

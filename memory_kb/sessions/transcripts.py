@@ -19,7 +19,7 @@ MAX_RECORD = 32_000_000
 FORMATS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor", "specstory", "aider", "markdown")
 
 
-class Found(NamedTuple):
+class LineResult(NamedTuple):
     """What a reader made of one line: an event of a session, a problem, or neither.
 
     `session` is None where the transcript does not name its own; `line` is where a problem is.
@@ -33,19 +33,19 @@ class Found(NamedTuple):
 
 #: A line of a transcript, or None for one that is too long to be read.
 RawLine = bytes | None
-Reader = Callable[[Iterable[RawLine]], Iterator[Found]]
+Reader = Callable[[Iterable[RawLine]], Iterator[LineResult]]
 
 
-def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any] | Found]]:
+def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any] | LineResult]]:
     """Yield every line that is not empty with its object, or with the problem it has."""
     for number, line in enumerate(lines, 1):
         if line is None:
-            yield b"", Found(problem=f"longer than {MAX_RECORD:,} bytes", line=number)
+            yield b"", LineResult(problem=f"longer than {MAX_RECORD:,} bytes", line=number)
         elif line.strip():
             try:
                 yield line, load_object(line)
             except NoEvent as exc:
-                yield line, Found(problem=str(exc), line=number)
+                yield line, LineResult(problem=str(exc), line=number)
 
 
 class Origins:

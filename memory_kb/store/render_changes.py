@@ -22,7 +22,7 @@ _MANY_LINES = 20_000
 Files = Mapping[str, bytes | None]
 
 
-class Step(NamedTuple):
+class RenderedChange(NamedTuple):
     """A change with the bytes that it exchanges, in the file as the steps before left it."""
 
     change: Change
@@ -53,7 +53,7 @@ class Composition(NamedTuple):
     what the plan was made against.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[RenderedChange, ...]
     files: tuple[FileOutcome, ...]
     units: tuple[frozenset[str], ...]
     conflicts: tuple[Conflict, ...]
@@ -86,13 +86,13 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     while True:
         _refuse_companions(changes, refused)
         working = _PlannedFiles(files)
-        steps: list[Step] = []
+        steps: list[RenderedChange] = []
         failed: dict[int, _Refusal] = {}
         for number, change in enumerate(changes):
             if number not in refused:
                 try:
                     steps.append(
-                        Step(
+                        RenderedChange(
                             change, tuple(splice for splice in working.perform(change) if splice.before != splice.after)
                         )
                     )
@@ -170,7 +170,7 @@ def _is_of_file(change: Change) -> bool:
     return isinstance(change.action, WriteFile | Move | Remove)
 
 
-def _units(steps: Sequence[Step], written: set[str]) -> tuple[frozenset[str], ...]:
+def _units(steps: Sequence[RenderedChange], written: set[str]) -> tuple[frozenset[str], ...]:
     groups: dict[str, set[str]] = {}
     bonds = []
     for step in steps:
@@ -367,7 +367,7 @@ def find_new_secrets(made: Composition) -> tuple[NewSecret, ...]:
     return tuple(found)
 
 
-def _secrets_of(step: Step) -> Iterator[tuple[Finding, str]]:
+def _secrets_of(step: RenderedChange) -> Iterator[tuple[Finding, str]]:
     paths = (step.change.path, step.change.to or "")
     for text in (*paths, *(decode(splice.after) for splice in step.splices)):
         for finding in locate_secrets(text):

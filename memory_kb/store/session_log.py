@@ -44,7 +44,7 @@ _SUFFIX = ".jsonl"
 _TAIL = 65_536
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line as it is in a file; `text` is None where it is too long to be ours."""
 
     offset: int
@@ -241,7 +241,7 @@ def _parsed(line: bytes) -> Event | None:
         return None
 
 
-def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[Line]:
+def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[LogLine]:
     """Yield the lines of a file from an offset, never holding more than one of them.
 
     A last line without its end is given too: `end` is then the end of the file.
@@ -255,7 +255,7 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
                 end += len(rest)
                 if rest.endswith(b"\n"):
                     break
-            yield Line(offset, end, None if is_long else text)
+            yield LogLine(offset, end, None if is_long else text)
             offset = end
 
 
