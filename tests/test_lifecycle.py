@@ -12,7 +12,7 @@ from conftest import NOW, Files, Run
 from memory_kb import KnowledgeBase
 from memory_kb.learning.archiving import activation_score
 from memory_kb.learning.reinforcement import find_due
-from memory_kb.learning.stages import STAGES, ended_stage, stated_stage
+from memory_kb.learning.stages import STAGES, ended_stage, guess_stage
 from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
 
 MakeVault = Callable[[Files], Path]
@@ -208,7 +208,7 @@ def test_the_stage_of_a_job_is_its_own(vault: MakeVault, open_kb: Open) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_is_recognised_where_it_is_stated(stage: str) -> None:
-    assert stated_stage(f"# Intent\n\n- **Current stage**: `{stage.title()}`\n") == stage
+    assert guess_stage(f"# Intent\n\n- **Current stage**: `{stage.title()}`\n") == stage
 
 
 # -- archiving -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,15 @@ UNKNOWN = "unknown"
 #: What a model is shown, and how long it may take.
 _SHOWN = 3_000
 _SECONDS = 30.0
+_FORMS = {
+    "specification": r"specif(?:y|ied|ication|ications)|requirements?|scope of work|user stor(?:y|ies)|acceptance criteria",
+    "planning": r"plan|plans|planned|planning|milestones?|roadmap|estimates?|schedule|breakdown|backlog",
+    "design": r"design|designs|designed|designing|architecture|mock-?ups?|wireframes?|prototypes?|interfaces?",
+    "implementation": r"implement(?:s|ed|ing|ation)?|coding|build(?:ing)?|develop(?:ing|ment)?|refactor(?:ing)?",
+    "review": r"review(?:s|ed|ing)?|testing|verification|validat(?:e|ing|ion)|audit|sign-?off|acceptance test(?:s|ing)?",
+    "maintenance": r"maintain(?:s|ed|ing)?|maintenance|bug ?fix(?:es|ing)?|support|deprecat(?:e|ed|ion)|upkeep|in production",
+}
+_WORDS = {stage: re.compile(rf"(?i)\b(?:{forms})\b") for stage, forms in _FORMS.items()}
 _STATED = re.compile(r"(?im)^[\s>#*_-]*(?:current\s+|project\s+)?(?:stage|phase|status)[*_]*\s*[:=][\s*_`\"']*([a-z]+)")
 _SCHEMA = {
     "type": "object",
@@ -50,18 +60,29 @@ def read_stage(text: str) -> str:
         ('implementation', 'unknown')
     """
     word = text.strip().lower()
-    return word if word in STAGES else UNKNOWN
+    return next(
+        (stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN
+    )
 
 
-def stated_stage(intent: str) -> str:
-    """Return the stage that a line such as `Stage: planning` of a text states, or `unknown`.
+def guess_stage(intent: str) -> str:
+    """Return the stage that a text speaks of most, or `unknown`.
+
+    A line such as `Stage: planning` decides; else words are counted, and a tie is unknown.
 
     Example:
-        >>> stated_stage("# Intent\\n\\n**Stage:** design\\n"), stated_stage("We plan, plan and plan.")
-        ('design', 'unknown')
+        >>> guess_stage("# Intent\\n\\n**Stage:** design\\n\\nWe plan, plan and plan."), guess_stage("We are implementing the parser.")
+        ('design', 'implementation')
+        >>> guess_stage(""), guess_stage("plan and review")
+        ('unknown', 'unknown')
     """
     stated = (read_stage(found[1]) for found in _STATED.finditer(intent))
-    return next((stage for stage in stated if stage != UNKNOWN), UNKNOWN)
+    named = next((stage for stage in stated if stage != UNKNOWN), None)
+    if named:
+        return named
+    counts = Counter({stage: len(pattern.findall(intent)) for stage, pattern in _WORDS.items()}).most_common(2)
+    (best, most), (_, second) = counts
+    return best if most > second else UNKNOWN
 
 
 def ask_stage(llm: Llm, intent: str) -> str:
@@ -119,19 +140,19 @@ class Stages:
     def detect(self, job: str | None = None, *, dry_run: bool = False) -> StageReport:
         """Find out from INTENT.md which stage the project or a job is in.
 
-        When it is another than before, what was learned for the one before is retired. A line such
-        as `Stage: planning` decides; without one a language model reads the text.
+        When it is another than before, what was learned for the one before is retired. A language
+        model reads the text where there is one; else its words are counted.
         """
         place = make_place("project", job, None)
         path = f"{self._vault.folder_of(place)}INTENT.md" if place.job else "INTENT.md"
         data = self._read(path)
         intent = data.decode("utf-8", "replace") if data else ""
-        stage, notice = stated_stage(intent), ""
-        if stage == UNKNOWN and intent.strip() and not dry_run:
-            stage, notice = self._ask_stage(intent)
-        if stage == UNKNOWN:
+        guessed, notice = guess_stage(intent), ""
+        if intent.strip() and not dry_run:
+            guessed, notice = self._ask_stage(intent, guessed)
+        if guessed == UNKNOWN:
             notice = notice or (f"{path} does not name the stage" if data else f"there is no {path}")
-        return self._enter(place, stage, notice, dry_run=dry_run)
+        return self._enter(place, guessed, notice, dry_run=dry_run)
 
     def set(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> StageReport:
         """Say which stage the project or a job is in; what was learned for another is retired.
@@ -153,11 +174,11 @@ class Stages:
             "stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run
         )
 
-    def _ask_stage(self, intent: str) -> tuple[str, str]:
+    def _ask_stage(self, intent: str, guessed: str) -> tuple[str, str]:
         try:
-            return (ask_stage(self._models.llm, intent) if self._models.llm is not None else UNKNOWN), ""
+            return (ask_stage(self._models.llm, intent), "") if self._models.llm is not None else (guessed, "")
         except ProviderFailed as exc:
-            return UNKNOWN, explain_failure(exc)
+            return guessed, f"{explain_failure(exc)}; the words of INTENT.md were counted"
 
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
         path = self._stage_file(place)
