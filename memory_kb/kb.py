@@ -678,6 +678,7 @@ class KnowledgeBase:
     why_silent = _Verb(lambda kb: kb.hooks.why_silent)
     browse = _Verb(lambda kb: kb.browsing.browse)
     recent = _Verb(lambda kb: kb.browsing.recent)
+    filter_values = _Verb(lambda kb: kb.browsing.filter_values)
     link_map = _Verb(lambda kb: kb.browsing.link_map)
     follow = _Verb(lambda kb: kb.browsing.follow)
     changes_of = _Verb(lambda kb: kb.browsing.changes_of)

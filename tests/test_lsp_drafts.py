@@ -112,6 +112,17 @@ def test_names_that_are_gone_from_an_open_note_lead_nowhere(editor: Editor, fold
     assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))
 
 
+@pytest.mark.slow
+def test_a_note_that_is_closed_unsaved_leaves_no_hint_behind(editor: Editor, folder: Path) -> None:
+    editor.start()
+    other = editor.open(folder / "memory/learnings/b.md", FILES["memory/learnings/b.md"] + "\n## Why\n\nSo.\n")
+    uri = editor.open(folder / "memory/learnings/a.md", FILES["memory/learnings/a.md"].replace("Beta", "Beta#Why"))
+    assert editor.diagnostics(uri) == []
+    editor.tell("textDocument/didClose", {"textDocument": {"uri": other}})
+    (said,) = editor.diagnostics(uri)
+    assert "Why" in said["message"]
+
+
 @pytest.mark.parametrize("path", ["memory/drafts/x.md", "memory/CONTINUITY.md"])
 def test_an_open_file_that_is_no_note_adds_nothing(editor: Editor, folder: Path, path: str) -> None:
     editor.start()

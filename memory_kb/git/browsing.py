@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memory_kb.git.service import Git
     from memory_kb.index.link_map import LinkMap
     from memory_kb.index.link_names import KeptTargets
-    from memory_kb.index.listing import Browsed, Reading, Recent
+    from memory_kb.index.listing import Browsed, FilterValues, Reading, Recent
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
@@ -146,6 +146,12 @@ class Browsing:
         from memory_kb.index.listing import find_recent
 
         return self._index.read(find_recent)
+
+    def filter_values(self) -> FilterValues:
+        """Return what the filters of a vault can choose."""
+        from memory_kb.index.listing import find_filter_values
+
+        return self._index.read(find_filter_values)
 
     @cached_property
     def _targets(self) -> KeptTargets:

@@ -214,22 +214,25 @@ def _holds(text: str, words: Iterable[str]) -> bool:
 
 def stats(index: SqliteIndex) -> Stats:
     """Count what the vault holds."""
-    entries = list(index.entries(EVERYTHING))
+    tally = index.tally()
     chunks, characters = index.measure()
     return Stats(
         files=index.count_files(),
-        entries=len(entries),
+        entries=sum(row[4] for row in tally),
         chunks=chunks,
         tokens=-(-characters // CHARS_PER_TOKEN),
-        kinds=_tally(entry.kind for entry in entries),
-        types=_tally(entry.type for entry in entries),
-        statuses=_tally(entry.status for entry in entries),
-        scopes=_tally(entry.scope for entry in entries),
+        kinds=_add_up((row[0], row[4]) for row in tally),
+        types=_add_up((row[1], row[4]) for row in tally),
+        statuses=_add_up((row[2], row[4]) for row in tally),
+        scopes=_add_up((row[3], row[4]) for row in tally),
     )
 
 
-def _tally(words: Iterator[str]) -> dict[str, int]:
-    return dict(Counter(words).most_common())
+def _add_up(numbers: Iterator[tuple[str, int]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for word, number in numbers:
+        counts[word] += number
+    return dict(counts.most_common())
 
 
 def status(vault: Vault, index: SqliteIndex, settings: Settings, *, check: bool = False) -> Status:
@@ -353,6 +356,23 @@ class ChangedNote(NamedTuple):
 
     view: EntryView
     time: str
+
+
+class FilterValues(NamedTuple):
+    """The words that the entries of a vault have for filters, and whether some have tags and days."""
+
+    kinds: frozenset[str]
+    scopes: frozenset[str]
+    statuses: frozenset[str]
+    has_tags: bool
+    has_days: bool
+
+
+def find_filter_values(index: SqliteIndex) -> FilterValues:
+    """Return what the filters of a vault can choose."""
+    tally = index.tally()
+    kinds, scopes, statuses = (frozenset(str(row[column]) for row in tally) for column in (0, 3, 2))
+    return FilterValues(kinds, scopes, statuses, any(row[5] for row in tally), any(row[6] for row in tally))
 
 
 class Recent(NamedTuple):

@@ -522,6 +522,14 @@ class SqliteIndex:
         )
         return [str(source) for (source,) in rows]
 
+    def tally(self) -> list[tuple[str, str, str, str, int, bool, bool]]:
+        """Return the number of entries of each kind, type, status and scope, and whether some have tags and days."""
+        rows = self._connection.execute(
+            "SELECT kind, type, status, scope, count(*), max(tags <> '' OR text_tags <> ''), max(dated IS NOT NULL) "
+            "FROM chunks WHERE part = 0 GROUP BY 1, 2, 3, 4"
+        )
+        return [(*row[:5], bool(row[5]), bool(row[6])) for row in rows]
+
     def measure(self) -> tuple[int, int]:
         """Return the number of chunks and of the characters in them."""
         chunks, characters = self._connection.execute(

@@ -163,7 +163,9 @@ class NoteServer(LanguageServer):
         page = self.notes.pages.get(uri)
         self.notes.drop(uri)
         names = self._names.pop(uri, None)
-        if page and names is not None and names != self.notes.saved_names(page.path):
+        # Other notes were perhaps examined with a text of this one that was never saved.
+        is_other = names is not None and page and names != self.notes.saved_names(page.path)
+        if page and (is_other or self.notes.read(page.path) != page.text):
             self._examine_others(uri)
         if uri in self._published:
             self._published.discard(uri)

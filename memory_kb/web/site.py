@@ -161,13 +161,13 @@ class Choices(NamedTuple):
 
 def find_choices(kb: KnowledgeBase) -> Choices:
     """Return the filter values that a vault has."""
-    stats, newest = kb.stats(), kb.browse(limit=1).entries
+    found = kb.filter_values()
     return Choices(
-        kinds=tuple(word for word in KINDS if stats.kinds.get(word)),
-        scopes=tuple(word for word in SCOPES if stats.scopes.get(word)),
-        statuses=tuple(word for word in STATUSES if stats.statuses.get(word)),
-        has_tags=bool(kb.recent().tags),
-        has_days=any(view.dated for view in newest),
+        kinds=tuple(word for word in KINDS if word in found.kinds),
+        scopes=tuple(word for word in SCOPES if word in found.scopes),
+        statuses=tuple(word for word in STATUSES if word in found.statuses),
+        has_tags=found.has_tags,
+        has_days=found.has_days,
     )
 
 
