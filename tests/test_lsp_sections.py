@@ -98,7 +98,7 @@ def test_a_heading_that_is_there_already_is_refused(editor: Editor, notes: Path)
 
 def test_links_follow_a_file_that_the_editor_moves(editor: Editor, notes: Path) -> None:
     able = editor.told["capabilities"]["workspace"]["fileOperations"]["willRename"]
-    assert [one["pattern"]["glob"] for one in able["filters"]] == ["**/*.md", "**"]
+    assert [one["pattern"]["glob"] for one in able["filters"]] == ["**/*", "**"]
     tea, cups = (notes / "Tea.md").as_uri(), (notes / "sub/Cups.md").as_uri()
     asked = {"files": [{"oldUri": tea, "newUri": (notes / "deep/down/Chai.md").as_uri()}]}
     edit = editor.ask("workspace/willRenameFiles", asked)

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from memory_kb.editing.examination import Drafts, Examination
 from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.markdown.links import is_attachment
+from memory_kb.store.attachments import Attachments
 from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
@@ -219,13 +222,25 @@ class Drafting:
         catalog = self._examination.catalog(drafts)
         staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
 
+        attachments = Attachments(self._vault)
+        moved = {path.rpartition("/")[2].casefold() for path in moves if is_attachment(path)}
+        names = {word for name in moved for word in (name, quote(name).casefold())}
+
+        def mentions(path: str) -> bool:
+            text = self._examination.draft_note(path, drafts).text.casefold()
+            return any(name in text for name in names)
+
         moving = Moving(
             moves,
             catalog.resolve_file,
             lambda path: stem_of(path) not in staying if path in moves.values() else catalog.is_alone(path),
-            lambda file: self._vault.resolve(file).is_file(),
+            attachments.find,
+            lambda path: {path} >= {moves.get(one, one) for one in attachments.named(path.rpartition("/")[2])},
         )
-        return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in catalog.files_around(moves)])
+        paths = dict.fromkeys(catalog.files_around(moves))
+        if names:
+            paths |= dict.fromkeys(path for path in sorted({one.source for one in catalog.entries}) if mentions(path))
+        return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in paths])
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:

@@ -1,4 +1,4 @@
-"""Move notes or rename their files, and rewrite the links that go by paths and file names."""
+"""Move notes and attachments or rename their files, and rewrite the links that go by paths and file names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from memory_kb.editing.renaming import rename_links
-from memory_kb.markdown.links import rewrite_targets, without_code
+from memory_kb.markdown.links import escape_address, find_wikilinks, is_attachment, rewrite_targets, without_code
 from memory_kb.markdown.splice import read_entries
+from memory_kb.model import Span
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, move, write_file
 
@@ -25,13 +26,15 @@ class Moving(NamedTuple):
         moves: the old and the new path of each file.
         resolve: returns the file that a target leads to from a file.
         is_alone: returns whether no file that stays is called like a path.
-        exists: returns whether there is a file of another kind at a path.
+        find_file: returns the attachment that a name or path leads to from a file.
+        is_only: returns whether no other attachment will be called like a path.
     """
 
     moves: Mapping[str, str]
     resolve: Callable[[str, str], str | None]
     is_alone: Callable[[str], bool] = lambda _: True
-    exists: Callable[[str], bool] = lambda _: False
+    find_file: Callable[[str, str], str | None] = lambda *_: None
+    is_only: Callable[[str], bool] = lambda _: True
 
 
 def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]:
@@ -41,7 +44,7 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
 
     Args:
         moving: what moves.
-        notes: the files, and all files with links to them.
+        notes: the files, and all notes with links to them.
 
     Example:
         >>> notes = [NoteText("a/x.md", b"[y](y.md) [[z]]"), NoteText("b.md", b"[x](a/x.md#p) [[a/x]] [[x]]")]
@@ -54,7 +57,7 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
     moves: list[Change] = []
     reason = f"Moved {', '.join(f'from {old} to {new}' for old, new in list(moving.moves.items())[:3])}."
     for note in notes:
-        text = _rewrite(note, moving)
+        text = _rewrite(note, moving) if note.path.lower().endswith(".md") else note.text
         if text != note.text:
             changes.append(write_file(note, text, reason))
         if note.path in moving.moves:
@@ -72,7 +75,7 @@ def _rewrite(note: NoteText, moving: Moving) -> str:
             text = rename_links(text, entry, rename)
     text = rewrite_targets(text, rename)
     old, new = (posixpath.dirname(path) for path in (note.path, moving.moves.get(note.path, note.path)))
-    return text if old == new else _keep_attachments(text, old, new, moving.exists)
+    return _keep_attachments(text, note.path, moving) if old != new or any(map(is_attachment, moving.moves)) else text
 
 
 def _new_target(target: str, source: str, moving: Moving) -> str | None:
@@ -103,12 +106,34 @@ def _stem(path: str) -> str:
     return path.rpartition("/")[2].removesuffix(".md")
 
 
-def _keep_attachments(text: str, old: str, new: str, exists: Callable[[str], bool]) -> str:
-    """Return a text whose links to files beside it lead to them from another folder."""
+def _keep_attachments(text: str, source: str, moving: Moving) -> str:
+    """Return a text whose links to pictures and other attachments lead to them after the move."""
+    places = [(link.span, link.target, True) for link in find_wikilinks(text) if link.is_attachment]
+    beside = _BESIDE.finditer(without_code(text)) if "](" in text else ()
+    places += [(Span(*one.span()), unquote(one[0]), False) for one in beside if not one[0].lower().endswith(".md")]
     pieces, done = [], 0
-    for found in _BESIDE.finditer(without_code(text)):
-        file = posixpath.normpath(posixpath.join(old, unquote(found[0])))
-        if not found[0].lower().endswith(".md") and exists(file):
-            pieces += [text[done : found.start()], quote(posixpath.relpath(file, new or "."))]
-            done = found.end()
+    for span, target, is_wikilink in sorted(places):
+        new = _new_file_path(target, source, moving, is_wikilink=is_wikilink)
+        if new is not None:
+            pieces += [text[done : span.start], new if is_wikilink else escape_address(new)]
+            done = span.end
     return "".join((*pieces, text[done:]))
+
+
+def _new_file_path(target: str, source: str, moving: Moving, *, is_wikilink: bool) -> str | None:
+    """Return what a link to an attachment is to say instead; None where it stays."""
+    old, folder = posixpath.dirname(source), posixpath.dirname(moving.moves.get(source, source))
+    found = moving.find_file(target, source)
+    if found is None:
+        return None
+    now = moving.moves.get(found, found)
+    if is_wikilink and "/" not in target:
+        name = now.rpartition("/")[2]
+        new = name if moving.is_only(now) or posixpath.join(folder, name) == now else now
+    elif is_wikilink and posixpath.normpath(target.lstrip("/")) == found:
+        new = now
+    elif posixpath.normpath(posixpath.join(old, target)) == found:
+        new = posixpath.relpath(now, folder or ".")
+    else:
+        new = now
+    return None if posixpath.normpath(target) == new else new

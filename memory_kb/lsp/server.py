@@ -53,7 +53,7 @@ _OPERATIONS = {
 #: What an editor asks about before it renames files.
 _FILES = lsp.FileOperationRegistrationOptions(
     [
-        lsp.FileOperationFilter(lsp.FileOperationPattern("**/*.md", lsp.FileOperationPatternKind.File), "file"),
+        lsp.FileOperationFilter(lsp.FileOperationPattern("**/*", lsp.FileOperationPatternKind.File), "file"),
         lsp.FileOperationFilter(lsp.FileOperationPattern("**", lsp.FileOperationPatternKind.Folder), "file"),
     ]
 )

@@ -23,9 +23,11 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
+from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import find_headings, heading_words_span
 from memory_kb.model import StoredEntry
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
+from memory_kb.store.attachments import list_attachments
 from memory_kb.store.targets import explain_unsafe
 from memory_kb.store.walk import would_take
 from memory_kb.vault import GLOBAL_PREFIX, Vault
@@ -234,16 +236,25 @@ class Workspace:
         return [*([own] if own else []), *found]
 
     def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the notes that move, by their old and new paths, when files and folders are renamed."""
+        """Return the notes and attachments that move, by their old and new paths, when files and folders are renamed."""
         moves: dict[str, str] = {}
         for old, new in renames:
-            path, to = self.path_of(old), self.path_of(new)
+            path, to = self._moved_path(old), self._moved_path(new)
             if path and to:
                 moves[path] = to
             elif path is None and self.vault and (folder := self._folder_of(old)) and (into := self._folder_of(new)):
                 inside = {one.source for one in self.catalog.entries if one.source.startswith(folder)}
+                if self.vault.resolve(folder).is_dir():
+                    files = list_attachments(self.vault.resolve(folder))
+                    inside |= {folder + file for paths in files.values() for file in paths}
                 moves |= {path: into + path.removeprefix(folder) for path in sorted(inside)}
         return moves
+
+    def _moved_path(self, uri: str) -> str | None:
+        """Return the path of a note, or of an attachment in a folder of notes."""
+        folder, _, name = unquote(uri).rpartition("/")
+        inside = self._folder_of(uri.rpartition("/")[0]) if folder and is_attachment(name) else None
+        return f"{inside}{name}" if inside is not None else self.path_of(uri)
 
     def _folder_of(self, uri: str) -> str | None:
         """Return a folder of the vault by its address as paths of notes begin in it."""

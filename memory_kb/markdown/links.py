@@ -47,6 +47,16 @@ _BRACKET = re.compile(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 _MOST_SHOWN = 1_000
 
 
+def is_attachment(name: str) -> bool:
+    """Return whether a file is a picture, a recording or another that is no note, by its name.
+
+    Example:
+        >>> is_attachment("img/a.PNG"), is_attachment("a.md"), is_attachment("v1.2")
+        (True, False, False)
+    """
+    return _ATTACHMENT.search(name) is not None
+
+
 class TextLink(NamedTuple):
     """A link to a note as it is written in a text.
 
@@ -76,7 +86,7 @@ class TextLink(NamedTuple):
     @property
     def is_attachment(self) -> bool:
         """Whether it names a picture, a recording or another file that is no note."""
-        return _ATTACHMENT.search(self.target) is not None
+        return is_attachment(self.target)
 
 
 def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: bool = False) -> Iterator[TextLink]:
@@ -125,7 +135,7 @@ def find_pictures(text: str, start: int = 0, end: int | None = None) -> Iterator
     bare = without_code(text) if text.find("](", start, stop) >= 0 else ""
     for found in _PICTURE.finditer(bare, start, stop):
         name = unquote(found[1] or found[2])
-        if _ATTACHMENT.search(name):
+        if is_attachment(name):
             yield name, Span(*found.span())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import FileResponse
 
 from memory_kb.errors import UnknownEntry
-from memory_kb.kb import KnowledgeBase
+from memory_kb.store.attachments import list_attachments
 from memory_kb.store.targets import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web.site import Site, one
@@ -49,8 +49,8 @@ async def send_attachment(site: Site, request: Request) -> Response:
     source = one(request.query_params, "from", 1_000)
     file = await site.read(lambda kb: find_beside(kb.vault, name, source))
     if file is None:
-        files = await site.keep("attachments", _list_attachments)
-        path = files.get(name.casefold())
+        files = await site.keep("attachments", lambda kb: list_attachments(kb.vault.folder))
+        path = next(iter(files.get(name.casefold(), ())), None)
         file = await site.read(lambda kb: check_attachment(kb.vault, path)) if path else None
     if file is None:
         raise UnknownEntry(name)
@@ -79,16 +79,3 @@ def check_attachment(vault: Vault, path: str) -> Path | None:
     except (OSError, ValueError):
         return None
     return real if real.suffix.lower() in TYPES else None
-
-
-def _list_attachments(kb: KnowledgeBase) -> dict[str, str]:
-    """Return the paths of a vault's attachments by their names; of several with a name the shortest path counts."""
-    folder = kb.vault.folder
-    paths = []
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
-        paths += [Path(place, file) for file in files if Path(file).suffix.lower() in TYPES]
-    found: dict[str, str] = {}
-    for file in sorted(paths, key=lambda file: len(file.parts)):
-        found.setdefault(file.name.casefold(), file.relative_to(folder).as_posix())
-    return found

@@ -1,0 +1,48 @@
+"""Find pictures, recordings and other files of a vault that are no notes."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+
+from memory_kb.markdown.links import is_attachment
+from memory_kb.vault import Vault
+
+
+def list_attachments(folder: Path) -> dict[str, list[str]]:
+    """Return the paths of a vault's attachments by their names in lower case, short paths first.
+
+    Hidden folders are left out.
+    """
+    found: dict[str, list[str]] = {}
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        for file in files:
+            if is_attachment(file):
+                found.setdefault(file.casefold(), []).append(Path(place, file).relative_to(folder).as_posix())
+    for paths in found.values():
+        paths.sort(key=lambda path: (path.count("/"), path))
+    return found
+
+
+class Attachments:
+    """The attachments of a vault; its folders are read when a file is asked for by its name alone."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._named: dict[str, list[str]] | None = None
+
+    def named(self, name: str) -> list[str]:
+        """Return the paths of the files with a name, short ones first."""
+        if self._named is None:
+            self._named = list_attachments(self._vault.folder)
+        return self._named.get(name.casefold(), [])
+
+    def find(self, target: str, source: str) -> str | None:
+        """Return the path of the file that a link in a note leads to: beside the note, from the top, else by its name."""
+        for folder in (posixpath.dirname(source), ""):
+            path = posixpath.normpath(posixpath.join(folder, target.lstrip("/")))
+            if not path.startswith("..") and self._vault.resolve(path).is_file():
+                return path
+        return next(iter(self.named(target)), None) if "/" not in target else None
