@@ -23,10 +23,7 @@ from memory_kb.text import count_tokens
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
 
-DEFAULT = {
-    *("memory_learn", "memory_recall", "memory_context", "memory_episode", "memory_procedure"),
-    "memory_outcome",
-}
+DEFAULT = {*("memory_learn", "memory_recall", "memory_context", "memory_episode", "memory_procedure"), "memory_outcome"}
 READING = {"memory_recall", "memory_context"}
 FIXED = {"MEMORY_KB_NOW": "2026-11-21T12:00:00+00:00"}
 

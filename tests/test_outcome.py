@@ -300,6 +300,7 @@ def test_a_person_edits_in_between(shown: Path, open_kb: OpenKB, monkeypatch: py
     assert (state(shown, "r1"), state(shown, "r2")) == ((0.5, 2, 1), SUCCESS)
 
 
+@pytest.mark.slow
 def test_two_at_once_count_once(shown: Path, home: Path) -> None:
     outcome = command("--vault", shown, "outcome", "coder", "t", "success")
     env = clean_environment(home) | {"MEMORY_KB_NOW": NOW.isoformat()}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Run, clean_environment
 from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, move, set_fields, write_file
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 OpenKB = Callable[..., KnowledgeBase]
 MANY = NoteText("memory/many.md", ODD)
@@ -197,25 +198,6 @@ def test_a_folder_that_cannot_be_written_leaves_everything_as_it_was(
     assert tree(place) == before
 
 
-FULL = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from planning import open_at
-from memory_kb.errors import UnreadableInput
-from memory_kb.store.plan import create_file, set_fields
-with open_at(Path(sys.argv[1])) as kb:
-    kb.sync()
-    plan = [create_file("memory/new/small.md", "---\\nid: s\\n---\\n", "x"), set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x")]
-    plan.append(create_file("memory/new/large.md", "---\\nid: l\\n---\\n" + "x" * int(sys.argv[3]), "x"))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
-    try:
-        kb.writer.run("test", plan)
-    except UnreadableInput as exc:
-        print(exc)
-"""
-
-
 @posix
 @pytest.mark.parametrize(
     ("size", "limit", "message"),
@@ -228,19 +210,30 @@ with open_at(Path(sys.argv[1])) as kb:
     ],
 )
 def test_a_full_disk_leaves_everything_as_it_was(place: Path, size: int, limit: int, message: str) -> None:
-    import re
+    import resource
+
+    def fill(kb: KnowledgeBase) -> None:
+        kb.sync()
+        plan = [
+            create_file("memory/new/small.md", "---\nid: s\n---\n", "x"),
+            set_fields(kb.writer.read("memory/one.md"), "one", {"a": 1}, "x"),
+            create_file("memory/new/large.md", f"---\nid: l\n---\n{'x' * size}", "x"),
+        ]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        with pytest.raises(UnreadableInput, match=message):
+            kb.writer.run("test", plan)
 
     before = tree(place)
-    environment = clean_environment(place / "home")
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(place), str(Path(__file__).parent), str(size), str(limit)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
-    assert re.search(message, done.stdout), done.stdout
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            with open_at(place) as kb:
+                fill(kb)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert tree(place) == before
     with open_at(place) as kb:
         assert (kb.runs(), kb.writer.killed_run()) == ((), ())

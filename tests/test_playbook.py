@@ -105,13 +105,7 @@ def test_confidence_fades_before_it_is_scored() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"status": "retired"},
-        {"status": "proposed"},
-        {"status": "rejected"},
-        {"status": "archived"},
-        {"kind": "fact"},
-    ],
+    [{"status": "retired"}, {"status": "proposed"}, {"status": "rejected"}, {"status": "archived"}, {"kind": "fact"}],
 )
 def test_only_live_rules_and_pitfalls_are_chosen(other: dict[str, Any]) -> None:
     assert chosen([memory("a"), memory("b", **other)]) == ["a"]

@@ -94,6 +94,7 @@ def test_feedback_is_for_rules_in_use(
     assert notes_of(folder) == before
 
 
+@pytest.mark.slow
 def test_two_at_once_count_both(vault: MakeVault, home: Path) -> None:
     folder = vault(rules(a=rule(confidence=0.5, last_applied="2026-11-21")))
     feedback = command("--vault", folder, "rules", "feedback", "r", "success")

@@ -174,11 +174,7 @@ def test_an_outcome_at_the_end_of_a_session_is_for_what_hooks_showed(folder: Pat
     say("prompt", prompt=TASK)
     kb.sessions.end("s1", outcome="failure")
     kb.sessions.end("s1")
-    assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (
-        FAILURE,
-        FAILURE,
-        UNTOUCHED,
-    )
+    assert (counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")) == (FAILURE, FAILURE, UNTOUCHED)
     assert kb.exposure("rule-retry").totals.outcomes == {"failure": 1}
 
 

@@ -283,6 +283,7 @@ def test_another_version_is_made_again(kb: KnowledgeBase) -> None:
     assert seqs(kb, "flaky") == expected
 
 
+@pytest.mark.slow
 def test_searching_while_others_write_and_search(folder: Path, home: Path, open_kb: Open) -> None:
     code = (
         "import sys; from memory_kb import KnowledgeBase; from memory_kb.store.events import Event\n"

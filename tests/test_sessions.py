@@ -218,6 +218,7 @@ def _start_writer(folder: Path, home: Path, session: str, name: str, count: int)
     )
 
 
+@pytest.mark.slow
 def test_many_writers_at_once_lose_nothing(open_kb: Open, folder: Path, home: Path) -> None:
     writers = [_start_writer(folder, home, "busy", f"w{n}", 40) for n in range(6)]
     assert [writer.wait(60) for writer in writers] == [0] * 6
@@ -228,6 +229,7 @@ def test_many_writers_at_once_lose_nothing(open_kb: Open, folder: Path, home: Pa
         assert [text.split()[1] for text in own] == [str(k) for k in range(40)]
 
 
+@pytest.mark.slow
 def test_killed_writers_leave_whole_events(open_kb: Open, folder: Path, home: Path) -> None:
     kb = open_kb(folder)
     for round_ in range(2):

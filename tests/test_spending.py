@@ -145,6 +145,7 @@ def test_a_ledger_held_by_another_process_is_written_all_the_same(
     assert log.spent_today() == 0.25
 
 
+@pytest.mark.slow
 def test_several_processes_keep_one_ledger(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"

@@ -67,14 +67,7 @@ def test_nothing_outside_of_the_project_is_read(project: Path, open_kb: Open, tm
     (project / "loop.py").symlink_to(project / "loop.py")
     (project / "inside.py").symlink_to(project / "src/a.py")
     kb = open_kb(project)
-    for reference in (
-        "link.py",
-        "link.py:4-7",
-        "out/a.py:4-7",
-        "../secret.py",
-        str(tmp_path / "secret.py"),
-        "loop.py",
-    ):
+    for reference in ("link.py", "link.py:4-7", "out/a.py:4-7", "../secret.py", str(tmp_path / "secret.py"), "loop.py"):
         with pytest.raises(UsageError, match="cannot be cited"):
             kb.cite("note", [reference])
     kb.cite("note", ["inside.py:4-7"])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import watching
 from conftest import Files, write_files
 from support import assert_equals_rebuild
 from watching import PATIENCE, Watching, eventually
@@ -23,13 +24,9 @@ from memory_kb.vault import hold_lock
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
 
+briskly = watching.briskly
+pytestmark = pytest.mark.usefixtures("briskly")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or at inotify")
-
-
-@pytest.fixture(autouse=True)
-def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the tests' folder for a local one, wherever they run."""
-    monkeypatch.setattr("memory_kb.index.file_events.remote_kind", lambda _: None)
 
 
 @pytest.fixture(params=["events", "polling"])
@@ -377,11 +374,11 @@ def test_a_full_disk_is_reported_once_and_tried_again(
 
 
 def test_a_lock_held_by_another_process_is_waited_for(vault: MakeVault, open_kb: Open) -> None:
-    folder = vault({"memory/a.md": "zebra\n"})
+    folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {debounce: 0.05}\n"})
     kb = open_kb(folder)
     with Watching(kb) as watching:
         with hold_lock(kb.vault.machine / "index.lock", 5):
             (folder / "memory/b.md").write_text("zebra\n")
-            time.sleep(1.5)
+            time.sleep(0.5)
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
     assert len(watching.notices) == 1

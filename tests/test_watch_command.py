@@ -90,6 +90,7 @@ def test_a_signal_ends_the_command_at_once(
     assert run("--vault", folder, "search", "zebra").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_first_indexing_can_be_ended(vault: MakeVault, home: Path) -> None:
     folder = vault({f"memory/{number}.md": "zebra text. " * 2_000 for number in range(3_000)})
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "--home", str(home), "watch"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import watching
 from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually
 
@@ -26,13 +27,9 @@ from memory_kb.vault import find_vault
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
 
+briskly = watching.briskly
+pytestmark = pytest.mark.usefixtures("briskly")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or at inotify")
-
-
-@pytest.fixture(autouse=True)
-def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the tests' folder for a local one, wherever they run."""
-    monkeypatch.setattr("memory_kb.index.file_events.remote_kind", lambda _: None)
 
 
 # -- where it looks ------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
 from conftest import clean_environment
 from forking import command
 
@@ -20,6 +21,14 @@ from memory_kb import KnowledgeBase, WatchReport
 #: Long enough for a machine that has other things to do.
 PATIENCE = 40.0
 _WITH_WORD = "SELECT DISTINCT source FROM chunks WHERE rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?) ORDER BY source"
+
+
+@pytest.fixture
+def briskly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the tests' folder for a local one, wherever they run, and look at it more often than a person needs."""
+    monkeypatch.setattr("memory_kb.index.file_events.remote_kind", lambda _: None)
+    for name, seconds in (("BEAT", 0.05), ("POLL", 0.1), ("LOCK", 0.05)):
+        monkeypatch.setattr(f"memory_kb.index.watch._{name}_SECONDS", seconds)
 
 
 def eventually(is_so: Callable[[], object], describe: Callable[[], object] = lambda: "it never came true") -> None:
