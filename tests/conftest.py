@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,17 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("tests")
     if can_fork({}) and not hasattr(config, "workerinput"):
         offer_fork_servers(to_others=config.getoption("dist", "no") != "no")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage, and leave what was collected alone later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def write_files(folder: Path, files: Files) -> Path:

@@ -74,22 +74,20 @@ def test_a_heading_that_is_written_but_not_saved_is_there(notes: Path, editor: E
     assert editor.diagnostics(uri, 3) == []
 
 
-@pytest.mark.parametrize(
-    ("word", "line"),
-    [
-        ("[[Tea#Te", 3),
-        ("[[Tea#why", 5),
-        ("[[tea#Tea#U", 16),
-        ("[[Tea#^B", 7),
-        ("[[Tea#^li", 9),
-        ("[[Tea#^pic", 19),
-        ("[[Tea]", 3),
-    ],
-)
-def test_links_lead_into_the_note(notes: Path, editor: Editor, word: str, line: int) -> None:
+def test_links_lead_into_the_note(notes: Path, editor: Editor) -> None:
     uri = editor.open(notes / "Links.md")
-    place = editor.ask("textDocument/definition", editor.at(uri, word))
-    assert (place["uri"], place["range"]["start"]["line"]) == ((notes / "sub/Tea.md").as_uri(), line)
+    lines = {
+        "[[Tea#Te": 3,
+        "[[Tea#why": 5,
+        "[[tea#Tea#U": 16,
+        "[[Tea#^B": 7,
+        "[[Tea#^li": 9,
+        "[[Tea#^pic": 19,
+        "[[Tea]": 3,
+    }
+    places = {word: editor.ask("textDocument/definition", editor.at(uri, word)) for word in lines}
+    assert {word: place["range"]["start"]["line"] for word, place in places.items()} == lines
+    assert {place["uri"] for place in places.values()} == {(notes / "sub/Tea.md").as_uri()}
 
 
 def test_headings_of_every_form_are_completed(notes: Path, editor: Editor) -> None:

@@ -165,6 +165,7 @@ def test_a_command_that_the_own_configuration_names_is_held_against_past_commits
     assert oldest["day"] < "2026-01-20"  # before there was a script
 
 
+@pytest.mark.slow
 def test_a_pattern_that_never_ends_is_a_finding(run: Run, project: Path) -> None:
     slow = "---\nid: slow\nkind: rule\nforbid: '(a+)+$'\n---\nNever.\n"
     for name in "bcd":

@@ -71,14 +71,14 @@ def test_an_agent_that_sends_a_number_of_any_length_is_answered(folder: Path, ho
     assert (told["id"], "limit must be a whole number" in told["result"]["content"][0]["text"]) == (3, True)
 
 
-@pytest.mark.parametrize("length", ["99999999999999", "9" * 5_000, "-1", "1e3", "0x10", "5, 6", ""])
-def test_a_length_that_cannot_be_is_refused_at_once(start: Start, length: str) -> None:  # noqa: F811
+def test_a_length_that_cannot_be_is_refused_at_once(start: Start) -> None:  # noqa: F811
     server = start({"a.md": "Text.\n"}, "--no-watch")
-    head = f"POST /review HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {length}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
-        connection.sendall(head.encode())
-        assert connection.recv(4096).split(b" ")[1] in (b"400", b"413")
-    assert server.ask("/").status == 200
+    for length in ("99999999999999", "9" * 5_000, "-1", "1e3", "0x10", "5, 6", ""):
+        head = f"POST /review HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {length}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(4096).split(b" ")[1] in (b"400", b"413"), length
+        assert server.ask("/").status == 200
 
 
 def test_the_page_shows_entries_whose_id_is_repeated(start: Start) -> None:  # noqa: F811
@@ -106,19 +106,19 @@ def test_the_page_shows_entries_whose_id_is_repeated(start: Start) -> None:  # n
 
 
 def test_the_preview_of_a_long_file_says_what_changes(folder: Path, open_kb: OpenKB) -> None:
-    notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(4_000))
+    notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(1_000))
     write_files(folder, {"memory/all.md": notes})
     diff = open_kb(folder).rename("e7", "seven", dry_run=True).diff
-    assert (diff.count("\n+See [[seven]].\n"), diff.count("\n-See [[e7]].\n")) == (4_000, 4_000)
+    assert (diff.count("\n+See [[seven]].\n"), diff.count("\n-See [[e7]].\n")) == (1_000, 1_000)
     assert diff.count("\n+id: seven\n") == diff.count("\n-id: e7\n") == 1
 
 
 @pytest.mark.slow
-def test_sixty_thousand_entries_in_one_file(folder: Path, run: Run) -> None:
+def test_very_many_entries_in_one_file(folder: Path, run: Run) -> None:
     words = ("Always", "Never")
     notes = "".join(
         f"---\nid: e{number}\nkind: rule\n---\n{words[number % 2]} use tool{number // 20} here.\n\n"
-        for number in range(60_000)
+        for number in range(25_000)
     )
     write_files(folder, {"memory/all.md": notes})
     run("index", "--vault", folder)

@@ -22,7 +22,7 @@ from memory_kb.markdown.document import parse_document
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
-FILES = 1_500
+FILES = 700
 TAIL = "The gateway keeps its retry budget small and says so in its log. " * 30
 
 

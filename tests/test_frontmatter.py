@@ -157,21 +157,23 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_at_once(name: str) -> None:
+def test_bombs_are_refused_at_once() -> None:
     """In a process of its own, since an exploding parser takes its process with it."""
     program = (
-        "import sys; from memory_kb.markdown.frontmatter import InvalidBlock, load_mapping\n"
-        "try: load_mapping(sys.stdin.read())\n"
-        "except InvalidBlock: print('refused')"
+        "import json, sys; from memory_kb.markdown.frontmatter import InvalidBlock, load_mapping\n"
+        "for name, text in json.load(sys.stdin).items():\n"
+        "    try: load_mapping(text)\n"
+        "    except InvalidBlock: print(name, flush=True)"
     )
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", program], input=BOMBS[name], capture_output=True, text=True, timeout=4, check=False
-        )
-    except subprocess.TimeoutExpired:
-        pytest.fail("still expanding after 4 s")
-    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr[-300:]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(BOMBS),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.splitlines()) == (0, list(BOMBS)), done.stderr[-300:]
 
 
 KEYS = st.from_regex(r"[a-z_][a-z0-9_-]{0,12}", fullmatch=True)

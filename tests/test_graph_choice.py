@@ -59,21 +59,21 @@ def test_only_wanted_entries_are_taken() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium here")
-@pytest.mark.parametrize("width", [360, 800, 1440])
-def test_a_large_map_has_names_that_do_not_crowd_it(tmp_path: Path, home: Path, width: int) -> None:
+def test_a_large_map_has_names_that_do_not_crowd_it(tmp_path: Path, home: Path) -> None:
     notes = {f"n{key}.md": f"# A note about subject {key}\n\n" for key in range(400)}
     for key in range(400):
         notes[f"n{key}.md"] += f"See [[n{key // 6}]].\n"
     server = Server(write_files(tmp_path / "notes", notes), home)
     with browsing(tmp_path / "browser") as opening:
-        tab = opening()
-        tab.look(width, 900)
-        tab.go(f"{server.address}/graph")
-        tab.wait("document.querySelector('#graph')?.dataset.ready === '1'")
-        tab.wait("Number(document.querySelector('#graph').dataset.labels) >= 5")
-        assert tab.run("Number(document.querySelector('#graph').dataset.labels)") <= 18
-        assert tab.run("document.documentElement.scrollWidth") == width
-        assert tab.complaints == []
-        tab.close()
+        for width in (360, 800, 1440):
+            tab = opening()
+            tab.look(width, 900)
+            tab.go(f"{server.address}/graph")
+            tab.wait("document.querySelector('#graph')?.dataset.ready === '1'")
+            tab.wait("Number(document.querySelector('#graph').dataset.labels) >= 5")
+            assert tab.run("Number(document.querySelector('#graph').dataset.labels)") <= 18
+            assert tab.run("document.documentElement.scrollWidth") == width
+            assert tab.complaints == []
+            tab.close()
     server.process.kill()
     server.process.communicate()

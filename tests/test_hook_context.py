@@ -164,9 +164,8 @@ def test_the_start_has_a_budget_and_says_what_it_leaves_out(vault: Vault, ask: A
     assert "many-077" in again
 
 
-@pytest.mark.parametrize("prompt", TRIVIAL)
-def test_trivial_prompts_get_nothing(prompt: str, busy: Path, ask: Ask) -> None:
-    assert ask(busy, "prompt", prompt=prompt) == ""
+def test_trivial_prompts_get_nothing(busy: Path, ask: Ask) -> None:
+    assert [prompt for prompt in TRIVIAL if ask(busy, "prompt", prompt=prompt)] == []
 
 
 @pytest.fixture

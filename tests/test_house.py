@@ -48,45 +48,47 @@ def test_public_names_can_be_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "provider"),
+    ("calls", "left_out"),
     [
-        (["flaky"], "auto"),
-        (["flaky"], "none"),
-        (["flaky", "--mode", "text"], "openai"),
-        (['"flaky tests"'], "openai"),
-        (["--file", "a.py"], "openai"),
+        (
+            [
+                ("auto", "search", "flaky"),
+                ("none", "search", "flaky"),
+                ("openai", "search", "flaky", "--mode", "text"),
+                ("openai", "search", '"flaky tests"'),
+                ("openai", "search", "--file", "a.py"),
+            ],
+            HEAVY,
+        ),
+        (
+            [
+                ("none", "search", "flaky"),
+                ("none", "search", "flaky", "tests", "--limit", "3", "--json"),
+                ("none", "index"),
+            ],
+            (*HEAVY, *SLOW_TO_LOAD),
+        ),
     ],
+    ids=["a search loads nothing heavy", "a plain command loads no parser"],
 )
-def test_a_search_loads_nothing_heavy(query: list[str], provider: str, run: Run, tmp_path: Path) -> None:
-    """Starting fast is a feature: what a search of an indexed vault does not need is not loaded."""
+def test_what_is_not_needed_is_not_loaded(
+    calls: list[tuple[str, ...]], left_out: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    """Starting fast is a feature."""
     (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
     os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))  # saved long before it is indexed: no doubt about it
     assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
     code = (
-        f"import os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER={provider!r}, MEMORY_KB_MODELS={str(tmp_path)!r}, HOME={str(tmp_path)!r})\n"
+        f"import os, sys; os.environ.update(MEMORY_KB_MODELS={str(tmp_path)!r}, HOME={str(tmp_path)!r})\n"
         "from memory_kb.cli.run import run\n"
-        f"code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, 'search', *{query!r}])\n"
-        f"print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+        f"for provider, *words in {calls!r}:\n"
+        "    os.environ['MEMORY_KB_EMBEDDINGS_PROVIDER'] = provider\n"
+        f"    code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, *words])\n"
+        f"    print('said', code, *(name for name in {left_out!r} if name in sys.modules))"
     )
     done = _run_python("-c", code)
-    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "words", [["search", "flaky"], ["search", "flaky", "tests", "--limit", "3", "--json"], ["index"]]
-)
-def test_a_plain_command_loads_no_parser(words: list[str], run: Run, tmp_path: Path) -> None:
-    (tmp_path / "note.md").write_text("---\ntitle: One\n---\nflaky tests\n", encoding="utf-8")
-    os.utime(tmp_path / "note.md", (1_700_000_000, 1_700_000_000))
-    assert run("--vault", tmp_path, "index", "--no-embed").returncode == 0
-    code = (
-        f"import os, sys; os.environ.update(MEMORY_KB_EMBEDDINGS_PROVIDER='none', HOME={str(tmp_path)!r})\n"
-        "from memory_kb.cli.run import run\n"
-        f"code = run(['--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}, *{words!r}])\n"
-        f"print(code, [name for name in {(*HEAVY, *SLOW_TO_LOAD)!r} if name in sys.modules])"
-    )
-    done = _run_python("-c", code)
-    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("said")]
+    assert said == ["said 0"] * len(calls), done.stdout + done.stderr
 
 
 def test_a_hook_that_says_something_loads_no_parser(run: Run, tmp_path: Path) -> None:

@@ -99,9 +99,8 @@ def assert_alike(kb: KnowledgeBase, query: str, **how: object) -> None:
     assert here.degraded == there.degraded
 
 
-@pytest.mark.parametrize("files", [MANY, ODD, MANY | ODD], ids=["many", "odd", "all"])
-def test_the_same_hits_in_the_same_order(files: Files, vault: Callable[[Files], Path], open_team: OpenTeam) -> None:
-    kb = open_team(vault(files))
+def test_the_same_hits_in_the_same_order(vault: Callable[[Files], Path], open_team: OpenTeam) -> None:
+    kb = open_team(vault(MANY | ODD))
     assert kb.sync().notices == ()
     for query in QUERIES:
         assert_alike(kb, query)
@@ -123,7 +122,7 @@ def test_the_sample_vault_too(open_team: OpenTeam, tmp_path: Path) -> None:
 def test_other_tokenizers(tokenizer: str, vault: Callable[[Files], Path], open_team: OpenTeam) -> None:
     files = {name: text for name, text in (MANY | ODD).items() if "\0" not in str(text)}
     kb = open_team(vault(files), MEMORY_KB_INDEX_TOKENIZER=tokenizer)
-    for query in QUERIES:
+    for query in QUERIES[::2]:
         assert_alike(kb, query)
 
 
@@ -136,7 +135,7 @@ def test_what_changed_is_found_and_what_is_gone_is_not(vault: Callable[[Files], 
     (folder / "same1.md").unlink()
     assert [hit.path for hit in kb.search("wombat", vaults=["own"]).hits] == ["new.md"]
     assert kb.search("wombat", vaults=["own"]).freshness.generation == first + 1
-    for query in (*QUERIES, "quokkas"):
+    for query in (*QUERIES[::5], "quokkas"):
         assert_alike(kb, query)
 
 

