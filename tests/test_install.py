@@ -354,3 +354,22 @@ def test_install_proves_itself_and_doctor_does_so_again(folder: Path, run: Run, 
     broken = run("--vault", folder, "doctor", "--agent", "codex", env=env, cwd=folder)
     assert broken.returncode == 7
     assert "FAILED: hook SessionStart: `memory-kb hook session-start --agent codex` fails: exit code 3" in broken.stderr
+    (Path(path.partition(":")[0]) / "memory-kb").unlink()
+    absent = run("--vault", folder, "doctor", "--agent", "codex", env=env, cwd=folder)
+    assert absent.returncode == 7
+    assert absent.stderr.count("not found on the PATH") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the programs are shell scripts")
+@pytest.mark.slow
+def test_a_hook_that_fails_inside_is_no_proof(folder: Path, run: Run, path: str, tmp_path: Path) -> None:
+    env = {"PATH": path, "HOME": str(tmp_path), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
+    assert run("--vault", folder, "install", "codex", env=env, cwd=folder).returncode == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    failing = {"MEMORY_KB_VAULT": str(elsewhere / "gone")}
+    broken = run("--vault", folder, "doctor", "--agent", "codex", env=env | failing, cwd=folder)
+    assert broken.returncode == 7
+    assert "FAILED: hook SessionStart: " in broken.stderr
+    quiet = run("hook", "session-start", "--agent", "codex", stdin="{}", env=env | failing, cwd=elsewhere)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")

@@ -159,6 +159,35 @@ def test_marks_count_when_a_session_ends_without_an_outcome(folder: Path, kb: Kn
     assert (showing.outcome, showing.credit) == (None, "success")
 
 
+def edit(folder: Path) -> dict[str, Any]:
+    """What an agent says that has edited a file."""
+    (folder / "app.py").write_text("new")
+    names = {"file_path": str(folder / "app.py"), "old_string": "old", "new_string": "new"}
+    return {"tool_name": "Edit", "tool_input": names, "tool_response": {"success": True}, "tool_use_id": "t1"}
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_marks_and_outcomes_count_at_the_end_of_a_session_that_edited(
+    folder: Path, kb: KnowledgeBase, say: Say, open_kb: OpenKB, is_edited: bool
+) -> None:
+    (folder / "memory/config.yaml").write_text("{}\n")
+    kb.vault = open_kb(folder).vault
+    before = notes_of(folder)
+    say("prompt", prompt=TASK)
+    report = kb.outcome("claude-code", TASK, "failure", used=["pit-sleep"])
+    assert report.notice == "Noted: it counts when session s1 ends, if that changed a file or committed."
+    if is_edited:
+        say("tool", **edit(folder))
+    say("stop", last_assistant_message="Done. [memory-kb: helpful rule-ret]")
+    assert notes_of(folder) == before
+    for _ in range(2):
+        kb.sessions.end("s1")
+        found = counts(folder, "retry"), counts(folder, "sleep"), counts(folder, "other")
+        assert found == ((SUCCESS, FAILURE, UNTOUCHED) if is_edited else (UNTOUCHED,) * 3)
+    if not is_edited:
+        assert {name: text for name, text in notes_of(folder).items() if name in before} == before
+
+
 def test_a_mark_after_the_outcome_counts_where_it_says_something_else(
     folder: Path, kb: KnowledgeBase, say: Say
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -59,9 +60,15 @@ def call_hooks(
         folder: the project.
         environ: the variables of the process.
     """
+    program = shlex.split(next(iter(commands.values()), ""), posix=os.name != "nt")[:1]
+    if program and shutil.which(program[0].strip('"'), path=environ.get("PATH")) is None:
+        yield Check("hooks", False, f"`{program[0]}` is not found on the PATH")
+        return
+    # A hook says nothing of its own failures, unless it is asked to.
+    loud = {"MEMORY_KB_HOOKS": "loud", **environ}
     for hook in agent.hooks:
         said = {"cwd": str(folder), "hook_event_name": hook.name, "source": "startup", "prompt": _PROMPT}
-        yield _call(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, environ)
+        yield _call(f"hook {hook.name}", commands[hook.name], json.dumps(said), folder, loud)
 
 
 def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:

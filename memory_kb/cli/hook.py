@@ -23,6 +23,8 @@ _MAX_LOG = 256_000
 _MAX_LINE = 2_000
 #: The variable that switches hooks off, as for the agent that `llm.command` starts.
 _SWITCH = "MEMORY_KB_HOOKS"
+#: The value of it with which an error is printed, so that `install` can report it.
+LOUD = "loud"
 #: What the process is called with that ends sessions, or brings the index up to date where it is given none.
 _FINISH = "finish"
 
@@ -90,6 +92,7 @@ def answer(arguments: Sequence[str]) -> None:
             machine = _find_machine(words)
             raise
         if found is None:
+            _say_aloud("there is no vault here")
             return
         from memory_kb.kb import KnowledgeBase
 
@@ -106,6 +109,13 @@ def answer(arguments: Sequence[str]) -> None:
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
         folder = machine / "log" if machine else _spare_folder(os.environ, words.home)
         _log(folder, f"{words.event[:40]} ({words.agent[:40]}): {type(exc).__name__}: {exc}")
+        _say_aloud(f"{type(exc).__name__}: {exc}")
+
+
+def _say_aloud(message: str) -> None:
+    if os.environ.get(_SWITCH) == LOUD:
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
 
 
 def _find_vault(words: Words, folders: Sequence[str]) -> Vault | None:

@@ -243,8 +243,9 @@ def outcome_verb(
 
     Rules, pitfalls and skills are credited, each once: those named with --used, else those shown for the task that left a third of
     their longer words in what its session did, if that changed a file or committed. What the agent wrote in its session as
-    [memory-kb: helpful ID] or [memory-kb: harmful ID] counts in any case. A task that nothing was shown for by name takes what
-    hooks showed AGENT in its last session, within a day.
+    [memory-kb: helpful ID] or [memory-kb: harmful ID] counts too. A task that nothing was shown for by name takes what hooks
+    showed AGENT in its last session, within a day. In a session that hooks log it counts when that ends, if it changed a file or
+    committed.
 
     With `reinforcement.counts: shown` everything that was shown is credited.
 

@@ -225,6 +225,18 @@ def is_about(outcome: Outcome, shown: Retrieval) -> bool:
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
+def _session_of(showing: Showing) -> str | None:
+    return showing.hooked or next(iter(showing.sessions[-1:]), None)
+
+
+def _find_shown(shown: Sequence[Retrieval], outcome: Outcome) -> Showing | None:
+    """Return what an outcome of a session is about."""
+    if found := find_named(shown, outcome.agent, outcome.task, outcome.session):
+        return found
+    hooked = find_hooked(shown, outcome.session or "")
+    return hooked and hooked._replace(agent=outcome.agent, task=outcome.task)
+
+
 class Outcomes:
     """The verb outcome, and what a session's end makes of what was shown in it."""
 
@@ -259,7 +271,7 @@ class Outcomes:
 
         Used is what `used` names. Without it, it is what was shown and left a third of its longer words in what the
         session did, if that changed a file or committed. What the agent itself said (`[memory-kb: helpful ID]`) counts
-        in any case. With `reinforcement.counts: shown` all that was shown counts where `used` names nothing. Each entry is credited once for a
+        too. In a session that hooks log, all of it counts when that ends, and not at all if it changed no file and committed nothing. With `reinforcement.counts: shown` all that was shown counts where `used` names nothing. Each entry is credited once for a
         task of an agent; a task that was shown nothing changes nothing.
 
         Where nothing was shown for the task by name, it is what hooks showed in its session: the
@@ -294,17 +306,53 @@ class Outcomes:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
+            if not dry_run and self._waits_for_end(showing):
+                return self._note(showing, word, (used,) if isinstance(used, str) else used)
             return self._credit(showing, word, (used,) if isinstance(used, str) else used, dry_run=dry_run)
 
     def credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
-        """Credit what was shown in a session that is over; without an outcome only what its agents said of entries."""
+        """Credit what was shown in a session that is over: by the outcomes reported in it, `word`, and what its agents said.
+
+        A session that changed no file and committed nothing credits nothing, unless all that is shown counts.
+        """
+        if self._vault.settings.reinforcement.counts != "shown" and not changed_files(self._trace(session)):
+            return ()
         with self._store.planning(dry_run=dry_run):
             shown = [one for one in self._retrievals(session) if one.injected]
+            noted = [
+                self._credit(showing, one.outcome, one.used, dry_run=dry_run).run
+                for one in self._find_noted(session)
+                if (showing := _find_shown(shown, one))
+            ]
             tasks = dict.fromkeys((one.agent, one.task) for one in shown if one.agent and one.task)
             by_name = (find_named(shown, agent or "", task or "", session) for agent, task in tasks)
             showings = list(filter(None, (*by_name, find_hooked(shown, session))))
             words = [*([word] if word else []), _MARKED]
-            return tuple(self._credit(one, each, dry_run=dry_run).run for each in words for one in showings)
+            return (*noted, *(self._credit(one, each, dry_run=dry_run).run for each in words for one in showings))
+
+    def _waits_for_end(self, showing: Showing) -> bool:
+        """Return whether what was shown counts when its session ends, which hooks will say."""
+        from memory_kb.store.session_log import HOOKED
+
+        session = _session_of(showing)
+        is_open = session is not None and (self._files.folder / HOOKED / session).exists()
+        return is_open and self._vault.settings.reinforcement.counts != "shown"
+
+    def _note(self, showing: Showing, word: str, used: Sequence[str]) -> OutcomeReport:
+        """Write an outcome down for the end of its session."""
+        session, named = _session_of(showing), self._named(showing, used)
+        about = Outcome(
+            format_time(self._vault.clock()), showing.agent, showing.task, word, {}, session, used=tuple(named)
+        )
+        OutcomeLog(self._vault.machine / "log").append(about)
+        notice = f"Noted: it counts when session {session} ends, if that changed a file or committed."
+        return OutcomeReport(showing.agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
+
+    def _find_noted(self, session: str) -> list[Outcome]:
+        """Return the outcomes of a session that were written down and have not counted yet."""
+        held = [one for one in OutcomeLog(self._vault.machine / "log").read_all() if one.session == session]
+        done = {(one.agent, one.task, one.outcome) for one in held if one.is_done}
+        return [one for one in held if not (one.is_done or one.marks or (one.agent, one.task, one.outcome) in done)]
 
     def _credit(self, showing: Showing, word: str, used: Sequence[str] = (), *, dry_run: bool) -> OutcomeReport:
         """Credit what was shown and is not credited yet with an outcome, or with what its agent said of it.
@@ -322,7 +370,7 @@ class Outcomes:
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
         plan = plan_credits(memories, wanted, today, said)
-        session = showing.hooked or next(iter(showing.sessions[-1:]), None)
+        session = _session_of(showing)
         about = Outcome(
             format_time(self._vault.clock()), showing.agent, showing.task, word, plan.marks, session, used=tuple(named)
         )
@@ -365,7 +413,7 @@ class Outcomes:
 
     def _find_reported(self, showing: Showing, word: str) -> list[Outcome]:
         """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
-        session = showing.hooked or next(iter(showing.sessions[-1:]), None)
+        session = _session_of(showing)
         about = OutcomeLog(self._vault.machine / "log").read_about(showing.task, session)
         return [
             one
