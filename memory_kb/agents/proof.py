@@ -62,7 +62,7 @@ def call_hooks(
     """
     program = shlex.split(next(iter(commands.values()), ""), posix=os.name != "nt")[:1]
     if program and shutil.which(program[0].strip('"'), path=environ.get("PATH")) is None:
-        yield Check("hooks", False, f"`{program[0]}` is not found on the PATH")
+        yield ProofCheck("hooks", False, f"`{program[0]}` is not found on the PATH")
         return
     # A hook says nothing of its own failures, unless it is asked to.
     loud = {"MEMORY_KB_HOOKS": "loud", **environ}
