@@ -159,7 +159,7 @@ def test_forget_and_delete(run: Run, notes: Path) -> None:
     assert run("--vault", notes, "forget", learned["id"][:6]).returncode == 0
     assert "status: retired" in file.read_text(encoding="utf-8")
     nothing = run("--vault", notes, "search", "printer Gutenberg").stderr
-    assert "Nothing found" in nothing and "says much" not in nothing
+    assert "No results" in nothing and "says much" not in nothing
     assert "Gutenberg" in run("--vault", notes, "search", "Gutenberg", "--status", "retired").stdout
     refused = run("--vault", notes, "learn", "The printer is called Gutenberg.")
     assert refused.returncode == 6

@@ -146,7 +146,7 @@ def test_the_command(folder: Path, run: Run) -> None:
     done = run("--vault", folder, "exposure", "wait-rule")
     assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert lines[1:3] == ["shown 1 time, 1 of them unasked", "to 1 session, 1 agent, 1 task"]
+    assert lines[1:3] == ["shown 1 time, 1 of them injected", "to 1 session, 1 agent, 1 task"]
     assert "2026-11-21T12:00 context agent=coder task=event test session=s1 -> credited success" in lines
     assert any(line.startswith("source: from ") for line in lines)
     told = json.loads(run("--vault", folder, "exposure", "wait-rule", "--json").stdout)

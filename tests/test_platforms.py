@@ -59,7 +59,7 @@ def test_a_system_without_links_attributes_and_fork_is_enough(folder: Path, home
     call("learn", "The oven is hot.")
     assert "The oven is hot." in call("search", "oven")
     call("forget", "The oven is hot.")
-    assert "Nothing found" in call("search", "oven")
+    assert "No results" in call("search", "oven")
     call("undo")
     assert "The oven is hot." in call("search", "oven")
     call("doctor")

@@ -134,7 +134,7 @@ def carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool)
 @flag("--yes", "Do not ask on a terminal; take changed texts into the vault.")
 @dry_run_option()
 def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int:
-    """Share what always holds with an agent's own memory, or examine that.
+    """Share policies and rules with an agent's own memory, or check it.
 
     AGENT is claude-code or codex. Its index (MEMORY.md, memory_summary.md) gets one line, and a file of ours beside it the policies and
     rules that always hold; Codex, whose memory is one for all projects, also gets instructions to leave that file alone. A text that
@@ -167,7 +167,7 @@ def _examine(options: Options, kb: KnowledgeBase) -> int:
 
 @click.group("export", cls=Family)
 def export_verb() -> None:
-    """Give what is known to other programs.
+    """Export rules and policies for other programs.
 
     \b
     memory-kb export agents-md
@@ -209,7 +209,7 @@ _SHOWN = 20
 @place_options("Where the entries go.", "them")
 @dry_run_option()
 def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
-    """Bring in notes, memories or conversations of another tool.
+    """Import notes, memories or conversations of another tool.
 
     SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a JSON file of
     mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only what a person states as a

@@ -49,7 +49,7 @@ def _print_cited(report: CitedReport) -> None:
     elif report.suggested and not report.recorded:
         say("Its text names these; `--from-text` records them.")
     elif not report.recorded:
-        say("Nothing is named, and its text names no file of the project that is not recorded.")
+        say("No reference is given, and its text names no further file of the project.")
 
 
 @verb("verify")

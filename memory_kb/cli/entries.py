@@ -147,7 +147,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
 @click.argument("new")
 @dry_run_option()
 def supersede_verb(options: Options, /, old: str, new: str) -> int:
-    """Let the entry NEW take the place of OLD.
+    """Replace the entry OLD by NEW.
 
     Both are linked to each other. OLD is still found, at half its score, and agents are no longer given it as a rule.
 

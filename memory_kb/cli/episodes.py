@@ -188,7 +188,7 @@ def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noq
 def capture_verb(
     options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None
 ) -> int:
-    """Keep what a message states with a marker.
+    """Store what a message states with a marker such as "from now on".
 
     Markers are words such as "from now on" or "we use X, not Y".
 
@@ -271,7 +271,7 @@ _SHOWN = {
 @flag("--again", "Ask again what was asked before, and keep what was reverted or deleted since.")
 @dry_run_option("Ask nothing and write nothing; show what asking would cost.")
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
-    """Learn from a session that is over: ten scopes, each by itself.
+    """Extract memories from a session that is over, in ten scopes.
 
     A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is reported and
     leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group("git", cls=Family)
 def git_verb() -> None:
-    """Make a repository understand memories.
+    """Merge memory files entry by entry in a git repository.
 
     \b
     memory-kb git install

@@ -55,7 +55,7 @@ def print_found(options: Options, result: SearchResult, file: str | None = None)
     if not result.hits and file:
         say(f"No entry's applies_to covers {one_line(file)}{' and says that' if result.query.strip() else ''}.")
     elif not result.hits:
-        say("Nothing found. Try other words, or `memory-kb status` to see what is indexed.")
+        say("No results. Try other words, or `memory-kb status` to see what is indexed.")
 
 
 def print_hit(hit: Hit, words: Sequence[str]) -> None:

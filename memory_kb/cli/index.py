@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @flag("--no-embed", "Index the words only.")
 @dry_run_option("Show what would be indexed and embedded, and what that costs; write nothing.")
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
-    """Bring the index to what the files say. Searches do this by themselves.
+    """Update the index from the files. Searches do this by themselves.
 
     With an embedding provider, vectors are made too, for what has none yet. They are kept as they
     come: Ctrl-C loses nothing, and nothing is paid for twice.
@@ -149,7 +149,7 @@ all_option = flag("--all whole", "List every finding instead of totals and examp
 )
 @all_option
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
-    """Do what `lint` does, and hold the index against the notes. Exits with 7 when there is something to fix.
+    """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
     Beyond lint it reads every file and cuts it up anew, checks the database, looks for killed runs, and with --fix repairs these.
 

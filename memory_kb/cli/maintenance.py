@@ -59,7 +59,7 @@ def exit_code(steps: Sequence[StepReport]) -> int:
 @option("--stage", "One of semantic, dedup, age, archive, promote [default: all, in this order].", metavar="NAME")
 @dry_run_option()
 def consolidate_verb(options: Options, /, stage: str | None) -> int:
-    """Turn what recurs into rules, merge doubles, age and archive.
+    """Turn what recurs into rules, merge duplicates, age and archive.
 
     What several jobs share is promoted.
 
@@ -144,7 +144,7 @@ def promote_verb(options: Options, /) -> int:
 
 @click.group("stage", cls=Family, alone="show")
 def stage_verb() -> None:
-    """Which stage a project is in, and what is over when it ends.
+    """Show, detect or set the stage that a project is in.
 
     \b
     memory-kb stage show

@@ -289,11 +289,11 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     place = f"{found.path}:{found.line}" if found.path else "no longer in the notes"
     click.echo(f"{style(clean(found.title or found.id), bold=True)}  {style(one_line(place), fg='green')}")
     rows: dict[str, object] = {
-        "shown": f"{counted(total.shown, 'time')}, {total.injected:,} of them unasked",
+        "shown": f"{counted(total.shown, 'time')}, {total.injected:,} of them injected",
         "to": f"{counted(total.sessions, 'session')}, {counted(total.agents, 'agent')}, {counted(total.tasks, 'task')}",
         "tasks went": _say_counts(total.outcomes),
         "sessions ended": _say_counts(total.sessions_ended),
-        "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} unasked in all (by its text of today)",
+        "tokens": f"{total.tokens_each:,} each time, {total.tokens_injected:,} injected in all (by its current text)",
     }
     print_table(rows)
     for one in found.showings[-_SHOWN:]:

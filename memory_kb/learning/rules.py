@@ -88,7 +88,7 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
             values = {"maturity": level, "maturity_since": today.isoformat()}
             word = "Promotion" if is_up else "Demotion"
             reasons.append(
-                f"{word} to {level}: confidence {evidence.decayed(today):g} after {evidence.applications} applications."
+                f"{word} to {level}: confidence {evidence.decayed(today):.2f} after {evidence.applications} applications."
             )
         flag = None if memory.is_pinned or was_looked_at(memory) else find_flag(evidence, today)
         flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
@@ -97,7 +97,7 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
             reasons.append(
-                f"Flagged as {flag}: confidence {evidence.decayed(today):g}, {evidence.described}."
+                f"Flagged as {flag}: confidence {evidence.decayed(today):.2f}, {evidence.described}."
                 if flag
                 else "No candidate any more."
             )
