@@ -58,6 +58,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in the docstrings of tests."""
+    return [found for found in (yield) if isinstance(found, pytest.Module)]
+
+
 def write_files(folder: Path, files: Files) -> Path:
     """Write files below a folder, bytes as they are and text as UTF-8 with its own line ends."""
     for name, content in files.items():

@@ -143,6 +143,7 @@ def _serve(listening: socket.socket, serves: bool) -> None:
             importlib.import_module(module.name)
     for name in _OFTEN_USED:
         importlib.import_module(name)
+    _warm_up()
     gc.freeze()  # what is never looked at is shared by all
     ended, ends = socket.socketpair()
     for end in (ended, ends):
@@ -160,6 +161,23 @@ def _serve(listening: socket.socket, serves: bool) -> None:
             elif asking in running:
                 # Who asked for the command was killed.
                 os.kill(running[asking], signal.SIGKILL)
+
+
+def _warm_up() -> None:
+    """Run commands that need what most commands need, so that it is there in all that follow."""
+    from memory_kb.cli.run import run
+
+    environment = dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.environ.update(HOME=folder, MEMORY_KB_HOME=f"{folder}/home", MEMORY_KB_EMBEDDINGS_PROVIDER="none")
+        Path(folder, "memory").mkdir()
+        Path(folder, "memory/config.yaml").touch()
+        Path(folder, "memory/note.md").write_text("---\nid: note\nkind: fact\n---\nA word.\n")
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            for words in (["index"], ["search", "word"], ["context", "word"]):
+                run(["--vault", folder, *words])
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def _begin(listening: socket.socket, running: dict[socket.socket, int]) -> None:
