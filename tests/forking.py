@@ -37,7 +37,11 @@ _SERVERS = ("lsp", "mcp", "serve")
 _OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.serving")
 
 #: Packages that many commands load when they first need them.
-_OFTEN_USED = ("frontmatter", "yaml")
+_OFTEN_USED = ("frontmatter", "yaml", "watchdog.observers")
+_OFTEN_USED_BY_SERVERS = (
+    *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
+    *("markdown_it", "mdit_py_plugins.footnote", "mdit_py_plugins.dollarmath", "pygments.lexers"),
+)
 
 
 def command(*arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:
@@ -141,7 +145,7 @@ def _serve(listening: socket.socket, serves: bool) -> None:
     for module in pkgutil.walk_packages(memory_kb.__path__, "memory_kb."):
         if not module.name.startswith(left_out):
             importlib.import_module(module.name)
-    for name in _OFTEN_USED:
+    for name in (*_OFTEN_USED, *(_OFTEN_USED_BY_SERVERS if serves else ())):
         importlib.import_module(name)
     _warm_up()
     gc.freeze()  # what is never looked at is shared by all
