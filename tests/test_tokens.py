@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Files, Run
+from conftest import REPOSITORY, Files, Run, write_files
 
 from memory_kb.providers.embeddings import choose_counter
 
@@ -33,12 +33,16 @@ NOTES["memory/rules/r.md"] = (
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine on which tiktoken has one vocabulary by a plugin, and nothing in its cache."""
-    plugins, cache = tmp_path / "plugins", tmp_path / "cache"
-    (plugins / "tiktoken_ext").mkdir(parents=True)
-    (plugins / "tiktoken_ext/bytewise.py").write_text(PLUGIN)
-    cache.mkdir()
-    return {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{plugins}", "TIKTOKEN_CACHE_DIR": str(cache)}
+    """The environment of a machine on which nothing is in the cache of tiktoken."""
+    (tmp_path / "cache").mkdir()
+    return {"TIKTOKEN_CACHE_DIR": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> dict[str, str]:
+    """What lets Python find a plugin with a vocabulary."""
+    write_files(tmp_path / "plugins", {"tiktoken_ext/bytewise.py": PLUGIN})
+    return {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path / 'plugins'}"}
 
 
 def context(run: Run, folder: Path, tokenizer: str, machine: dict[str, str]) -> dict[str, object]:
@@ -50,8 +54,10 @@ def context(run: Run, folder: Path, tokenizer: str, machine: dict[str, str]) -> 
     return told
 
 
-def test_a_vocabulary_by_its_name_counts_and_budgets_hold(vault: MakeVault, run: Run, machine: dict[str, str]) -> None:
-    told = context(run, vault(NOTES), "bytes", machine)
+def test_a_vocabulary_by_its_name_counts_and_budgets_hold(
+    vault: MakeVault, run: Run, machine: dict[str, str], plugin: dict[str, str]
+) -> None:
+    told = context(run, vault(NOTES), "bytes", machine | plugin)
     sections = {one["name"]: one for one in told["sections"]}  # type: ignore[attr-defined]
     assert all(one["tokens"] == len(one["text"].encode()) for one in sections.values())
     assert 700 < sections["activation"]["tokens"] <= 800

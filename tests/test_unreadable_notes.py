@@ -7,9 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import clean_environment, write_files
+from conftest import Run, clean_environment, write_files
 
 from memory_kb import KnowledgeBase
 
@@ -25,23 +26,21 @@ def give_up_rights() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions are another matter elsewhere")
-@pytest.mark.parametrize("verb", ["lint", "doctor"])
-def test_a_note_without_permission_is_named_though_it_is_indexed(verb: str, folder: Path, tmp_path: Path) -> None:
+def test_a_note_without_permission_is_named_though_it_is_indexed(folder: Path, home: Path, run: Run) -> None:
     write_files(folder, {"memory/rules/a.md": NOTE, "memory/jobs/j/learnings/b.md": NOTE.replace("n1", "n2")})
-    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder)]
-    environ = clean_environment(tmp_path / "home")
-    subprocess.run([*command, "index"], env=environ, check=True, capture_output=True)
+    assert run("--vault", folder, "index").returncode == 0
     (folder / "memory/rules/a.md").chmod(0)
     (folder / "memory/jobs/j/learnings").chmod(0)
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder)]
+    how: Any = {"capture_output": True, "text": True, "env": clean_environment(home), "preexec_fn": give_up_rights}
     try:
-        done = subprocess.run(
-            [*command, verb], env=environ, check=False, capture_output=True, text=True, preexec_fn=give_up_rights
-        )
+        found = [subprocess.run([*command, verb], check=False, **how) for verb in ("lint", "doctor")]
     finally:
         (folder / "memory/jobs/j/learnings").chmod(0o755)
-    assert done.returncode == 7, done.stderr
-    assert "memory/rules/a.md:1: cannot be read: Permission denied" in done.stdout
-    assert "memory/jobs/j/learnings/:1: cannot be listed: Permission denied" in done.stdout
+    for done in found:
+        assert done.returncode == 7, done.stderr
+        assert "memory/rules/a.md:1: cannot be read: Permission denied" in done.stdout
+        assert "memory/jobs/j/learnings/:1: cannot be listed: Permission denied" in done.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
