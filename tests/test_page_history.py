@@ -77,7 +77,7 @@ def test_runs_and_commits_stand_in_one_list_by_time(clone: Clone, serve: Serve) 
 
 def test_without_git_there_are_the_runs_alone(clone: Clone, serve: Serve) -> None:
     server = serve()
-    assert "Nothing that memory-kb or git knows of." in told(server)
+    assert "No changes are recorded." in told(server)
     fields = form_of(server, "pin-image")
     save_form(server, fields | {"text": fields["text"].replace("Always.", "Ever.")})
     page = told(server)

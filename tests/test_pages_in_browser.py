@@ -152,7 +152,7 @@ def test_no_page_complains_or_is_wider_than_the_window(tab: Tab, server: Server,
             tab.wait(
                 '!document.querySelector(\'[hx-get] > p > a[href^="/entry/"], #findings > p:only-child > a[href="/health/findings"]\')'
             )
-            assert tab.run("document.documentElement.scrollWidth - innerWidth") <= 0, (path, width)
+            assert tab.run(f"document.documentElement.scrollWidth - {width}") <= 0, (path, width)
     assert tab.dialogs == []
     assert tab.run("getComputedStyle(document.body).backgroundColor") == (
         "rgb(22, 23, 26)" if is_dark else "rgb(251, 250, 247)"

@@ -112,6 +112,23 @@ def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) ->
     assert "".join(piece.text for piece in pieces) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A #work/deep tag.", '<a href="/browse?tag=work%2Fdeep" class="tag">#work/deep</a> tag.'),
+        ("Issue #12, a#b, `#no`.", "Issue #12, a#b, <code>#no</code>."),
+        ("See https://a.org/x_(y)?z=1, twice.", '<a href="https://a.org/x_(y)?z=1" rel="noopener noreferrer" class="away">https://a.org/x_(y)?z=1</a>, twice.'),
+        ("`https://a.org` [x https://b.org](https://c.org)", '<code>https://a.org</code> <a href="https://c.org" rel="noopener noreferrer" class="away">x https://b.org</a>'),
+        ("http://a.org/#frag", '<a href="http://a.org/#frag" rel="noopener noreferrer" class="away">http://a.org/#frag</a>'),
+    ],
+)  # fmt: skip
+def test_tags_and_addresses_are_links(text: str, shown: str) -> None:
+    assert (
+        render(text, LinkBase("a.md"))
+        == f"<p>{'A ' if text.startswith('A') else 'See ' if text.startswith('See') else ''}{shown}</p>\n"
+    )
+
+
 def words_of(html: str) -> str:
     return re.sub(r"<[^>]*>", "", html)
 

@@ -113,6 +113,8 @@ async def _choose(site: Site, asked: PageQuery, parameters: Parameters) -> LinkM
         if not fitting:
             named = (await site.read(lambda kb: kb.follow("", [wanted]))).get(wanted)
             fitting = [node.key for node in links.nodes if named and (node.path, node.line) == (named.path, named.line)]
+            beginning = [node.key for node in links.nodes if node.id.startswith(wanted)]
+            fitting = fitting or (beginning if len(beginning) == 1 else [])
         if not fitting:
             raise UnknownEntry(wanted)
         return take_around(links, fitting[0], _read_steps(parameters), _MOST_AROUND)

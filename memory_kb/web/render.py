@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-from memory_kb.markdown.links import WIKILINK, find_wikilinks
+from memory_kb.markdown.links import WIKILINK, find_tags, find_wikilinks
 from memory_kb.markdown.scanner import find_anchor, find_headings, normal_heading
 from memory_kb.web.formulas import add_formulas
 
@@ -28,6 +28,8 @@ _SOUND = re.compile(r"\.(?:flac|m4a|mp3|ogg|wav)\Z", re.IGNORECASE)
 _FILM = re.compile(r"\.(?:mov|mp4|webm)\Z", re.IGNORECASE)
 _EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
+_TAG = re.compile(r"(?<![\w#/&])#([^\W_][\w/-]*)")
+_ADDRESS = re.compile(r"(\bhttps?://[^\s<>]+[^\s<>.,;:!?\"')\]*_])")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
@@ -62,7 +64,11 @@ def render(text: str, place: LinkBase) -> str:
         '<h2 id="at-a-b">A &lt;b&gt;</h2>\\n<p><a href="/go?to=dingo" class="wiki">Dingo</a> [x](javascript:alert)</p>\\n'
     """
     # What scrolls can be reached by keys.
-    return str(_parser().render(text, {"place": place})).replace("<pre><code", '<pre tabindex="0"><code')
+    return _draw(text, place).replace("<pre><code", '<pre tabindex="0"><code')
+
+
+def _draw(text: str, place: LinkBase) -> str:
+    return str(_parser().render(text, {"place": place, "tags": frozenset(find_tags(text))}))
 
 
 def find_embeds(text: str) -> tuple[str, ...]:
@@ -100,6 +106,9 @@ def _parser() -> MarkdownIt:
     parser.inline.add_terminator_char("%")
     parser.inline.ruler.before("emphasis", "highlight", _read_highlight)
     parser.inline.ruler.before("emphasis", "comment", _skip_inline_comment)
+    parser.inline.add_terminator_char("#")
+    parser.inline.ruler.before("link", "tag", _read_tag)
+    parser.core.ruler.push("addresses", _link_addresses)
     parser.core.ruler.push("levels", _nest_headings)
     parser.core.ruler.push("places", _name_places)
     parser.core.ruler.push("embeds", _show_embeds)
@@ -189,6 +198,41 @@ def _skip_inline_comment(state: StateInline, silent: bool) -> bool:  # noqa: ARG
         return False
     state.pos = close + 2
     return True
+
+
+def _read_tag(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
+    """Read a `#tag` of the note, as a link to the entries that have it."""
+    found = _TAG.match(state.src, state.pos, state.posMax)
+    tag = found[1].rstrip("/-") if found else ""
+    if tag not in state.env["tags"] or state.linkLevel:
+        return False
+    if not silent:
+        state.push("link_open", "a", 1).meta = {"address": f"/browse?{urlencode({'tag': tag})}"}
+        state.push("text", "", 0).content = f"#{tag}"
+        state.push("link_close", "a", -1)
+    state.pos += len(tag) + 1
+    return True
+
+
+def _link_addresses(state: StateCore) -> None:
+    """Turn addresses of the web that are written as they are into links."""
+    for token in state.tokens:
+        children, depth = token.children or [], 0
+        token.children = made = list[Any]()
+        for child in children:
+            depth += child.nesting if child.type in ("link_open", "link_close") else 0
+            made += _cut_addresses(child) if child.type == "text" and not depth and "://" in child.content else [child]
+
+
+def _cut_addresses(text: Token) -> Iterator[Token]:
+    from markdown_it.token import Token
+
+    for number, piece in enumerate(_ADDRESS.split(text.content)):
+        words = Token("text", "", 0, content=piece)
+        if number % 2 and _is_harmless(piece):
+            yield from (Token("link_open", "a", 1, attrs={"href": piece}), words, Token("link_close", "a", -1))
+        elif piece:
+            yield words
 
 
 def _read_highlight(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
@@ -340,7 +384,7 @@ def _show_embed(
     link = renderer.renderInline(token.children or [], options, env)
     if shown is None:
         return str(link)
-    inside = _parser().render(shown, {"place": LinkBase(path)}).replace(' id="', ' data-id="')
+    inside = _draw(shown, LinkBase(path)).replace(' id="', ' data-id="')
     return f'<p class="from">{link}</p>{inside}'
 
 
@@ -393,7 +437,9 @@ def _open_link(
 ) -> str:
     token, place = tokens[number], env["place"]
     target = token.meta.get("target")
-    if target is not None:
+    if "address" in token.meta:
+        token.attrs = {"href": token.meta["address"], "class": "tag"}
+    elif target is not None:
         if place.leads is not None and not place.leads(target):
             token.attrs |= {"class": f"{token.attrs['class']} missing", "title": "no entry is called that yet"}
     else:
