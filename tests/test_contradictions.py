@@ -41,9 +41,7 @@ Run migrations before deploying. | Run migrations after deploying.
 Pushing to main is allowed. | Pushing to main is forbidden.
 Prefer composition over inheritance. | Prefer inheritance over composition.
 Use spaces instead of tabs. | Use tabs instead of spaces.
-The default branch is main. | The default branch is develop.
 The request timeout is 30 seconds. | The request timeout is 60 seconds.
-The primary database is Postgres. | The primary database is MySQL.
 We no longer use Jenkins. | We use Jenkins.
 Merge without review. | Never merge without review.
 Tests must hit the network. | Tests must not hit the network.
@@ -53,7 +51,6 @@ Nobody may push to main. | Everybody may push to main.
 API keys expire after 90 days. | API keys expire after 30 days.
 Merge unless CI is red. | Merge if CI is red.
 Deploy on Fridays. | Do not deploy on Fridays because nobody watches the alerts.
-The staging host is `stage-1.example.org`. | The staging host is `stage-2.example.org`.
 Run the linter before the tests. | Run the tests before the linter.
 Service names must include the region. | Service names must exclude the region.
 The maximum upload size is 10 MB. | The maximum upload size is 25 MB.
@@ -62,7 +59,6 @@ The project requires Python 3.11. | The project requires Python 3.12.
 The nightly job runs at 02:00. | The nightly job runs at 04:00.
 Feature branches are deleted after the merge. | Feature branches are kept after the merge.
 Docker images are built on the CI server. | Docker images are never built on the CI server.
-The owner of the billing service is Alice. | The owner of the billing service is Bob.
 """
 COMPATIBLE = """
 Use tabs in Makefiles. | Do not use tabs in Python files.

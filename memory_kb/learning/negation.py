@@ -36,7 +36,7 @@ _OPPOSITES = {
     for word, opposites in {
         "use": "avoid",
         "enable": "disable",
-        "allow": "forbid disallow prohibit ban deny block",
+        "allow": "forbid forbidden disallow prohibit ban deny block",
         "require": "optional",
         "include": "exclude omit",
         "accept": "reject refuse",
@@ -70,14 +70,8 @@ _FILLERS = _set(
 #: Words that make a claim about a part: its negation may hold for another part.
 _PARTIAL = _set("some many few several most mostly sometimes often occasionally usually partly partially might only")
 _BEFORE, _AFTER, _OVER = _set("before until"), _set("after once"), _set("over than instead")
-#: What has one value at a time, even where the value is no number; and what comes before a value.
-_UNIQUE = _set(
-    "default primary main master current official name branch host hostname owner version format language timezone encoding region"
-    " database endpoint address maintainer license"
-)
-_VALUE_VERBS = _set(
-    "is are be to equals after in on at takes uses requires needs keeps allows limit named called runs listens expires"
-)
+#: A number after fewer words is one of many, as in "step 1", rather than the value of something.
+_SUBJECT_WORDS = 3
 _TURNED = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
 _MARKED = {
     stem(word): word
@@ -208,22 +202,15 @@ def _compare(one: _Claim, other: _Claim, least: int) -> str | None:
 
 
 def _compare_values(one: str, other: str, least: int) -> str | None:
-    """Return the two values that two sentences give the same subject: their only difference, behind a verb.
-
-    A number differs from a number of the same unit, a name from a name where the subject can have only one.
-    """
+    """Return the two numbers, of the same unit, that two sentences give the same subject: their only difference."""
     words, others = _tokens(one), _tokens(other)
     different = [place for place, (a, b) in enumerate(zip(words, others, strict=False)) if a != b]
-    if len(words) != len(others) or len(different) != 1:
+    if len(words) != len(others) or len(different) != 1 or different[0] < _SUBJECT_WORDS:
         return None
-    before = words[: different[0]]
-    if len(_content(before)) < least or _VALUE_VERBS.isdisjoint(before):
-        return None
-    value, contrary = words[different[0]], others[different[0]]
+    before, value, contrary = words[: different[0]], words[different[0]], others[different[0]]
     numbers = _NUMBER.fullmatch(value), _NUMBER.fullmatch(contrary)
-    is_number = bool(numbers[0] and numbers[1] and numbers[0]["unit"] == numbers[1]["unit"])
-    is_name = different[0] == len(words) - 1 and not _UNIQUE.isdisjoint(before)
-    return f"{' '.join(before)} {value} or {contrary}" if is_number or is_name else None
+    is_same_unit = numbers[0] and numbers[1] and numbers[0]["unit"] == numbers[1]["unit"]
+    return f"{' '.join(before)} {value} or {contrary}" if is_same_unit and len(_content(before)) >= least else None
 
 
 def _approaches_clash(one: str, other: str) -> bool:
