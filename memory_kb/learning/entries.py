@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
-from memory_kb.learning import new_entry as remember
+from memory_kb.learning import new_entry
 from memory_kb.learning.duplicates import find_duplicate, find_near
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
@@ -98,8 +98,8 @@ class Entries:
         given |= {} if confidence is None else {"confidence": confidence}
         old = None if supersedes is None else self._rules.find(supersedes)
         given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
-        draft = remember.check_draft(
-            remember.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
+        draft = new_entry.check_draft(
+            new_entry.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
             allow_secret=self._vault.allows_secrets,
         )
         place = self._vault.place_for(scope, job, task)
@@ -116,12 +116,12 @@ class Entries:
                 raise Forgotten(twin.entry.entry_id, twin.entry.source)
             if twin:
                 entry_id = twin.entry.entry_id
-                plan = remember.plan_reinforcement(self._writer.read(twin.entry.source), entry_id, now, draft.source)
+                plan = new_entry.plan_reinforcement(self._writer.read(twin.entry.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self._vault.scope_folder(place.scope, place.job, place.task)
-                path = self._vault.show(folder / remember.name_file(draft, entry_id, now))
-                plan = remember.plan_entry(draft, entry_id, path, now)
+                path = self._vault.show(folder / new_entry.name_file(draft, entry_id, now))
+                plan = new_entry.plan_entry(draft, entry_id, path, now)
                 near = self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
             replaced = _plan_replaced(old, entry_id) if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
@@ -203,9 +203,9 @@ class Entries:
         with nullcontext() if dry_run else self._writer.lock(view.scope):
             note = self._writer.read(view.path)
             plan = (
-                remember.plan_erasure(note, view.id, self._vault.clock())
+                new_entry.plan_erasure(note, view.id, self._vault.clock())
                 if delete
-                else remember.plan_retirement(note, view.id)
+                else new_entry.plan_retirement(note, view.id)
             )
             run = self._run_one("forget", plan, dry_run=dry_run)
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
