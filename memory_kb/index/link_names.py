@@ -6,7 +6,7 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
@@ -33,26 +33,29 @@ def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
         yield entry, next((one.text for one in here if one.line == entry.line), "")
 
 
-def named(index: SqliteIndex, wanted: Iterable[tuple[str, str]]) -> dict[str, StoredEntry]:
+def named(index: SqliteIndex, wanted: Collection[tuple[str, str]]) -> dict[str, StoredEntry]:
     """Return what `name_entries` of all entries has for some links, given as the file and what is written there."""
-    keys = frozenset(key for source, target in wanted for key in link_keys(target, source))
-    stems = frozenset(posixpath.basename(key).removesuffix(".md") for key in keys)
+    keys = [(target.strip(), link_keys(target, source)) for source, target in wanted]
+    stems = {posixpath.basename(key).removesuffix(".md") for _, pair in keys for key in pair}
+    files = {path for path in index.paths() if stem_of(path) in stems}
+    files.update(index.files_with_ids({key for _, pair in keys for key in pair}))
+    names = name_entries(index.entries_of(files))
+    # Titles and aliases are asked for only where there is no file and no id.
+    titles = {target for target, pair in keys if names.keys().isdisjoint(pair)}
+    if not all(map(has_words, titles)):
+        return name_entries(list(index.entries(EVERYTHING)))
+    found = index.files_saying(titles, "title")
+    return name_entries(index.entries_of(files.union(found))) if found else names
 
-    def may_be_meant(entry: StoredEntry) -> bool:
-        title = entry.title.casefold()
-        return (
-            stem_of(entry.source) in stems
-            or entry.entry_id.casefold() in keys
-            or title in keys
-            or _DAY.sub("", title) in keys
-            or bool(
-                entry.metadata
-                and '"alias' in entry.metadata
-                and keys.intersection(map(str.casefold, aliases_of(entry)))
-            )
-        )
 
-    return name_entries(list(filter(may_be_meant, index.entries(EVERYTHING))))
+def has_words(text: str) -> bool:
+    """Return whether a full-text search finds a text.
+
+    Example:
+        >>> has_words("Tea 2"), has_words("??")
+        (True, False)
+    """
+    return any(sign.isalnum() for sign in text)
 
 
 def find_targets(text: str) -> tuple[str, ...]:

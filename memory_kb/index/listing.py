@@ -22,6 +22,7 @@ from memory_kb.index.link_names import (
     aliases_of,
     entries_with_texts,
     file_names,
+    has_words,
     link_keys,
     links_of,
     name_entries,
@@ -30,7 +31,7 @@ from memory_kb.index.link_names import (
     resolve,
 )
 from memory_kb.index.rows import decode
-from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, SCOPES, Filters, FilterWords, StoredEntry
@@ -178,15 +179,12 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     """Return the links of an entry in both directions."""
     entry = find(vault, index, wanted)
     called = name_entries([entry])
-    # To parse all texts takes a minute in a large vault.
-    ends = {posixpath.basename(name).removesuffix(".md") for name in called}
-    words = {word for end in ends for word in (end, quote(end).casefold())}
     outgoing: tuple[tuple[str, str], ...] = ()
     found: list[tuple[StoredEntry, str, str]] = []
-    for other, text in entries_with_texts(index):
+    for other, text in _linking(index, entry, called):
         if (other.source, other.line, other.entry_id) == (entry.source, entry.line, entry.entry_id):
             outgoing = tuple(links_of(other, text))
-        elif _holds(f"{text}\n{other.metadata}".casefold(), words):
+        else:
             found += (
                 (other, relation, target)
                 for relation, target in links_of(other, text)
@@ -208,8 +206,17 @@ def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
     )
 
 
-def _holds(text: str, words: Iterable[str]) -> bool:
-    return any(word in text for word in words)
+def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> Iterator[tuple[StoredEntry, str]]:
+    """Yield an entry and those that may link to it, each with its text: to parse all texts takes a minute in a large vault."""
+    ends = {posixpath.basename(name).removesuffix(".md") for name in called}
+    words = {word for end in ends for word in (end, quote(end))}
+    if not all(map(has_words, words)):
+        yield from entries_with_texts(index)
+        return
+    sources = {entry.source, *index.files_with_fields(["links"]), *index.files_saying(words, "content", HAS_LINK)}
+    texts = index.texts(sorted(sources))
+    for other in index.entries_of(sources):
+        yield other, next((one.text for one in texts.get(other.source, ()) if one.line == other.line), "")
 
 
 def stats(index: SqliteIndex) -> Stats:
@@ -391,13 +398,16 @@ def find_recent(index: SqliteIndex) -> Recent:
     """Return what changed last, of the entries that a list shows without filters."""
     times = index.file_times()
     first: dict[str, StoredEntry] = {}
-    folders, tags = Counter[str](), Counter[str]()
-    total = 0
+    within, folders, tags = Counter[str](), Counter[str](), Counter[str]()
     for entry in index.entries(Filters()):
-        total += 1
         first.setdefault(entry.source, entry)
-        folders.update(str(folder) for folder in PurePosixPath(entry.source).parents if folder.name)
-        tags.update({tag for tag in f"{entry.tags},{entry.text_tags}".split(",") if tag})
+        within[posixpath.dirname(entry.source)] += 1
+        if entry.tags or entry.text_tags:
+            tags.update({tag for tag in f"{entry.tags},{entry.text_tags}".split(",") if tag})
+    total = within.total()
+    for folder, number in within.items():
+        path = PurePosixPath(folder)
+        folders.update({str(one): number for one in (path, *path.parents) if one.name})
     notes = heapq.nlargest(_NOTES, first, key=lambda path: times.get(path, 0))
     chosen = [(name, number) for name, number in folders.most_common() if number < total][:_FOLDERS]
     return Recent(

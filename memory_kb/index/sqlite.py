@@ -67,6 +67,8 @@ class EntryText(NamedTuple):
     text: str
 
 
+#: Holds for chunks that may have a link to a note.
+HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
 _TEXT = "source, entry_id, title, line, part, content"
 
 
@@ -478,6 +480,38 @@ class SqliteIndex:
         )
         return list(map(StoredEntry._make, rows))
 
+    def entries_of(self, sources: Iterable[str]) -> list[StoredEntry]:
+        """Return the entries of some files, in path order."""
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source IN (SELECT value FROM json_each(?)) ORDER BY source, position",
+            (json.dumps(list(sources)),),
+        )
+        return list(map(StoredEntry._make, rows))
+
+    def paths(self) -> list[str]:
+        """Return the paths of all files, in order."""
+        return [path for (path,) in self._connection.execute("SELECT path FROM file_meta ORDER BY path")]
+
+    def files_with_ids(self, ids: Collection[str]) -> list[str]:
+        """Return the files with an entry of one of these ids, in any case of their letters."""
+        rows = self._connection.execute(
+            "SELECT source FROM chunks WHERE part = 0 AND entry_id COLLATE NOCASE IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        )
+        return [source for (source,) in rows]
+
+    def files_saying(self, phrases: Iterable[str], column: str, condition: str = "TRUE") -> list[str]:
+        """Return the files that have one of some phrases in a column, in a chunk for which a condition holds."""
+        either = " OR ".join('"{}"'.format(phrase.replace('"', '""')) for phrase in phrases)
+        if not either:
+            return []
+        rows = self._connection.execute(
+            "SELECT DISTINCT source FROM chunks WHERE rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?) "
+            f"AND {condition}",
+            (f"{{{column}}} : ({either})",),
+        )
+        return [source for (source,) in rows]
+
     def chunks_of(self, source: str) -> list[Chunk]:
         """Return the chunks of a file as they were put in."""
         from memory_kb.model import Chunk
@@ -498,7 +532,7 @@ class SqliteIndex:
         """Yield each file with the texts of its entries that may hold a link to a note, in path order."""
         rows = self._connection.execute(
             f"SELECT {_TEXT} FROM chunks WHERE (source, entry_id) IN "
-            "(SELECT source, entry_id FROM chunks WHERE instr(content, '[[') OR content LIKE '%.md%') ORDER BY source, position"
+            f"(SELECT source, entry_id FROM chunks WHERE {HAS_LINK}) ORDER BY source, position"
         )
         return _join_texts(rows)
 

@@ -117,7 +117,7 @@ def trace_exposure(
         entry_id: the entry, by its whole id.
         retrievals: the log of what was shown.
         outcomes: the log of outcomes; one that was undone gives no credit.
-        memories: all entries.
+        memories: the entry, and those that name others as sources or link to them.
         ends: how sessions ended.
         undone: the runs that were undone.
     """
@@ -223,8 +223,11 @@ class Exposures:
 
         logs = self._vault.machine / "log"
         retrievals = list(RetrievalLog(logs).read())
+        memories = self._store.with_fields(("sources", "links"))
         try:
-            entry_id = self._rules.find(wanted).id
+            entry = self._rules.find(wanted)
+            entry_id = entry.id
+            memories += () if any(one.id == entry_id for one in memories) else (entry,)
         except UnknownEntry:
             if not any(wanted in one.ids for one in retrievals):
                 raise
@@ -236,4 +239,4 @@ class Exposures:
         }
         outcomes = list(OutcomeLog(logs).read_all())
         undone = frozenset(undone_by(self._writer.journal.undoings())) if outcomes else frozenset[str]()
-        return trace_exposure(entry_id, retrievals, outcomes, self._store.all(), ends, undone)
+        return trace_exposure(entry_id, retrievals, outcomes, memories, ends, undone)

@@ -131,7 +131,7 @@ async def _find_home(site: Site, asked: PageQuery) -> dict[str, Any]:
     if asked.is_filtered:
         newest = await site.read(lambda kb: kb.browse(limit=_NEWEST, **asked.filters))
         return {"newest": newest, "recent": None}
-    return {"newest": None, "recent": await site.keep("recent", lambda kb: kb.recent(), is_quick=True)}
+    return {"newest": None, "recent": await site.recent()}
 
 
 def _search(

@@ -28,6 +28,7 @@ from memory_kb.errors import (
     UsageError,
     VaultBusy,
 )
+from memory_kb.index.listing import Recent
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, STATUSES, FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
@@ -275,9 +276,13 @@ class Site:
         """Return the filters that a vault offers, cached until the index changes."""
         return await self.keep("choices", find_choices, is_quick=True)
 
+    async def recent(self) -> Recent:
+        """Return what changed last, cached until the index changes."""
+        return await self.keep("recent", lambda kb: kb.recent(), is_quick=True)
+
     def warm(self) -> None:
         """Open the vault and fill the caches before the first request."""
-        self._workers.reading.submit(_trusting(lambda kb: kb.generation))
+        self._workers.reading.submit(_trusting(self._keeping("recent", lambda kb: kb.recent())))
         self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
 
     def close(self, patience: float) -> None:
