@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from browsing import browsing, find_browser
-from conftest import write_files
+from conftest import Files, write_files
 from pages import Server
 
-from memory_kb.index.link_map import Edge, LinkMap, Node, take_busiest
+from memory_kb import KnowledgeBase
+from memory_kb.index.facts import Edge, Node
+from memory_kb.index.link_map import LinkMap, take_busiest
+
+Open = Callable[..., KnowledgeBase]
 
 
 def links(*pairs: tuple[int, int]) -> LinkMap:
@@ -51,10 +56,23 @@ def test_one_hub_does_not_fill_the_map() -> None:
     assert degrees(found)[200] < 20
 
 
-def test_only_wanted_entries_are_taken() -> None:
-    found = take_busiest(links(*STARS, *HUB), 100, set(range(20)))
-    assert {node.key for node in found.nodes} <= set(range(20))
-    assert len(found.edges) == 10
+def test_only_wanted_entries_are_taken(vault: Callable[[Files], Path], open_kb: Open) -> None:
+    notes = {f"a/{key}.md": f"# A{key}\n\n[[a/{(key + 1) % 5}]] [[b/0]]\n" for key in range(5)}
+    notes |= {f"b/{key}.md": f"# B{key}\n\n[[b/{(key + 1) % 9}]]\n" for key in range(9)}
+    with open_kb(vault(notes)) as kb:
+        found = kb.busiest_links(100, (), (), "a/")
+        assert {node.path for node in found.nodes} == {f"a/{key}.md" for key in range(5)}
+        assert len(found.edges) == 5
+        assert len(kb.busiest_links(100, (), (), "").nodes) == 14
+
+
+def test_what_is_near_comes_first(vault: Callable[[Files], Path], open_kb: Open) -> None:
+    notes = {f"{key}.md": f"# N{key}\n\n[[{key + 1}]]\n" for key in range(6)}
+    with open_kb(vault(notes)) as kb:
+        ids = [[node.path for node in kb.links_around("N2", "", steps, 10).nodes] for steps in (1, 2)]
+        assert ids == [["1.md", "2.md", "3.md"], ["0.md", "1.md", "2.md", "3.md", "4.md"]]
+        near = kb.links_around("N2", "", 3, 2)
+        assert (len(near.nodes), near.left_out) == (2, 4)
 
 
 @pytest.mark.slow

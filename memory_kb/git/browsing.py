@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from memory_kb.errors import GitFailed, NoRepository, UsageError
+from memory_kb.errors import GitFailed, NoRepository, UnknownEntry, UsageError
 from memory_kb.git.history import Version
 from memory_kb.model import FilterWords
 from memory_kb.reports import EntryView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import date, datetime
 
     from memory_kb.git.service import Git
+    from memory_kb.index.facts import FactStore, Look
     from memory_kb.index.link_map import LinkMap
-    from memory_kb.index.link_names import KeptTargets
     from memory_kb.index.listing import Browsed, FilterValues, Reading, Recent
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
 
 
+#: From so many files on, what holds them all against each other is done in the background.
+MANY_FILES = 1_000
 #: Commits that a page looks through, and lines that it shows of one difference.
 _MOST_COMMITS, _MOST_LINES = 100, 200
 
@@ -98,6 +101,19 @@ class Upkeep(NamedTuple):
     last: tuple[tuple[str, datetime], ...]
 
 
+class LastLook(NamedTuple):
+    """What the last examination found, None before the first; the state of the index, and whether it has many files."""
+
+    look: Look | None
+    generation: int
+    is_large: bool
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has changed since."""
+        return self.look is not None and self.look.generation == self.generation
+
+
 class Browsing:
     """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
 
@@ -153,17 +169,68 @@ class Browsing:
 
         return self._index.read(find_filter_values)
 
-    @cached_property
-    def _targets(self) -> KeptTargets:
-        from memory_kb.index.link_names import KeptTargets
-
-        return KeptTargets()
-
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
-        from memory_kb.index.link_map import map_links
+        from memory_kb.index.link_map import read_links
 
-        return self._index.read(lambda index: map_links(index, self._targets))
+        return self._read_links(lambda store, _: read_links(store))
+
+    def links_around(self, wanted: str, path: str, steps: int, limit: int) -> LinkMap:
+        """Return what can be reached from an entry in some steps along links, whichever way they point.
+
+        Of a large vault it is the map of the last `lint`.
+
+        Args:
+            wanted: the entry, by its id, a unique beginning of one, or what a link may call it.
+            path: its file, where several have the id; else "".
+            steps: how many.
+            limit: of entries; those with more links are taken first.
+
+        Raises:
+            UnknownEntry: there is none.
+        """
+        from memory_kb.index.link_map import LinkMap, find_node, read_around
+        from memory_kb.index.link_names import named, resolve
+
+        def read(store: FactStore, index: SqliteIndex) -> LinkMap:
+            center = find_node(store, wanted, path)
+            if center is None:
+                beginning = index.entries_with_id(wanted)
+                entry = resolve(named(index, [("", wanted)]), wanted)
+                entry = entry or (beginning[0] if len(beginning) == 1 else None)
+                if entry is None:
+                    raise UnknownEntry(wanted)
+                center = find_node(store, entry.entry_id, entry.source)
+            return LinkMap((), ()) if center is None else read_around(store, center, steps, limit)
+
+        return self._read_links(read, may_be_old=True)
+
+    def busiest_links(self, limit: int, kinds: Sequence[str], scopes: Sequence[str], folder: str) -> LinkMap:
+        """Return where most links meet, of all entries or of some kinds, scopes and a folder; see `links_around`."""
+        from memory_kb.index.link_map import read_busiest
+
+        return self._read_links(lambda store, _: read_busiest(store, limit, kinds, scopes, folder), may_be_old=True)
+
+    def _read_links(self, work: Callable[[FactStore, SqliteIndex], LinkMap], *, may_be_old: bool = False) -> LinkMap:
+        from memory_kb.index.doctor import cross_check
+        from memory_kb.index.facts import FACTS, FactStore
+
+        def read(index: SqliteIndex) -> LinkMap:
+            with closing(FactStore(self._vault.machine / FACTS, or_memory=True)) as store:
+                if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
+                    cross_check(self._vault, index, store)
+                return work(store, index)
+
+        return self._index.read(read)
+
+    def last_look(self, verb: str) -> LastLook:
+        """Return what the last `lint` or `doctor` found."""
+        from memory_kb.index.doctor import read_look
+
+        def read(index: SqliteIndex) -> LastLook:
+            return LastLook(read_look(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
+
+        return self._index.read(read)
 
     def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
         """Return the entries that links in a file lead to, by what the links say; those that lead nowhere are left out.

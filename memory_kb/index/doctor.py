@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Facts, FactStore, Link, Unexamined
+from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, Link, Look, Node, Unexamined, Whole
 from memory_kb.index.link_names import (
     find_rival,
     group_stems,
@@ -90,7 +90,27 @@ def lint(
         for problem in problems
         if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen)
     )
-    return tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+    found = tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+    if not chosen:
+        keep_look(vault, "lint", index.generation, found)
+    return found
+
+
+#: So many findings of an examination are kept for the page.
+_FIRST = 300
+
+
+def keep_look(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
+    """Keep what an examination found, for the page."""
+    moment = vault.clock().isoformat(timespec="seconds")
+    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
+        store.keep_look(verb, Look(generation, moment, len(found), tuple(found[:_FIRST])))
+
+
+def read_look(vault: Vault, verb: str) -> Look | None:
+    """Return what an examination found when it was last done."""
+    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
+        return store.read_look(verb)
 
 
 def find_unreadable(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
@@ -137,48 +157,62 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
         texts = index.texts(paths)
         return [Unexamined(path, vault.resolve(path), texts.get(path, ())) for path in paths]
 
-    check = _Check(vault, index, store.of(hashes, look))
-    found = list(check.problems())
-    store.keep_whole(state, found, check.probes)
-    return found
+    whole = _Check(vault, index, store.of(hashes, look)).whole()
+    store.keep_whole(state, index.generation, whole)
+    return whole.problems
 
 
 class _Check:
-    """The files of a vault held against each other.
-
-    Attributes:
-        probes: the paths that are no notes and were looked for, and whether they were there.
-    """
+    """The files of a vault held against each other."""
 
     def __init__(self, vault: Vault, index: SqliteIndex, facts: Mapping[str, Facts]) -> None:
         self._vault, self._facts = vault, facts
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
-        self.probes: dict[str, bool] = {}
+        self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
+        self._probes: dict[str, bool] = {}
+        self._edges: dict[Edge, None] = {}
 
-    def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong."""
+    def whole(self) -> Whole:
+        """Return what is wrong, and all entries with the links between them."""
+        problems = list(self._problems())
+        nodes = [
+            Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
+            for key, one in enumerate(self._entries)
+        ]
+        return Whole(problems, self._probes, nodes, self._edges)
+
+    def _problems(self) -> Iterator[Problem]:
         places = Places(self._vault)
         yield from _duplicate_ids(self._entries, places)
         for path, facts in self._facts.items():
             yield from (Problem(path, line, message) for line, message in facts.problems)
-        for entry in self._entries:
+        for key, entry in enumerate(self._entries):
             for relation, target in links_of(entry, "") if entry.metadata and '"links"' in entry.metadata else ():
-                if resolve(self._names, target, entry.source) is None:
+                if self._follow(key, relation, target) is None:
                     message = f"the {relation} link to {target!r} leads to no entry"
                     yield Problem(entry.source, places.of_field(entry, target), message)
             if own := self._facts.get(entry.source):
-                yield from self._check_links(entry, own.links.get(entry.entry_id, ()))
+                yield from self._check_links(key, own.links.get(entry.entry_id, ()))
 
-    def _check_links(self, entry: StoredEntry, links: Sequence[Link]) -> Iterator[Problem]:
+    def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
+        """Return what a link of an entry leads to."""
+        found = resolve(self._names, target, self._entries[key].source)
+        other = self._keys[found.source, found.line] if found else key
+        if other != key:
+            self._edges[Edge(key, other, relation)] = None
+        return found
+
+    def _check_links(self, key: int, links: Sequence[Link]) -> Iterator[Problem]:
         """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
 
         In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.
         """
         said: set[str] = set()
+        entry = self._entries[key]
         for link in links:
             target = link.target
-            found = resolve(self._names, target, entry.source)
+            found = self._follow(key, "mentions", target)
             if found is None:
                 is_checked = self._vault.memory is not None if link.is_wikilink else not self._is_file(entry, target)
                 if is_checked and target not in said:
@@ -196,7 +230,7 @@ class _Check:
         path = _linked_path(entry.source, target)
         if path.startswith(".."):
             return True
-        return self.probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+        return self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
 
 
 class Places:

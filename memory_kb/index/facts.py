@@ -9,10 +9,10 @@ import re
 import sqlite3
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
@@ -26,14 +26,21 @@ from memory_kb.store.files import read_note_text
 #: Where the facts are kept in the machine folder.
 FACTS = "lint/facts.db"
 #: Grows with every change of what is found, so that facts of an older version are not used.
-_VERSION = 1
+_VERSION = 2
 #: So many files are worth further processes, which are given so many at a time.
 _MANY, _BATCH = 1_000, 64
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _BLOCK = re.compile(r"\^(?<![^\n \t\]]\^)(\S+)(?=[ \t]*\r?$)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL, generation INTEGER);
+CREATE TABLE IF NOT EXISTS nodes (key INTEGER PRIMARY KEY, id TEXT, title TEXT, kind TEXT, scope TEXT, status TEXT,
+    path TEXT, line INTEGER, degree INTEGER);
+CREATE INDEX IF NOT EXISTS nodes_id ON nodes (id);
+CREATE TABLE IF NOT EXISTS edges (source INTEGER, target INTEGER, relation TEXT, PRIMARY KEY (source, target, relation))
+    WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS edges_target ON edges (target);
+CREATE TABLE IF NOT EXISTS looks (verb TEXT PRIMARY KEY, generation INTEGER, moment TEXT, total INTEGER, first TEXT);
 """
 
 
@@ -91,7 +98,53 @@ class Unexamined(NamedTuple):
 
 
 #: Returns files to examine.
-Look = Callable[[Sequence[str]], Sequence[Unexamined]]
+Fetch = Callable[[Sequence[str]], Sequence[Unexamined]]
+
+
+class Look(NamedTuple):
+    """What an examination found: in which state of the index, when, how much, and the first of it."""
+
+    generation: int
+    moment: str
+    total: int
+    first: tuple[Problem, ...]
+
+
+class Node(NamedTuple):
+    """An entry among others: enough to name and colour it. `key` is its place in the map."""
+
+    key: int
+    id: str
+    title: str
+    kind: str
+    scope: str
+    status: str
+    path: str
+    line: int
+
+
+class Edge(NamedTuple):
+    """A link from one entry to another, by their keys."""
+
+    source: int
+    target: int
+    relation: str
+
+
+class Whole(NamedTuple):
+    """What can be said of all files together.
+
+    Attributes:
+        problems: what is wrong.
+        probes: the paths that are no notes and were looked for, and whether they were there.
+        nodes: all entries.
+        edges: all links whose two ends are there.
+    """
+
+    problems: Sequence[Problem]
+    probes: Mapping[str, bool]
+    nodes: Sequence[Node]
+    edges: Collection[Edge]
 
 
 def examine(texts: Iterable[EntryText], whole: str) -> Facts:
@@ -144,55 +197,82 @@ def _links(text: str, line: int) -> Iterator[Link]:
 class FactStore:
     """The facts of files, in a database of their own that anyone may delete."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, *, or_memory: bool = False) -> None:
         self._connection: sqlite3.Connection | None = None
         with contextlib.suppress(sqlite3.Error, OSError):
             self._connection = _open(file) if file else None
+        #: Whether what is kept is still there for the next.
+        self.has_file = self._connection is not None
+        if or_memory and not self._connection:
+            self._connection = sqlite3.connect(":memory:", isolation_level=None)
+            self._connection.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Close the database."""
         if self._connection:
             self._connection.close()
 
-    def of(self, hashes: Mapping[str, str], look: Look) -> dict[str, Facts]:
+    def of(self, hashes: Mapping[str, str], look: Fetch) -> dict[str, Facts]:
         """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
-        kept = {path: (digest, facts) for path, digest, facts in self._rows("SELECT path, hash, facts FROM facts")}
+        kept = {path: (digest, facts) for path, digest, facts in self.rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
         new = dict(zip(unknown, _examine_all(unknown, look), strict=True))
-        self._write("DELETE FROM facts WHERE path = ?", [(path,) for path in kept if path not in hashes])
+        gone = [(path,) for path in kept if path not in hashes]
         rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
-        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
+        self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
         return found | new
 
     def read_whole(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
         """Return what was found in a state of the index, and which paths outside of it that depended on."""
-        rows = self._rows("SELECT found FROM whole WHERE state = ?", (state,))
+        rows = self.rows("SELECT found FROM whole WHERE state = ?", (state,))
         if not rows:
             return None
         problems, probes = json.loads(rows[0][0])
         return [Problem(*one) for one in problems], probes
 
-    def keep_whole(self, state: str, problems: Sequence[Problem], probes: Mapping[str, bool]) -> None:
+    def keep_whole(self, state: str, generation: int, whole: Whole) -> None:
         """Keep what was found in a state of the index."""
-        found = json.dumps([[list(one) for one in problems], list(probes.items())], ensure_ascii=False)
-        self._write("INSERT OR REPLACE INTO whole VALUES (1, ?, ?)", [(state, found)])
+        found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
+        degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)
+        nodes = [(*one, degrees[one.key]) for one in whole.nodes]
+        self._write(
+            ("DELETE FROM nodes", None),
+            ("DELETE FROM edges", None),
+            ("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", nodes),
+            ("INSERT INTO edges VALUES (?, ?, ?)", whole.edges),
+            ("INSERT OR REPLACE INTO whole VALUES (1, ?, ?, ?)", [(state, found, generation)]),
+        )
 
-    def _rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    def read_look(self, verb: str) -> Look | None:
+        """Return what an examination found when it was last done."""
+        rows = self.rows("SELECT generation, moment, total, first FROM looks WHERE verb = ?", (verb,))
+        for generation, moment, total, first in rows:
+            return Look(generation, moment, total, tuple(Problem(*one) for one in json.loads(first)))
+        return None
+
+    def keep_look(self, verb: str, look: Look) -> None:
+        """Keep what an examination found."""
+        row = (verb, look.generation, look.moment, look.total, json.dumps(look.first, ensure_ascii=False))
+        self._write(("INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?)", [row]))
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query, none where the database cannot be read."""
         with contextlib.suppress(sqlite3.Error):
             return self._connection.execute(query, values).fetchall() if self._connection else []
         return []
 
-    def _write(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+    def _write(self, *statements: tuple[str, Collection[Sequence[object]] | None]) -> None:
         # A full disk or another process at it costs no finding.
         with contextlib.suppress(sqlite3.Error):
-            if self._connection and rows:
+            if self._connection and any(rows is None or rows for _, rows in statements):
                 with self._connection:
-                    self._connection.execute("BEGIN")
-                    self._connection.executemany(statement, rows)
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    for statement, rows in statements:
+                        self._connection.executemany(statement, [()] if rows is None else rows)
 
 
-def _examine_all(paths: Sequence[str], look: Look) -> Iterator[Facts]:
+def _examine_all(paths: Sequence[str], look: Fetch) -> Iterator[Facts]:
     """Yield the facts of files; of many, all processors examine some."""
     batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
     processes = os.cpu_count() or 1

@@ -1,39 +1,20 @@
-"""Entries and the links between them as a map, and the parts of it that are worth drawing."""
+"""The parts of the map of links that are worth drawing."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.link_names import KeptTargets, entries_with_texts, links_of, name_entries, resolve
-from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.facts import Edge, FactStore, Node
 
 #: So many of an entry's neighbours are taken into a map for its sake.
 _BESIDE = 12
-
-
-class Node(NamedTuple):
-    """An entry among others: enough to name and colour it. `key` is its place in the map."""
-
-    key: int
-    id: str
-    title: str
-    kind: str
-    scope: str
-    status: str
-    path: str
-    line: int
-
-
-class Edge(NamedTuple):
-    """A link from one entry to another, by their keys."""
-
-    source: int
-    target: int
-    relation: str
+#: So many of the entries with the most links are looked at for a map.
+_BUSY = 2_000
 
 
 class LinkMap(NamedTuple):
@@ -44,54 +25,63 @@ class LinkMap(NamedTuple):
     left_out: int = 0
 
 
-def map_links(index: SqliteIndex, kept: KeptTargets) -> LinkMap:
-    """Return all entries and all links whose two ends are there."""
-    entries, links = [], []
-    for entry, text in entries_with_texts(index):
-        entries.append(entry)
-        has_links = text or (entry.metadata and '"links"' in entry.metadata)
-        links.append(tuple(links_of(entry, text, kept.find)) if has_links else ())
-    keys = {(entry.source, entry.line): key for key, entry in enumerate(entries)}
-    names = name_entries(entries)
-    edges: dict[Edge, None] = {}
-    for key, entry in enumerate(entries):
-        for relation, target in links[key]:
-            found = resolve(names, target, entry.source)
-            other = keys[found.source, found.line] if found else key
-            if other != key:
-                edges[Edge(key, other, relation)] = None
-    nodes = (
-        Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
-        for key, one in enumerate(entries)
+def read_links(store: FactStore, keys: Iterable[int] | None = None) -> LinkMap:
+    """Return all entries and all links whose two ends are there, or only those among some entries."""
+    chosen = json.dumps(list(keys)) if keys is not None else None
+    among = "IN (SELECT value FROM json_each(?1))" if keys is not None else "IS NOT ?1"
+    nodes = store.rows(
+        f"SELECT key, id, title, kind, scope, status, path, line FROM nodes WHERE key {among} ORDER BY key", (chosen,)
     )
-    return LinkMap(tuple(nodes), tuple(edges))
+    edges = store.rows(f"SELECT source, target, relation FROM edges WHERE source {among} AND target {among}", (chosen,))
+    return LinkMap(tuple(Node(*one) for one in nodes), tuple(Edge(*one) for one in edges))
 
 
-def take_around(links: LinkMap, center: int, steps: int, limit: int) -> LinkMap:
+def find_node(store: FactStore, entry_id: str, path: str = "") -> int | None:
+    """Return the key of the first entry with an id, in a file if one is named."""
+    rows = store.rows("SELECT min(key) FROM nodes WHERE id = ? AND ? IN ('', path)", (entry_id, path))
+    return next((key for (key,) in rows), None)
+
+
+def read_around(store: FactStore, center: int, steps: int, limit: int) -> LinkMap:
     """Return what can be reached from an entry in some steps along links, whichever way they point.
 
     What is nearer comes first; where there is not room for all, those with more links do.
-
-    Example:
-        >>> nodes = tuple(Node(key, str(key), "", "fact", "project", "active", "a.md", 1) for key in range(4))
-        >>> links = LinkMap(nodes, (Edge(0, 1, "mentions"), Edge(1, 2, "mentions"), Edge(2, 3, "mentions")))
-        >>> [node.id for node in take_around(links, 0, 2, 10).nodes], take_around(links, 0, 3, 2).left_out
-        (['0', '1', '2'], 2)
     """
-    near: Mapping[int, set[int]] = _neighbours(links.edges)
-    kept, ring = {center: None}, {center}
-    reached = {center}
+    kept, ring, reached = {center: None}, {center}, {center}
+    beside = (
+        "SELECT target FROM edges WHERE source IN (SELECT value FROM json_each(?1)) UNION "
+        "SELECT source FROM edges WHERE target IN (SELECT value FROM json_each(?1))"
+    )
     for _ in range(steps):
-        ring = {other for key in ring for other in near.get(key, ())} - reached
+        rows = store.rows(
+            f"SELECT key FROM nodes WHERE key IN ({beside}) ORDER BY degree DESC, key", (json.dumps([*ring]),)
+        )
+        ordered = [key for (key,) in rows if key not in reached]
+        ring = set(ordered)
         reached |= ring
-        for key in sorted(ring, key=lambda one: (-len(near.get(one, ())), one)):
-            if len(kept) < limit:
-                kept[key] = None
-    return _keep(links, kept, len(reached) - len(kept))
+        kept |= dict.fromkeys(ordered[: limit - len(kept)])
+    return read_links(store, kept)._replace(left_out=len(reached) - len(kept))
 
 
-def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = None) -> LinkMap:
-    """Return a part of the map that hangs together, where most links meet; of all entries or of those wanted.
+def read_busiest(
+    store: FactStore, limit: int, kinds: Sequence[str] = (), scopes: Sequence[str] = (), folder: str = ""
+) -> LinkMap:
+    """Return where most links meet, of all entries or of some kinds, scopes and a folder."""
+    condition = (
+        "degree > 0 AND (?1 = '[]' OR kind IN (SELECT value FROM json_each(?1))) "
+        "AND (?2 = '[]' OR scope IN (SELECT value FROM json_each(?2))) AND substr(path, 1, length(?3)) = ?3"
+    )
+    values = (json.dumps(list(kinds)), json.dumps(list(scopes)), folder)
+    rows = store.rows(f"SELECT key FROM nodes WHERE {condition} ORDER BY degree DESC, key LIMIT {_BUSY}", values)
+    found = take_busiest(read_links(store, (key for (key,) in rows)), limit)
+    if len(rows) < _BUSY:
+        return found
+    (count,) = next(iter(store.rows(f"SELECT count(*) FROM nodes WHERE {condition}", values)), (0,))
+    return found._replace(left_out=count - len(found.nodes))
+
+
+def take_busiest(links: LinkMap, limit: int) -> LinkMap:
+    """Return a part of the map that hangs together, where most links meet.
 
     It grows from the entry with the most links, always by the one with the most links beside it, and
     of each entry's neighbours only so many come in on its account, so that no single hub fills it.
@@ -103,19 +93,14 @@ def take_busiest(links: LinkMap, limit: int, wanted: Collection[int] | None = No
         >>> [node.id for node in take_busiest(links, 2).nodes]
         ['0', '1']
     """
-    edges = (
-        links.edges
-        if wanted is None
-        else tuple(edge for edge in links.edges if edge.source in wanted and edge.target in wanted)
-    )
+    edges = links.edges
     count = Counter(key for edge in edges for key in (edge.source, edge.target))
     kept = frozenset(itertools.islice(_grow(_neighbours(edges), count), limit))
     # The last ones may have come without those that they are linked to.
-    linked = [
-        key for edge in edges if edge.source in kept and edge.target in kept for key in (edge.source, edge.target)
-    ]
-    found = _keep(links, linked, 0)
-    return found._replace(left_out=len(count) - len(found.nodes))
+    among = tuple(edge for edge in edges if edge.source in kept and edge.target in kept)
+    linked = {key for edge in among for key in (edge.source, edge.target)}
+    nodes = tuple(node for node in links.nodes if node.key in linked)
+    return LinkMap(nodes, among, len(count) - len(nodes))
 
 
 def _grow(near: Mapping[int, set[int]], count: Mapping[int, int]) -> Iterator[int]:
@@ -141,9 +126,3 @@ def _neighbours(edges: Iterable[Edge]) -> dict[int, set[int]]:
         found[edge.source].add(edge.target)
         found[edge.target].add(edge.source)
     return found
-
-
-def _keep(links: LinkMap, keys: Iterable[int], left_out: int) -> LinkMap:
-    kept = dict.fromkeys(keys)
-    edges = tuple(edge for edge in links.edges if edge.source in kept and edge.target in kept)
-    return LinkMap(tuple(links.nodes[key] for key in sorted(kept)), edges, max(0, left_out))

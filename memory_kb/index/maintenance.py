@@ -136,7 +136,7 @@ class Indexing:
         `fix` completes a run that was killed while it wrote, brings the index to what the files
         say and sweeps up after killed writes.
         """
-        from memory_kb.index.doctor import sweep_leftovers
+        from memory_kb.index.doctor import keep_look, sweep_leftovers
         from memory_kb.reports import Findings
 
         repaired = list(self._find_writer().recover()) if fix else []
@@ -148,7 +148,9 @@ class Indexing:
                 repaired += [f"{problem}: the index was rebuilt" for problem in problems]
                 problems = ()
             repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self._vault)]
-        return Findings((*killed, *problems, *self.lint()), tuple(repaired))
+        found = (*killed, *problems, *self.lint())
+        self._index.use(lambda index: keep_look(self._vault, "doctor", index.generation, found))
+        return Findings(found, tuple(repaired))
 
     def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
         from memory_kb.index.doctor import check_index

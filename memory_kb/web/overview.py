@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 
-from memory_kb.errors import UnknownEntry
-from memory_kb.git.browsing import Upkeep
-from memory_kb.index.link_map import LinkMap, take_around, take_busiest
+from memory_kb.git.browsing import LastLook, Upkeep
+from memory_kb.index.facts import Look
+from memory_kb.index.link_map import LinkMap
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import Problem
 from memory_kb.reports import RunView, Stats, Status
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, one, read_query
@@ -43,19 +42,23 @@ async def show_health(site: Site, request: Request) -> Response:
 
 
 async def show_findings(site: Site, request: Request) -> Response:
-    """What is to be fixed; with `deep`, the index is held against the notes too, which takes longer."""
+    """What is to be fixed; with `deep`, the index is held against the notes too, which takes longer.
 
-    def look(kb: KnowledgeBase) -> tuple[Problem, ...]:
-        return kb.doctor().problems if one(request.query_params, "deep") else kb.lint()
+    Of a large vault it is what was found last, while a look in the background finds what is new.
+    """
+    is_deep = bool(one(request.query_params, "deep"))
+    verb = "doctor" if is_deep else "lint"
 
-    found = await site.study(look)
-    return site.page(
-        request,
-        "findings.html",
-        findings=found[:_PROBLEMS],
-        total=len(found),
-        is_deep=bool(one(request.query_params, "deep")),
-    )
+    def look(kb: KnowledgeBase) -> LastLook:
+        last = kb.last_look(verb)
+        if last.is_large:
+            return last
+        found = kb.doctor().problems if is_deep else kb.lint()
+        return last._replace(look=Look(last.generation, "", len(found), found[:_PROBLEMS]))
+
+    last = await site.study(look)
+    is_looking = last.is_large and site.look_again(verb, is_current=last.is_current)
+    return site.page(request, "findings.html", last=last, is_looking=is_looking, is_deep=is_deep)
 
 
 #: So many entries can still be distinguished, of all and around one.
@@ -68,9 +71,12 @@ async def show_graph(site: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
     asked, center = read_query(request.query_params), one(request.query_params, "id", 1_000)
     links = await _choose(site, asked, request.query_params)
+    last = await site.read(lambda kb: kb.last_look("lint"))
+    is_looking = last.is_large and site.look_again("lint", is_current=last.is_current)
     return site.page(
         request,
         "graph.html",
+        is_looking=is_looking,
         asked=asked,
         links=links,
         center=center,
@@ -105,25 +111,8 @@ def _read_steps(parameters: Parameters) -> int:
 
 
 async def _choose(site: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
-    links = await site.keep("map", lambda kb: kb.link_map())
-    wanted, at = one(parameters, "id", 1_000), one(parameters, "at", 1_000)
+    wanted, path = one(parameters, "id", 1_000), one(parameters, "at", 1_000).rpartition(":")[0]
     if wanted:
-        path = at.rpartition(":")[0]
-        fitting = [node.key for node in links.nodes if node.id == wanted and path in ("", node.path)]
-        if not fitting:
-            named = (await site.read(lambda kb: kb.follow("", [wanted]))).get(wanted)
-            fitting = [node.key for node in links.nodes if named and (node.path, node.line) == (named.path, named.line)]
-            beginning = [node.key for node in links.nodes if node.id.startswith(wanted)]
-            fitting = fitting or (beginning if len(beginning) == 1 else [])
-        if not fitting:
-            raise UnknownEntry(wanted)
-        return take_around(links, fitting[0], _read_steps(parameters), _MOST_AROUND)
+        return await site.study(lambda kb: kb.links_around(wanted, path, _read_steps(parameters), _MOST_AROUND))
     folder = f"{asked.folder.strip('/')}/" if asked.folder.strip("/") else ""
-    chosen = {
-        node.key
-        for node in links.nodes
-        if node.kind in (asked.kind or (node.kind,))
-        and node.scope in (asked.scope or (node.scope,))
-        and node.path.startswith(folder)
-    }
-    return take_busiest(links, _MOST, chosen if asked.kind or asked.scope or folder else None)
+    return await site.study(lambda kb: kb.busiest_links(_MOST, asked.kind, asked.scope, folder))

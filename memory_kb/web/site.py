@@ -33,6 +33,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import KINDS, SCOPES, STATUSES, FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
+from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
 from memory_kb.web.live import Live
 
@@ -228,6 +229,7 @@ class Site:
         self._workers = Workers(address)
         #: For reads that would delay an answer to typing.
         self._slow = Worker(address, "memory-kb slow reads")
+        self._looks = BackgroundLooks(address)
         self.live = Live(lambda: self.read(lambda kb: kb.generation))
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
@@ -280,6 +282,10 @@ class Site:
         """Return what changed last, cached until the index changes."""
         return await self.keep("recent", lambda kb: kb.recent(), is_quick=True)
 
+    def look_again(self, verb: str, *, is_current: bool) -> bool:
+        """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
+        return self._looks.begin(verb, is_due=not is_current)
+
     def warm(self) -> None:
         """Open the vault and fill the caches before the first request."""
         self._workers.reading.submit(_trusting(self._keeping("recent", lambda kb: kb.recent())))
@@ -288,6 +294,7 @@ class Site:
     def close(self, patience: float) -> None:
         """Accept no more work, and wait for writes that have begun."""
         self._slow.close(0.0)
+        self._looks.end()
         self._workers.close(patience)
 
     def page(
