@@ -214,7 +214,7 @@ def test_the_usual_limits() -> None:
 def test_a_query_ends_in_time_whatever_the_server_does(
     make: Make, fake: FakeProvider, kind: str, seconds: float
 ) -> None:
-    embedder = make(query=QUERY._replace(timeout=0.3, total=0.3), timing=None)
+    embedder = make(query=QUERY._replace(timeout=0.1, total=0.1), timing=None)
     embedder.embed(["one"], "document")
     fake.fail(kind, seconds=seconds, times=None)
     started = time.monotonic()

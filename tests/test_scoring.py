@@ -15,14 +15,12 @@ from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import (
     Sides,
     activation,
-    age_in_days,
     decay,
-    final_score,
     normalise,
     prominence,
     score_passages,
 )
-from memory_kb.settings import Ranking, ScopeWeights
+from memory_kb.settings import Ranking
 
 TODAY = date(2026, 11, 21)
 SCORES = st.floats(0, 1e6, allow_subnormal=False)
@@ -105,29 +103,6 @@ def test_activation_of_a_fact(days: float, count: int, expected: float) -> None:
     assert activation(0.9, days, count) == pytest.approx(expected, abs=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("relevance", "strength", "scope", "superseded", "expected"),
-    [(0.65, 1.0, 1.5, False, 0.975), (0.65, 1.0, 1.5, True, 0.4875), (1.0, 0.0, 1.5, False, 0.0)],
-    ids=["task", "superseded", "no prominence"],
-)
-def test_final_score(relevance: float, strength: float, scope: float, superseded: bool, expected: float) -> None:
-    assert final_score(relevance, strength, scope, is_superseded=superseded) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("scope", "weight"), [("task", 1.5), ("job", 1.2), ("project", 1.2), ("global", 1.0)])
-def test_scope_weights(scope: str, weight: float) -> None:
-    assert ScopeWeights().of(scope) == weight
-
-
-@pytest.mark.parametrize(
-    ("seen", "days"),
-    [(None, 0), ("2026-11-21", 0), ("2026-08-23", 90), ("2027-01-01", 0), ("2016-11-21", 3_652)],
-    ids=["undated", "today", "90 days", "future", "ten years"],
-)
-def test_age(seen: str | None, days: float) -> None:
-    assert age_in_days(seen, TODAY) == days
-
-
 @given(st.floats(0, 10_000), st.floats(0, 10_000), st.floats(1, 1_000), st.floats(0, 1))
 def test_decay_never_rises_with_age_nor_leaves_its_bounds(
     days: float, more: float, half_life: float, floor: float
@@ -183,13 +158,6 @@ def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
         pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)
     ]
     assert all(better.score > worse.score for better, worse in distinct)
-
-
-def test_a_lone_hit_scores_above_0() -> None:
-    candidate = make_candidate(7)
-    (scored,) = score_passages([(candidate, whole(candidate))], Sides(normalise({0: 0.0000001})), Ranking(1.0), TODAY)
-    assert scored.bm25 == 1.0
-    assert scored.score == pytest.approx(0.6)
 
 
 def test_without_words_prominence_and_scope_alone_decide() -> None:
