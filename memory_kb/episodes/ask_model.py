@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memory_kb.credentials import redact
-from memory_kb.episodes.diary import (
-    DiaryLists,
-    write_body,
-)
+from memory_kb.episodes.diary import DiaryLists, write_body
 from memory_kb.providers.base import Llm
 from memory_kb.reports import Trace
 from memory_kb.similarity import word_set

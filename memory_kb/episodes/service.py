@@ -8,10 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.episodes.ask_model import ask_diary
-from memory_kb.episodes.diary import (
-    DiaryLists,
-    Reflected,
-)
+from memory_kb.episodes.diary import DiaryLists, Reflected
 from memory_kb.episodes.episode import is_current, make_episode, name_episode, plan_episode, record_event
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.new_entry import plan_entry

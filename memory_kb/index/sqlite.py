@@ -17,24 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow, in_order
-from memory_kb.index.schema import (
-    BUSY_SECONDS,
-    LOCK,
-    is_frozen,
-    open_database,
-    scrub,
-)
+from memory_kb.index.schema import BUSY_SECONDS, LOCK, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.index.words import WordCutter
-from memory_kb.model import (
-    NOWHERE,
-    Chunk,
-    Filters,
-    Problem,
-    Region,
-    StoredEntry,
-    StoredMemory,
-)
+from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:

@@ -28,11 +28,7 @@ from memory_kb.similarity import (
     word_set,
 )
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import (
-    Change,
-    Memory,
-    move,
-)
+from memory_kb.store.plan import Change, Memory, move
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:

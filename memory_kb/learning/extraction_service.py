@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.extraction import Finished, NothingToAsk, ask, make_offers, make_questions, place_for
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer
-from memory_kb.learning.prompt import (
-    ScopeQuestion,
-)
+from memory_kb.learning.prompt import ScopeQuestion
 from memory_kb.learning.scopes import Scope
 from memory_kb.model import EVERYTHING, Location, make_place
 from memory_kb.providers.base import Llm

@@ -8,15 +8,7 @@ from datetime import date
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link
-from memory_kb.store.plan import (
-    Change,
-    Memory,
-    move,
-    plan_fields,
-    set_body,
-    with_links,
-    with_words,
-)
+from memory_kb.store.plan import Change, Memory, move, plan_fields, set_body, with_links, with_words
 
 #: The text of an entry as it is in its file, below the frontmatter.
 BodyOf = Callable[[Memory], str]

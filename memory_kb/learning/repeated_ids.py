@@ -10,19 +10,9 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, newline_of, set_values, yaml_span
 from memory_kb.model import Entry, Link
-from memory_kb.similarity import (
-    CONTRADICTION_FROM,
-    word_set,
-)
+from memory_kb.similarity import CONTRADICTION_FROM, word_set
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import (
-    Change,
-    Memory,
-    create_file,
-    remove,
-    with_links,
-    write_file,
-)
+from memory_kb.store.plan import Change, Memory, create_file, remove, with_links, write_file
 from memory_kb.text import jaccard
 
 _NAMESPACE = uuid.UUID("0c7d7a5e-7a86-5f0e-8f0c-3f1f7f0b6b1d")

@@ -18,13 +18,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
-from memory_kb.sessions.transcripts import (
-    FORMATS,
-    MAX_RECORD,
-    LineResult,
-    RawLine,
-    Reader,
-)
+from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine, Reader
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.project import find_siblings
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
