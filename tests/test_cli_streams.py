@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,26 +108,6 @@ def test_control_characters_of_a_note_do_not_reach_the_terminal(run: Run, vault:
     done = run("--vault", folder, "search", "backup")
     assert "\x1b" not in done.stdout
     assert "\\x1b" in done.stdout
-
-
-def test_ctrl_c_ends_with_130(notes: Path, home: Path) -> None:
-    write_files(
-        notes, {f"many/{number}.md": f"# Note {number}\n\n" + "some words to index. " * 400 for number in range(3_000)}
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memory_kb", "--vault", str(notes), "index"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env=clean_environment(home),
-    )
-    database = notes / ".memory-kb" / ".memory.db-wal"
-    while process.poll() is None and not (database.exists() and database.stat().st_size > 1_000_000):
-        pass
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130, errors
-    assert "Traceback" not in errors
 
 
 def test_a_broken_configuration_is_named_with_its_line(run: Run, tmp_path: Path) -> None:
