@@ -83,6 +83,21 @@ def is_english(words: Sequence[str]) -> bool:
     return known is _LISTS["en"] or (known is None and all(word.isascii() for word in words))
 
 
+def is_surely_english(words: Sequence[str]) -> bool:
+    """Return whether words hold several English stop words, and no more of another language.
+
+    Example:
+        >>> is_surely_english("why is it so slow".split()), is_surely_english(["cache"])
+        (True, False)
+    """
+    return _closest(words) is _LISTS["en"]
+
+
+def is_stop_word(word: str) -> bool:
+    """Return whether a word is a stop word of any of the languages."""
+    return any(word in known for known in _LISTS.values())
+
+
 def _closest(words: Sequence[str]) -> frozenset[str] | None:
     known, found = max(((known, sum(word in known for word in words)) for known in _LISTS.values()), key=itemgetter(1))
     return known if found > 1 else None

@@ -44,6 +44,11 @@ TRIVIAL = [
     "stop",
     "next",
     "option 2",
+    "lass die Tests noch einmal laufen",
+    "bitte committen und pushen",
+    "ejecuta las pruebas otra vez",
+    "relance les tests encore une fois",
+    "запусти тесты ещё раз",
     "テストをもう一度実行してください",
     "再运行一次测试",
     "테스트를 다시 실행해 주세요",
@@ -171,7 +176,17 @@ def test_trivial_prompts_get_nothing(busy: Path, ask: Ask) -> None:
 @pytest.fixture
 def busy(vault: Vault) -> Path:
     """A vault with notes that say the words of trivial prompts."""
-    words = ("Run the tests again before you commit and push.", "Fix failing tests first, then continue.", "Yes or no.")
+    words = (
+        "Run the tests again before you commit and push.",
+        "Fix failing tests first, then continue.",
+        "Yes or no.",
+        "Bitte die Tests noch einmal laufen lassen, dann committen und pushen.",
+        "Ejecuta las pruebas otra vez, por favor.",
+        "Continue, relance les tests encore une fois.",
+        "Запусти тесты ещё раз, пожалуйста.",
+        "テストをもう一度実行してからコミットしてください",
+        "再运行一次测试然后提交并推送",
+    )
     return vault(NOTES | {f"memory/learnings/t{i}.md": note(f"t-{i}", "fact", text) for i, text in enumerate(words)})
 
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
-from memory_kb.stop_words import stop_words
+from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk
 
 # Most prompts get nothing: what looks for entries and writes a context is loaded for the others.
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MOST_ENTRIES, MOST_TOKENS = 3, 600
 #: The part of a prompt that says what it is about, in characters.
 _LONGEST = 2_000
-#: Words of its own that a prompt needs.
+#: Words of its own that a prompt needs, one more where it is not surely English.
 _LEAST_SAID = 4
 #: Letters that count as a word in scripts without spaces.
-_LETTERS = 3
+_LETTERS = 4
 #: What a section this near in meaning says counts twice; so many are looked at.
 _NEAR, _MOST_NEAR = 0.6, 60
 _WORD = re.compile(r"[^\W_]+")
@@ -50,8 +50,16 @@ def find_task(prompt: str) -> str:
         text = split_message(text).sent
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST * 3 // 4]} {text[-_LONGEST // 4 :]}"
-    said = sum(len(word) // _LETTERS if has_cjk(word) else 1 for word in own_words(text))
-    return text if said >= _LEAST_SAID else ""
+    return text if _says_enough(text) else ""
+
+
+def _says_enough(text: str) -> bool:
+    """Return whether a text has words of its own enough to be about something; of other languages less is known."""
+    words = own_words(text)
+    if is_surely_english(_WORD.findall(text.casefold())):
+        return len(words) >= _LEAST_SAID
+    own = (len(word) // _LETTERS if has_cjk(word) else 1 for word in words if not is_stop_word(word))
+    return sum(own) > _LEAST_SAID
 
 
 def own_words(text: str) -> list[str]:

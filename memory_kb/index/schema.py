@@ -185,13 +185,18 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LEAST_ROOM = 65_536
 
 
-def connect(place: Path | str) -> sqlite3.Connection:
+def connect(place: Path | str, wait: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open a connection in autocommit mode with our settings, to a path or a URI.
 
-    Nothing is checked yet.
+    Nothing is checked yet. A statement waits for another process so many seconds, as long as usual with 0.
     """
-    is_uri = isinstance(place, str)
-    connection = sqlite3.connect(place, uri=is_uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        place,
+        uri=isinstance(place, str),
+        timeout=wait or BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
     with _closing_on_error(connection):
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -289,14 +294,14 @@ def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connecti
         connection = connect(path)
         create(connection, tokenizer)
         return connection, ()
-    usual = _open_usual(path)
+    usual = _open_usual(path, wait)
     if usual:
         return usual, ()
     if _is_unusable(path):
         with hold_lock(path.with_name(LOCK), wait):
             if _is_unusable(path):
                 notices.append(f"{path.name} was not a usable index; it is kept as {_set_aside(path)} and rebuilt")
-    connection = connect(path)
+    connection = connect(path, wait)
     with _closing_on_error(connection):
         application, version = read_version(connection)
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
@@ -311,29 +316,29 @@ def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connecti
     return connection, tuple(notices)
 
 
-def _open_usual(path: Path) -> sqlite3.Connection | None:
+def _open_usual(path: Path, wait: float) -> sqlite3.Connection | None:
     """Return a connection to an index as we expect it, or None.
 
     It is ours and of this version; anything else gives None. Where there is no room or no right for the files
     that SQLite keeps beside it, it can be read all the same, as it is.
     """
     try:
-        return _open_checked(path)
+        return _open_checked(path, wait)
     except sqlite3.OperationalError as exc:
         if is_damage(exc) or "locked" in str(exc) or _has_content(path.with_name(f"{path.name}-wal")):
             raise
         if not _has_content(path):
             raise
-        frozen = _open_checked(f"{path.absolute().as_uri()}?immutable=1")
+        frozen = _open_checked(f"{path.absolute().as_uri()}?immutable=1", wait)
         if frozen is None:
             raise
         return frozen
 
 
-def _open_checked(place: Path | str) -> sqlite3.Connection | None:
+def _open_checked(place: Path | str, wait: float) -> sqlite3.Connection | None:
     connection = None
     try:
-        connection = connect(place)
+        connection = connect(place, wait)
         if read_version(connection) == (APPLICATION_ID, SCHEMA_VERSION):
             return connection
     except sqlite3.DatabaseError as exc:

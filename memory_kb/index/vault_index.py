@@ -125,7 +125,7 @@ class VaultIndex:
         Raises:
             InvalidSettings: its file cannot be opened.
         """
-        return self._open(BUSY_SECONDS)
+        return self._open(BUSY_SECONDS if self._time_limit is None else self._time_limit)
 
     def _open(self, wait: float) -> SqliteIndex:
         if self._opened is None:
