@@ -183,6 +183,22 @@ def test_a_list_has_pages(start: Start) -> None:
     assert server.ask("/browse?order=sideways").status == 400
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        (None, "<p>one\ntwo</p>"),
+        ("{}", "<p>one<br>\ntwo</p>"),
+        ("no JSON", "<p>one<br>\ntwo</p>"),
+        ('{"strictLineBreaks": true}', "<p>one\ntwo</p>"),
+    ],
+    ids=["no vault of Obsidian", "as set", "unreadable", "strict"],
+)
+def test_lines_are_shown_as_obsidian_shows_them(start: Start, settings: str | None, shown: str) -> None:
+    server = start({"a.md": "# A\n\none\ntwo\n"} | ({".obsidian/app.json": settings} if settings else {}))
+    assert shown in server.ask("/entry?id=a.md").text
+
+
 def test_an_empty_folder_has_a_page(start: Start) -> None:
     server = start({})
     for target in ("/", "/?q=x", "/browse", "/review", "/graph", "/sessions", "/health"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import subprocess
 import threading
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
@@ -97,8 +99,9 @@ async def show_entry(site: Site, request: Request) -> Response:
 
 async def _place_of(site: Site, path: str, text: str) -> LinkBase:
     """Return what links of a text lead to, with the notes that it shows."""
+    keeps_lines = await site.keep("lines", lambda kb: _keeps_lines(kb.vault.folder), is_quick=True)
     if "[[" not in text:
-        return LinkBase(path)
+        return LinkBase(path, keeps_lines=keeps_lines)
     embeds = find_embeds(text)[:_MOST_EMBEDS]
 
     def read(kb: KnowledgeBase) -> tuple[frozenset[str], frozenset[str], dict[str, Embedded]]:
@@ -112,7 +115,16 @@ async def _place_of(site: Site, path: str, text: str) -> LinkBase:
         return asked, frozenset(kb.follow(path, sorted(asked))), found
 
     asked, known, embedded = await site.read(read)
-    return LinkBase(path, lambda name: name in known or name not in asked, embedded)
+    return LinkBase(path, lambda name: name in known or name not in asked, embedded, keeps_lines=keeps_lines)
+
+
+def _keeps_lines(folder: Path) -> bool:
+    """Return whether Obsidian shows the lines of this vault as they are written, which it does if not told otherwise."""
+    try:
+        settings = json.loads((folder / ".obsidian/app.json").read_bytes())
+    except (OSError, ValueError):
+        return (folder / ".obsidian").is_dir()
+    return not (isinstance(settings, dict) and settings.get("strictLineBreaks"))
 
 
 def _read_passage(lines: str, first: int) -> range:

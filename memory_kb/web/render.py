@@ -48,12 +48,14 @@ class LinkBase(NamedTuple):
 
     `leads` says whether there is an entry of that name; None where it is not known. `embedded` are the notes that it shows, by
     the name it gives them. `passage` are its lines to be marked, from 0, the last one not included.
+    `keeps_lines` says whether the lines of a paragraph are shown as they are written.
     """
 
     path: str
     leads: Callable[[str], bool] | None = None
     embedded: Mapping[str, Embedded] = {}
     passage: range = range(0)
+    keeps_lines: bool = False
 
 
 def render(text: str, place: LinkBase) -> str:
@@ -118,6 +120,7 @@ def _parser() -> MarkdownIt:
         ("image", _show_image),
         ("attachment", _show_attachment),
         ("embed", _show_embed),
+        ("softbreak", _end_line),
         ("th_open", _align),
         ("td_open", _align),
     )
@@ -384,7 +387,7 @@ def _show_embed(
     link = renderer.renderInline(token.children or [], options, env)
     if shown is None:
         return str(link)
-    inside = _draw(shown, LinkBase(path)).replace(' id="', ' data-id="')
+    inside = _draw(shown, LinkBase(path, keeps_lines=env["place"].keeps_lines)).replace(' id="', ' data-id="')
     return f'<p class="from">{link}</p>{inside}'
 
 
@@ -511,6 +514,12 @@ def _show_attachment(
 
 def _attachment_address(name: str, path: str) -> str:
     return f"/attachment?{urlencode({'name': name} | _origin(path))}"
+
+
+def _end_line(
+    _renderer: RendererHTML, _tokens: Sequence[Token], _number: int, _options: Any, env: MutableMapping[str, Any]
+) -> str:
+    return "<br>\n" if env["place"].keeps_lines else "\n"
 
 
 def _align(
