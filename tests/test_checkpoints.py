@@ -12,7 +12,7 @@ from conftest import NOW, Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import SecretRefused, UsageError
-from memory_kb.working.task_files import parse_checkpoints, show_checkpoints
+from memory_kb.working.task_files import parse_milestones, show_milestones
 
 MakeVault = Callable[[Files], Path]
 PLAN = "Move the importer to one transaction per file.\n\nIt may be too slow for 10,000 files."
@@ -140,10 +140,10 @@ def test_a_torn_line_stays_and_is_passed_over(kb: KnowledgeBase, folder: Path) -
 
 
 def test_checkpoints_are_shown_one_a_line() -> None:
-    found = parse_checkpoints(
+    found = parse_milestones(
         '{"milestone": "m", "timestamp": "t", "assumptions": {"scope": "small", "complexity": 3}, "recommendation": "boo"}'
     )
-    assert show_checkpoints(found) == "t m: complexity: 3; scope: small (continue)"
+    assert show_milestones(found) == "t m: complexity: 3; scope: small (continue)"
 
 
 def test_the_commands(run: Run, folder: Path) -> None:

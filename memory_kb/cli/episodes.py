@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
     from memory_kb.learning.extraction_service import ExtractionReport, ScopeReport
     from memory_kb.providers.spending import Metered
-    from memory_kb.working.task_files import Checkpoints
+    from memory_kb.working.task_files import Milestones
 
 
 _TOLD = {
@@ -389,7 +389,7 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     return finish_run(options, report, nothing=_NOTHING_NEW)
 
 
-def _list_assumptions(options: Options, found: Checkpoints) -> int:
+def _list_assumptions(options: Options, found: Milestones) -> int:
     names = ("milestone", "timestamp", "assumptions", "recommendation")
     if options.answer({"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}):
         return 0

@@ -58,8 +58,8 @@ class Milestone:
         return (self.milestone, *self.assumptions.values(), self.recommendation)
 
 
-class Checkpoints(NamedTuple):
-    """The checkpoints of a file, and the numbers of its lines that hold none."""
+class Milestones(NamedTuple):
+    """The milestones of a file, and the numbers of its lines that hold none."""
 
     checkpoints: tuple[Milestone, ...]
     torn: tuple[int, ...]
@@ -118,64 +118,64 @@ def check_plan(text: str, title: str | None, *, allow_secret: bool = False) -> t
     return text, named
 
 
-def check_checkpoint(checkpoint: Milestone, *, allow_secret: bool = False) -> Milestone:
-    """Return a checkpoint that may be written.
+def check_milestone(milestone: Milestone, *, allow_secret: bool = False) -> Milestone:
+    """Return a milestone that may be written.
 
     Raises:
         UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
         SecretRefused: it holds what looks like a credential.
     """
-    if not checkpoint.milestone.strip():
+    if not milestone.milestone.strip():
         raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
-    if checkpoint.recommendation not in RECOMMENDATIONS:
+    if milestone.recommendation not in RECOMMENDATIONS:
         raise UsageError(
-            f"unknown recommendation {checkpoint.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
+            f"unknown recommendation {milestone.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
         )
-    if not any(checkpoint.assumptions.values()):
+    if not any(milestone.assumptions.values()):
         raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
-    refuse_secrets(*checkpoint.says(), allow=allow_secret)
-    return checkpoint
+    refuse_secrets(*milestone.says(), allow=allow_secret)
+    return milestone
 
 
-def plan_checkpoint(held: NoteText | None, path: str, checkpoint: Milestone) -> Change | None:
-    """Plan to append a checkpoint, or return None where the last one says the same.
+def plan_milestone(held: NoteText | None, path: str, milestone: Milestone) -> Change | None:
+    """Plan to append a milestone, or return None where the last one says the same.
 
     A line that was left unfinished stays as it is, on a line of its own.
     """
-    line = format_checkpoint(checkpoint)
-    reason = f"What is assumed at {checkpoint.milestone}."
+    line = format_milestone(milestone)
+    reason = f"What is assumed at {milestone.milestone}."
     if held is None:
         return create_file(path, f"{line}\n", reason)
-    known = parse_checkpoints(held.text).checkpoints
-    if known and known[-1].says() == checkpoint.says():
+    known = parse_milestones(held.text).checkpoints
+    if known and known[-1].says() == milestone.says():
         return None
     end = newline_of(held.text)
     start = held.text if held.text.endswith("\n") or not held.text else held.text + end
     return write_file(held, f"{start}{line}{end}", reason)
 
 
-def format_checkpoint(checkpoint: Milestone) -> str:
-    """Return the line of a checkpoint.
+def format_milestone(milestone: Milestone) -> str:
+    """Return the line of a milestone.
 
     Example:
-        >>> print(format_checkpoint(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
+        >>> print(format_milestone(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
         {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
          "preference_model": "", "scope": ""}, "recommendation": "continue"}
     """
     record = {
-        "milestone": checkpoint.milestone,
-        "timestamp": checkpoint.timestamp,
-        "assumptions": dict(checkpoint.assumptions),
-        "recommendation": checkpoint.recommendation,
+        "milestone": milestone.milestone,
+        "timestamp": milestone.timestamp,
+        "assumptions": dict(milestone.assumptions),
+        "recommendation": milestone.recommendation,
     }
     return json.dumps(record, ensure_ascii=False)
 
 
-def parse_checkpoints(text: str) -> Checkpoints:
-    """Return the checkpoints of a file; anything else is skipped and reported.
+def parse_milestones(text: str) -> Milestones:
+    """Return the milestones of a file; anything else is skipped and reported.
 
     Example:
-        >>> parse_checkpoints('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
+        >>> parse_milestones('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
         (2,)
     """
     found, torn = [], []
@@ -190,7 +190,7 @@ def parse_checkpoints(text: str) -> Checkpoints:
             found.append(_read(record))
         else:
             torn.append(number)
-    return Checkpoints(tuple(found), tuple(torn))
+    return Milestones(tuple(found), tuple(torn))
 
 
 def _read(record: Mapping[str, Any]) -> Milestone:
@@ -206,13 +206,13 @@ def _read(record: Mapping[str, Any]) -> Milestone:
     )
 
 
-def show_checkpoints(checkpoints: Checkpoints) -> str:
-    """Return checkpoints as a model is shown them, one a line."""
+def show_milestones(found: Milestones) -> str:
+    """Return milestones as a model is shown them, one a line."""
     return "\n".join(
         f"{one.timestamp} {one.milestone}: "
         + "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
         + f" ({one.recommendation})"
-        for one in checkpoints.checkpoints
+        for one in found.checkpoints
     )
 
 
@@ -287,22 +287,22 @@ class TaskFiles:
         )
         name, *rest = texts
         made = Milestone(name, self._vault.timestamp(), *rest)
-        checked = check_checkpoint(made, allow_secret=self._vault.allows_secrets)
+        checked = check_milestone(made, allow_secret=self._vault.allows_secrets)
         return self._write_beside(
             "assume",
             place,
             ASSUMPTIONS,
-            lambda held, path: plan_checkpoint(held, path, checked),
+            lambda held, path: plan_milestone(held, path, checked),
             dry_run=dry_run,
         )
 
-    def assumptions(self, *, job: str | None = None, task: str | None = None) -> Checkpoints:
+    def assumptions(self, *, job: str | None = None, task: str | None = None) -> Milestones:
         """Return what was assumed at the milestones so far.
 
         Raises:
             UsageError: there is no such place.
         """
-        return parse_checkpoints(self._text_beside(self._vault.place_for("project", job, task), ASSUMPTIONS))
+        return parse_milestones(self._text_beside(self._vault.place_for("project", job, task), ASSUMPTIONS))
 
     def _write_beside(
         self,
@@ -337,6 +337,6 @@ class TaskFiles:
         intent = next(filter(None, intents), "")
         if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
             intent = data.decode("utf-8", "replace")
-        assumed = show_checkpoints(parse_checkpoints(self._text_beside(place, ASSUMPTIONS)))
+        assumed = show_milestones(parse_milestones(self._text_beside(place, ASSUMPTIONS)))
         texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
         return {name: cut(clean(text), _DOCUMENT_CHARS) for name, text in texts.items()}
