@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +50,29 @@ def test_what_was_kept_may_be_damaged(vault: Vault, open_kb: Open, content: byte
     for file in folder.rglob("facts.db"):
         file.write_bytes(content)
     assert first == _said(open_kb(folder))
+
+
+def test_doctor_sees_a_changed_row_behind_what_agreed_before(vault: Vault, open_kb: Open) -> None:
+    folder = vault({"a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"})
+    with open_kb(folder) as kb:
+        kb.sync()
+        assert kb.doctor().problems == kb.doctor().problems == ()
+    with contextlib.closing(sqlite3.connect(folder / ".memory-kb" / ".memory.db")) as connection, connection:
+        connection.execute("UPDATE chunks SET importance = importance + 1 WHERE source = 'b.md'")
+    with open_kb(folder) as kb:
+        assert [str(one) for one in kb.doctor().problems] == ["b.md:1: is indexed differently from what it says"]
+
+
+def test_the_page_finds_what_the_last_lint_found(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    with open_kb(folder) as kb:
+        assert kb.last_look("lint").look is None
+        found = kb.lint()
+        last = kb.last_look("lint")
+        assert last.is_current
+        assert last.look is not None and (last.look.total, last.look.first) == (1, found)
+        (folder / "c.md").write_text("New.\n")
+        assert not kb.last_look("lint").is_current
 
 
 def test_much_is_said_in_totals(run: Run, vault: Vault) -> None:

@@ -23,7 +23,8 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.rows import decode, read_file, read_note
+from memory_kb.index.rows import decode, hash_bytes, read_file, read_note
+from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
@@ -80,17 +81,17 @@ def lint(
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
-    surveyed = survey(vault, index, settings).problems
+    unreadable = find_unreadable(vault, index, settings)
     with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
         checked = cross_check(vault, index, store)
-    problems = [*surveyed, *find_unreadable(vault, index), *checked, *queries, *further]
+    problems = [*index.problems(), *unreadable, *checked, *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
         problem
         for problem in problems
         if not chosen or any(problem.path == path or problem.path.startswith(path + "/") for path in chosen)
     )
-    found = tuple(sorted(set(kept), key=lambda problem: (problem.path, problem.line, problem.message)))
+    found = tuple(sorted(set(kept)))
     if not chosen:
         keep_look(vault, "lint", index.generation, found)
     return found
@@ -113,15 +114,17 @@ def read_look(vault: Vault, verb: str) -> Look | None:
         return store.read_look(verb)
 
 
-def find_unreadable(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield the indexed files that may not be read any more, though they look as they did."""
+def find_unreadable(vault: Vault, index: SqliteIndex, settings: Settings) -> list[Problem]:
+    """Return the files and folders that may not be read, also those that were read before and look as they did."""
     from memory_kb.index.rows import explain_unreadable
 
-    for is_global in (False, True):
-        for known in index.known_files(is_global=is_global):
-            location = os.fspath(vault.resolve(known.path))
-            if not os.access(location, os.R_OK) and (reason := explain_unreadable(location)):
-                yield Problem(known.path, 1, reason)
+    problems: list[Problem] = []
+    known = set(index.paths())
+    for file in walk(vault, settings.ignore, problems):
+        is_doubtful = file.path not in known or not os.access(file.location, os.R_OK)
+        if is_doubtful and (reason := explain_unreadable(file.location)):
+            problems.append(Problem(file.path, 1, reason))
+    return problems
 
 
 def _chosen(vault: Vault, path: str) -> str:
@@ -314,26 +317,45 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thor
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    for file in walk(vault, settings.ignore, []):
-        if file.path in outdated:
-            continue
-        agrees = (
-            _agrees(vault, index, settings, file)
-            if is_thorough
-            else has_same_bytes(file, known.get(file.path), settings)
-        )
-        if not agrees:
-            yield Problem(file.path, 1, "is indexed differently from what it says")
+    with contextlib.closing(FactStore(vault.machine / FACTS if is_thorough else None)) as store:
+        comparison = _Comparison(vault, index, settings, store.read_agreed())
+        for file in walk(vault, settings.ignore, []):
+            if file.path in outdated:
+                continue
+            agrees = comparison.agrees(file) if is_thorough else has_same_bytes(file, known.get(file.path), settings)
+            if not agrees:
+                yield Problem(file.path, 1, "is indexed differently from what it says")
+        store.keep_agreed(comparison.agreed)
 
 
-def _agrees(vault: Vault, index: SqliteIndex, settings: Settings, file: FileStat) -> bool:
-    try:
-        raw = read_file(file, settings.index.max_file_bytes)
-    except OSError:
+class _Comparison:
+    """Files held against what the index made of them; what agreed before and is the same still does.
+
+    Attributes:
+        agreed: the digests of the files that agree, each of its bytes, its rows and what made these.
+    """
+
+    def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings, kept: Mapping[str, str]) -> None:
+        self._vault, self._index, self._settings, self._kept = vault, index, settings, kept
+        self._made_by = f"{SCHEMA_VERSION} {index.read_meta('settings')}"
+        self.agreed: dict[str, str] = {}
+
+    def agrees(self, file: FileStat) -> bool:
+        """Return whether the index has what a file says."""
+        try:
+            raw = read_file(file, self._settings.index.max_file_bytes)
+        except OSError:
+            return True
+        rows = self._index.chunks_of(file.path)
+        said = json.dumps([self._made_by, hash_bytes(raw.data), raw.is_cut, rows])
+        digest = hash_bytes(said.encode())
+        if self._kept.get(file.path) != digest:
+            is_memory = self._vault.memory is not None
+            place, status = locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory)
+            if rows != list(read_note(raw, place, status).chunks):
+                return False
+        self.agreed[file.path] = digest
         return True
-    is_memory = vault.memory is not None
-    note = read_note(raw, locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory))
-    return index.chunks_of(file.path) == list(note.chunks)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:

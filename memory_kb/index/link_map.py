@@ -14,7 +14,7 @@ from memory_kb.index.facts import Edge, FactStore, Node
 #: So many of an entry's neighbours are taken into a map for its sake.
 _BESIDE = 12
 #: So many of the entries with the most links are looked at for a map.
-_BUSY = 2_000
+_BUSY = 600
 
 
 class LinkMap(NamedTuple):
