@@ -47,6 +47,8 @@ def touch(vault: Callable[[Files], Path], run: Run) -> Touch:
         environ = {"MEMORY_KB_EMBEDDINGS_PROVIDER": "none"}
         done = run("hook", "tool", "--agent", agent, stdin=json.dumps(payload | more), cwd=folder, env=environ)
         assert (done.returncode, done.stderr) == (0, "")
+        if agent == "cursor":
+            return str(json.loads(done.stdout)["additional_context"]) if done.stdout else ""
         return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
 
     return call
@@ -62,10 +64,11 @@ def test_entries_that_name_the_file_come_once(touch: Touch) -> None:
     assert "quokka" in touch("src/api/x.py", session="s2")
     patch = {"command": "*** Begin Patch\n*** Update File: src/api/x.py\n@@\n-x = 1\n+x = 2\n*** End Patch"}
     assert "quokka" in touch("", session="s3", tool="apply_patch", agent="codex", tool_input=patch)
+    read = {"tool_input": '{"target_file": "src/api/x.py"}', "tool_output": '{"output": "x = 1", "exitCode": 0}'}
+    assert "quokka" in touch("", session="s4", tool="Read", agent="cursor", **read)
 
 
-def test_nothing_comes_for_other_files_failures_and_agents_without_a_way(touch: Touch) -> None:
+def test_nothing_comes_for_other_files_and_failures(touch: Touch) -> None:
     assert touch("src/other.py") == ""
     assert touch("../../etc/passwd") == ""
     assert touch("src/api/x.py", hook_event_name="PostToolUseFailure", error="no such file") == ""
-    assert touch("src/api/x.py", agent="cursor") == ""

@@ -1,4 +1,4 @@
-"""Describe Cursor: `mcp.json`, `hooks.json` and AGENTS.md. Context is added at the start of a session only, not to prompts."""
+"""Describe Cursor: `mcp.json`, `hooks.json` and AGENTS.md. Context is added at the start and to results of tools, not to prompts."""
 
 from memory_kb.agents.agent import Agent, Hook
 
@@ -23,6 +23,8 @@ AGENT = Agent(
     vault="${workspaceFolder}",
     context_key="additional_context",
     takes_prompt_context=False,
+    takes_tool_context=True,
+    most_chars=10_000,
     question=("ask", "followup"),
     programs=("cursor", "cursor-agent"),
     folders=(".cursor",),

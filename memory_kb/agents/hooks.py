@@ -42,7 +42,7 @@ _MAX_LOG = 8_000_000
 #: The end of a session's log in which calls wait for their results, in bytes.
 _MAX_LATE = 200_000
 #: Where the tools of agents have the file that they open or edit.
-_FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path")
+_FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file")
 #: Programs that show the files they are given; Codex has no other tool to read one.
 _SHOWS = re.compile(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: How Codex's patches begin.
