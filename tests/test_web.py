@@ -102,7 +102,7 @@ def test_typing_finds_beginnings_and_counts_as_no_use(shared: Server) -> None:
 def test_an_entry_is_rendered_with_live_links_and_what_it_depends_on(shared: Server) -> None:
     text = shared.ask("/entry?id=flaky-1").text
     assert re.search(r'<a href="/go\?to=Retry\+rule&amp;from=[^"]+" class="wiki">Retry rule</a>', text)
-    assert 'class="wiki missing"' in text and text.count("<h1>") == 1
+    assert '<a href="/new?title=Nothing+of+the+kind" class="wiki missing"' in text and text.count("<h1>") == 1
     assert "Prominence is" in text and "Dotted: had it never been used." in text
     assert shared.ask("/go?to=retry%20RULE").headers["location"].startswith("/entry?id=retry-1&at=memory")
     assert shared.ask("/go?to=nothing").headers["location"] == "/?q=nothing"

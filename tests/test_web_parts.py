@@ -112,6 +112,15 @@ def test_what_was_asked_for_is_marked(query: str, text: str, hits: list[str]) ->
     assert "".join(piece.text for piece in pieces) == text
 
 
+def test_a_missing_note_can_be_made() -> None:
+    html = render("[[trips/Rome.md#May|Rome]] ![[Oslo]]", LinkBase("a.md", lambda _: False))
+    assert (
+        '<a href="/new?title=Rome&amp;folder=trips" class="wiki missing" title="no note is called that yet: make it">Rome</a>'
+        in html
+    )
+    assert '<a href="/new?title=Oslo" class="wiki embed missing"' in html
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

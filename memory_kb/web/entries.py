@@ -173,7 +173,8 @@ async def show_form(site: Site, request: Request) -> Response:
 
 async def show_new(site: Site, request: Request) -> Response:
     """A form for a note that is not there yet."""
-    return await _draw_new(site, request, one(request.query_params, "title"), "", "")
+    asked = request.query_params
+    return await _draw_new(site, request, one(asked, "title"), "", "", one(asked, "folder", 1_000) or None)
 
 
 async def create(site: Site, request: Request) -> Response:

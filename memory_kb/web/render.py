@@ -444,7 +444,13 @@ def _open_link(
         token.attrs = {"href": token.meta["address"], "class": "tag"}
     elif target is not None:
         if place.leads is not None and not place.leads(target):
-            token.attrs |= {"class": f"{token.attrs['class']} missing", "title": "no entry is called that yet"}
+            folder, _, name = target.removesuffix(".md").strip("/").rpartition("/")
+            query = {"title": name} | ({"folder": folder} if folder else {})
+            token.attrs |= {
+                "href": f"/new?{urlencode(query)}",
+                "class": f"{token.attrs['class']} missing",
+                "title": "no note is called that yet: make it",
+            }
     else:
         token.attrs = _attributes(str(token.attrs.get("href", "")), place.path) | (
             {"title": token.attrs["title"]} if "title" in token.attrs else {}
