@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
 CANDIDATES = 60
 #: Passages of one entry that compete where each gives one hit.
 FEW = 8
-#: Common words are those that are worth less together than this times the rarest word.
-_COMMON = 1.5
+#: Common words score at most so many times together what the rarest word does that so many sections say.
+_COMMON, _ENOUGH = 1.5, 3 * CANDIDATES
 #: Words of a person who speaks, and how many sections say one where people do: so many, and such a share.
 _PERSON, _MANY, _OFTEN = frozenset(("i", "me", "my", "we", "our", "us")), 10, 0.1
 
@@ -102,41 +103,49 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     notes = (
         (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     )
-    weights = weigh_terms(index, query)
+    counts = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
+    weights = weigh_terms(counts, index.count_chunks())
+    common = _find_common(query, counts, weights)
     if question is None:
-        return Found(query, _match(index, request, query, weights), notes, weights=weights)
+        return Found(query, _match(index, request, query, common), notes, weights=weights)
     from memory_kb.search.vector_scores import find_near, score_nearness
 
     is_by_words = request.mode != "vector"
-    candidates = _match(index, request, query, weights) if is_by_words else []
+    candidates = _match(index, request, query, common) if is_by_words else []
     near = find_near(index, request.filters, query, score_nearness(question), candidates)
     found = query if is_by_words else None
     return Found(found, candidates + near.candidates, notes, near.scores, near.best, weights)
 
 
-def _match(index: Index, request: Request, query: TextQuery, weights: Mapping[str, float]) -> list[Candidate]:
+def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:
     """Return the candidates by their words; where entries are wanted, few passages of each compete."""
-    rare, rest = _part_common(query, weights)
+    rare, most = " OR ".join(term for term in query.terms if term not in common), sum(common.values())
 
     def match(limit: int) -> list[Candidate]:
-        found = index.match(query.expression, WEIGHTS, request.filters, limit, " OR ".join(rare)) if rest else []
-        if len(found) == limit and -found[-1].rank > rest:
-            return found
+        if common:  # a section without a rare word scores at most as much as its common ones can
+            found = index.match(query.expression, WEIGHTS, request.filters, limit, rare)
+            if len(found) == limit and -found[-1].rank > most:
+                return found
         return index.match(query.expression, WEIGHTS, request.filters, limit)
 
     return match_evenly(match, CANDIDATES, FEW if request.by_entry else CROWD)
 
 
-def _part_common(query: TextQuery, weights: Mapping[str, float]) -> tuple[list[str], float]:
-    """Return the words of a query without its commonest ones, and the most that those can be worth together.
+def _find_common(query: TextQuery, counts: Mapping[str, int], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the words that hardly decide which sections are the best, and the most that each can score.
 
-    What says none of the rare words cannot be worth more. Scoring all that say a common one takes longest.
+    To score all that say such a word takes longest. There are none where too few sections say the other words.
     """
-    rare, rest = sorted(query.terms, key=lambda term: -weights[term]), 0.0
+    common: dict[str, float] = {}
     if query.phrases or query.excluded:
-        return rare, rest
-    most = _COMMON * weights[rare[0]]
-    while (more := rest + MOST_TIMES * weights[rare[-1]]) <= most and len(rare) > 1:
-        rest = more
-        rare.pop()
-    return rare, rest
+        return common
+    terms = sorted(query.terms, key=lambda term: counts[term])
+    sums = itertools.accumulate(counts[term] for term in terms)
+    last = next((term for term, sections in zip(terms, sums, strict=True) if sections >= _ENOUGH), None)
+    left = _COMMON * weights[last] if last else 0.0
+    for term in reversed(terms):
+        left -= MOST_TIMES * weights[term]
+        if left < 0 or term == last:
+            break
+        common[term] = MOST_TIMES * weights[term]
+    return common

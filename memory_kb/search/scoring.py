@@ -54,10 +54,13 @@ class WordShares(NamedTuple):
         return (1.0 - PASSAGE_WEIGHT) * self.section + PASSAGE_WEIGHT * self.passage
 
 
-def weigh_terms(index: Index, query: TextQuery) -> dict[str, float]:
-    """Return how rare every term and phrase of a query is among the sections."""
-    total = index.count_chunks()
-    counts = {term: index.frequency(term) for term in dict.fromkeys((*query.terms, *query.phrases))}
+def weigh_terms(counts: Mapping[str, int], total: int) -> dict[str, float]:
+    """Return how rare words are, by the number of sections that say each.
+
+    Example:
+        >>> {word: round(weight, 1) for word, weight in weigh_terms({"rare": 1, "common": 50}, 100).items()}
+        {'rare': 4.2, 'common': 0.7}
+    """
     return {term: math.log1p((total - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
 
 
