@@ -131,7 +131,9 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     passages = find_passages(index, found.query, chunks, found.weights)
     shares = _share_words(texts, passages) if found.query else {}
     words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
-    sides = Sides(words, _lift(found, texts, passages))
+    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
+    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
+    sides = Sides(words, _lift(found, texts, passages, coverage))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
@@ -141,8 +143,6 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     limit = len(groups) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
     return SearchTrace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
 
 
@@ -158,13 +158,17 @@ def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) ->
     return {place: WordShares(sections[passage.key], own[place]) for place, passage in enumerate(passages)}
 
 
-def _lift(found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> Mapping[int, float] | None:
+def _lift(
+    found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage], coverage: float
+) -> Mapping[int, float] | None:
+    """Return how near every passage is in meaning: less where words find much, more where it says the query as it is."""
     if found.nearness is None:
         return None
-    from memory_kb.search.vector_scores import lift_literal
+    from memory_kb.search.vector_scores import WORDS_SUFFICE, lift_literal
 
     lifted = lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
-    return {place: lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
+    trusted = 1.0 - WORDS_SUFFICE * min(1.0, coverage)
+    return {place: trusted * lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
 
 
 def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:

@@ -33,6 +33,8 @@ SMALL = 30
 #: Trust is judged by so many of the nearest passages, with so much of a prior opinion, between
 #: these shares of the best one's lead.
 _TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0.10, 0.35
+#: How much less nearness counts where the best passage says all words of the query.
+WORDS_SUFFICE = 0.3
 #: The text bonus of a passage that says the query.
 _LITERAL = 0.3
 
