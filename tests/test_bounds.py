@@ -106,10 +106,10 @@ def test_the_page_shows_entries_whose_id_is_repeated(start: Start) -> None:  # n
 
 
 def test_the_preview_of_a_long_file_says_what_changes(folder: Path, open_kb: OpenKB) -> None:
-    notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(1_000))
+    notes = "".join(f"---\nid: e{number}\n---\nSee [[e7]].\n\n" for number in range(2_100))
     write_files(folder, {"memory/all.md": notes})
     diff = open_kb(folder).rename("e7", "seven", dry_run=True).diff
-    assert (diff.count("\n+See [[seven]].\n"), diff.count("\n-See [[e7]].\n")) == (1_000, 1_000)
+    assert (diff.count("\n+See [[seven]].\n"), diff.count("\n-See [[e7]].\n")) == (2_100, 2_100)
     assert diff.count("\n+id: seven\n") == diff.count("\n-id: e7\n") == 1
 
 
