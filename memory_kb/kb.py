@@ -682,6 +682,7 @@ class KnowledgeBase:
     link_map = _Verb(lambda kb: kb.browsing.link_map)
     links_around = _Verb(lambda kb: kb.browsing.links_around)
     busiest_links = _Verb(lambda kb: kb.browsing.busiest_links)
+    suggest = _Verb(lambda kb: kb.browsing.suggest)
     last_look = _Verb(lambda kb: kb.browsing.last_look)
     follow = _Verb(lambda kb: kb.browsing.follow)
     changes_of = _Verb(lambda kb: kb.browsing.changes_of)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from memory_kb.git.service import Git
+    from memory_kb.index.catalog import Suggested
     from memory_kb.index.facts import FactStore, Look
     from memory_kb.index.link_map import LinkMap
     from memory_kb.index.listing import Browsed, FilterValues, Reading, Recent
@@ -168,6 +169,13 @@ class Browsing:
         from memory_kb.index.listing import find_filter_values
 
         return self._index.read(find_filter_values)
+
+    def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
+        """Return names of entries that go with a word, with what links to each; or tags."""
+        from memory_kb.index.catalog import suggest_names, suggest_tags
+
+        find = suggest_tags if of_tags else suggest_names
+        return self._index.read(lambda index: find(index, word, most))
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""

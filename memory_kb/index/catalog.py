@@ -19,6 +19,7 @@ from memory_kb.index.link_names import (
     group_stems,
     links_of,
     name_entries,
+    named,
     read_metadata,
     resolve,
     stem_of,
@@ -211,6 +212,37 @@ def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
         if all(part in names for part in parts)
     )
     return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
+
+
+class Suggested(NamedTuple):
+    """A name or a tag as it is shown, and what is written for it."""
+
+    label: str
+    text: str
+
+
+def suggest_names(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
+    """Return entries by those of their names that go with a word, and how to link to each."""
+    found = find_names(_part(index, index.entries_like(word.casefold().split(), most)), word, most)
+    stems = {stem_of(called.entry.source) for called in found}
+    alike = index.entries_of(path for path in index.paths() if stem_of(path) in stems)
+    wanted = {name for called in found for name in (called.entry.source.removesuffix(".md"), called.entry.title)}
+    wanted |= {_stem(called.entry.source) for called in found} | {called.entry.entry_id for called in found}
+    catalog = replace(_part(index, alike), names=named(index, [("", name) for name in wanted]))
+    return tuple(Suggested(called.label, catalog.link_name(called.entry)) for called in found)
+
+
+def _part(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Catalog:
+    return Catalog(index.generation, tuple(entries), {}, {})
+
+
+def suggest_tags(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
+    """Return the tags that hold a word, those that begin with it first, then by how often they are used."""
+    counts = Counter(tag for tags in index.tag_lists() for tag in dict.fromkeys(tags.split(",")) if tag)
+    wanted = word.casefold()
+    fitting = [tag for tag in counts if wanted in tag.casefold()]
+    chosen = heapq.nsmallest(most, fitting, key=lambda tag: (not tag.casefold().startswith(wanted), -counts[tag]))
+    return tuple(Suggested(tag, tag) for tag in chosen)
 
 
 #: So many headings with the words are looked at.

@@ -466,6 +466,33 @@ class SqliteIndex:
         )
         return list(map(StoredEntry._make, rows))
 
+    def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
+        """Return entries that may be called by all of some words in small letters; without words the newest, no more than a limit.
+
+        What is no ASCII letter, digit or blank matches any character, and every entry with an alias is one.
+        """
+        if not words:
+            rows = self._connection.execute(
+                f"SELECT {_ENTRY} FROM chunks WHERE part = 0 ORDER BY dated DESC, source, position LIMIT ?", (limit,)
+            )
+            return list(map(StoredEntry._make, rows))
+        patterns = [f"%{re.sub('[^a-z0-9 -]', '_', word)}%" for word in words]
+        condition = " AND ".join(
+            f"(title LIKE ?{at} OR entry_id LIKE ?{at} OR source LIKE ?{at} OR instr(metadata, '\"alias'))"
+            for at in range(1, len(patterns) + 1)
+        )
+        rows = self._connection.execute(
+            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position", patterns
+        )
+        return list(map(StoredEntry._make, rows))
+
+    def tag_lists(self) -> Iterator[str]:
+        """Yield the tags of each entry that has some, separated by commas."""
+        rows = self._connection.execute(
+            "SELECT tags || ',' || text_tags FROM chunks WHERE part = 0 AND (tags <> '' OR text_tags <> '')"
+        )
+        return (tags for (tags,) in rows)
+
     def entries_of(self, sources: Iterable[str]) -> list[StoredEntry]:
         """Return the entries of some files, in path order."""
         rows = self._connection.execute(

@@ -234,21 +234,9 @@ def _read_path(fields: Parameters) -> str:
 
 async def complete(site: Site, request: Request) -> Response:
     """Names of entries and tags that go with a word, for the editor."""
-    from memory_kb.index.catalog import find_names
-
     word, is_tag = one(request.query_params, "word"), bool(one(request.query_params, "tag"))
-
-    def look(kb: KnowledgeBase) -> list[dict[str, str]]:
-        catalog = kb.catalog()
-        if is_tag:
-            tags = sorted(
-                catalog.tags, key=lambda tag: (not tag.casefold().startswith(word.casefold()), -catalog.tags[tag])
-            )
-            return [{"label": tag, "text": tag} for tag in tags if word.casefold() in tag.casefold()][:_MOST_NAMES]
-        found = find_names(catalog, word, _MOST_NAMES)
-        return [{"label": called.label, "text": catalog.link_name(called.entry)} for called in found]
-
-    return JSONResponse(await site.study(look))
+    found = await site.study(lambda kb: kb.suggest(word, _MOST_NAMES, of_tags=is_tag))
+    return JSONResponse([suggested._asdict() for suggested in found])
 
 
 async def rename(site: Site, request: Request) -> Response:
