@@ -25,6 +25,7 @@ INGREDIENTS = {
     "title and headings as fields that count more": Ablation({"scoring.WEIGHTS": (1.0,) * 7}),
     "a title and headings like the query": Ablation({"scoring.HEADING_BONUS": 0.0}),
     "I and my where people speak": Ablation({"candidates._PERSON": frozenset()}),
+    "beginnings of words beyond English": Ablation({"query._LEAST_STEM": 1_000}),
     "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0}),
     "words side by side": Ablation({"passages.PAIR_SHARE": 0.0}),
     "length of a passage": Ablation({"passages._LENGTH": 0.0}),
