@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -509,8 +508,6 @@ def test_a_transcript_of_40_megabytes_needs_little_memory(
             stream.write("]}\n")
     assert file.stat().st_size > 39_000_000
     command = [sys.executable, "-c", _MEASURE, str(folder), str(tmp_path / "home"), str(file)]
-    begin = time.monotonic()
     added, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert int(added) >= 10_000
     assert int(peak) < 200_000
-    assert time.monotonic() - begin < 30

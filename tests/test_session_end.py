@@ -398,18 +398,17 @@ def write_transcript(file: Path, size: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_session_of_40_mb_ends_in_seconds_and_little_memory(tmp_path: Path) -> None:
-    """The bounds are three times what a quiet machine of two cores takes."""
+def test_a_session_of_40_mb_ends_in_little_memory(tmp_path: Path) -> None:
+    """The bound is three times what a quiet machine takes."""
     write_transcript(tmp_path / "big.jsonl", 40_000_000)
     code = (
-        f"{PEAK}import sys, time; from memory_kb import KnowledgeBase\n"
+        f"{PEAK}import sys; from memory_kb import KnowledgeBase\n"
         "with KnowledgeBase.open(sys.argv[1], sys.argv[2]) as kb:\n"
         "    entry = kb.learn('The queue of the worker needs a retry.')\n"
         "    (done,) = kb.sessions.import_(sys.argv[3])\n"
         "    kb.context('the queue of the worker', session='big')\n"
-        "    began = time.process_time()\n"
         "    steps = kb.sessions.end('big').steps\n"
-        "    print(time.process_time() - began, peak() // 1024, [one.outcome for one in steps].count('failed'))\n"
+        "    print(peak() // 1024, [one.outcome for one in steps].count('failed'))\n"
         "    print(kb.show(entry.id).metadata['reinforcement_count'])\n"
     )
     (tmp_path / "vault/memory").mkdir(parents=True)
@@ -418,7 +417,6 @@ def test_a_session_of_40_mb_ends_in_seconds_and_little_memory(tmp_path: Path) ->
         run, capture_output=True, text=True, env=clean_environment(tmp_path), timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    seconds, megabytes, failed, counted = done.stdout.split()
+    megabytes, failed, counted = done.stdout.split()
     assert (failed, counted) == ("0", "1")
-    assert float(seconds) < 15
     assert int(megabytes) < 200

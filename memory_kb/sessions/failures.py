@@ -23,17 +23,20 @@ _SHAPES = tuple(
         ("AssertionError", r"^E\s+(?P<message>assert .+)$"),
         (None, r"\berror (?P<type>TS\d{3,5}): (?P<message>.+)$"),
         (None, r"^error\[(?P<type>E\d{4})\]: (?P<message>.+)$"),
-        (None, rf"^\s*(?:Uncaught |Caused by: )?{_TYPE}(?: \[\w+\])?: (?P<message>.+)$"),
+        (None, rf"^[ \t]*(?:Uncaught |Caused by: )?{_TYPE}(?: \[\w+\])?: (?P<message>.+)$"),
         ("command not found", r"^.*?(?P<message>[\w./-]+: (?:command )?not found)\s*$"),
         ("permission denied", r"^(?P<message>.*\b(?:[Pp]ermission denied|EACCES|access denied)\b.*)$"),
         ("no such file", r"^(?P<message>.*\b(?:No such file or directory|ENOENT|File does not exist)\b.*)$"),
         ("connection refused", r"^(?P<message>.*\b(?:[Cc]onnection refused|ECONNREFUSED)\b.*)$"),
         ("timeout", r"^(?P<message>.*\b(?:[Tt]imed? ?out|ETIMEDOUT|deadline exceeded)\b.*)$"),
         ("at a line", r"^(?P<message>\S+:\d+(?::\d+)?: (?:error: )?.+)$"),
-        ("test failure", r"^\s*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$"),
+        (
+            "test failure",
+            r"^[ \t]*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$",
+        ),
         (
             "error",
-            r"^\s*(?:npm (?:ERR!|error)|[Ee]rror|ERROR|[Ff]atal|FATAL|CONFLICT|!\s+\[.*?rejected\])[:!]?\s+(?P<message>\S.*)$",
+            r"^[ \t]*(?:npm (?:ERR!|error)|[Ee]rror|ERROR|[Ff]atal|FATAL|CONFLICT|!\s+\[.*?rejected\])[:!]?\s+(?P<message>\S.*)$",
         ),
         ("error", r"^(?P<message>.*\b(?:[Ee]rror|ERROR|[Ff]ailed|fatal)\b: .+)$"),
     )
