@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -45,8 +47,9 @@ class BackgroundLooks:
         """Stop what is going on."""
         with self._lock:
             for process in self._going.values():
-                process.kill()
-                process.wait()
+                if process.poll() is None:
+                    _kill(process)
+                    process.wait()
             self._going.clear()
 
     def _start(self, verb: str) -> subprocess.Popen[bytes]:
@@ -58,8 +61,18 @@ class BackgroundLooks:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         if sys.platform != "win32":
             # Pages come first.
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
         return process
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process with those that it began."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
