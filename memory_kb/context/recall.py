@@ -33,7 +33,7 @@ _RARE, _RARE_WORTH = 0.5, 2.65
 #: What comes beside the best of all says this share of what that does.
 _NEXT = 0.65
 #: Words of a prompt that are looked at, and sections that compete.
-_WORDS, _SECTIONS = 40, 60
+_WORDS, _SECTIONS = 40, 30
 #: Characters of a section that is its own passage.
 _SHORT = 600
 #: Entries of this kind repeat the words of prompts, which says nothing of how rare those are.
