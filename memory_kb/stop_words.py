@@ -84,13 +84,14 @@ def is_english(words: Sequence[str]) -> bool:
 
 
 def is_surely_english(words: Sequence[str]) -> bool:
-    """Return whether words hold several English stop words, and no more of another language.
+    """Return whether words hold more stop words of English than of any other language.
 
     Example:
-        >>> is_surely_english("why is it so slow".split()), is_surely_english(["cache"])
-        (True, False)
+        >>> [is_surely_english(text.split()) for text in ("fix the upload test", "was ist in der cache", "upload cache")]
+        [True, False, False]
     """
-    return _closest(words) is _LISTS["en"]
+    said = {name: sum(word in known for word in words) for name, known in _LISTS.items()}
+    return all(said["en"] > count for name, count in said.items() if name != "en")
 
 
 def is_stop_word(word: str) -> bool:
