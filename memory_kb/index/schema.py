@@ -185,7 +185,7 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _LEAST_ROOM = 65_536
 
 
-def connect(place: Path | str, wait: float = BUSY_SECONDS) -> sqlite3.Connection:
+def connect(place: Path | str, wait: float = 0.0) -> sqlite3.Connection:
     """Open a connection in autocommit mode with our settings, to a path or a URI.
 
     Nothing is checked yet. A statement waits for another process so many seconds, as long as usual with 0.
