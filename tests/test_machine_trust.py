@@ -7,6 +7,9 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -246,3 +249,20 @@ def test_sessions_of_what_was_set_aside_are_taken_back_on_a_word(folder: Path, r
     run("--vault", folder, "learn", "Deploys happen on Tuesdays after the review.")
     assert not [target for target in targets if target.exists()]
     assert not (folder / "memory/.memory-kb/sessions/s2.jsonl").exists()
+
+
+def test_a_package_of_our_name_in_a_clone_is_not_run(tmp_path: Path, home: Path) -> None:
+    owned = tmp_path / "owned"
+    files = {"memory/config.yaml": "", "memory/a.md": NOTE, "memory_kb/__init__.py": f"open({str(owned)!r}, 'w')\n"}
+    folder = write_files(tmp_path / "clone", files)
+    machine = folder / "memory/.memory-kb"
+    machine.mkdir()
+    # As a process, which need not wait for the one that it begins.
+    call = f"finish_in_background(Path({str(folder)!r}), {str(home)!r}, Path({str(machine)!r}))"
+    program = f"from pathlib import Path; from memory_kb.cli.hook import finish_in_background; {call}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    deadline = time.monotonic() + 60
+    while not owned.exists() and not (machine / ".memory.db").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (machine / ".memory.db").exists()
+    assert not owned.exists()

@@ -254,6 +254,8 @@ def _is_empty(name: str, text: str, parts: Sequence[Part]) -> bool:
     return all(key in defaults and same(value, defaults[key]) for key, value in left.items())
 
 
+#: What follows Python where there is no command; without -P a package of the folder it runs in would come first.
+_AS_MODULE = (["-P", "-m", "memory_kb"], ["-m", "memory_kb"])
 _PROGRAM = re.compile(r"(?:.*[/\\])?(?:memory-kb|mkb)(?:\.exe|\.cmd)?", re.IGNORECASE)
 _FIXED = {"type": ("stdio", "local"), "enabled": (True,)}
 
@@ -310,7 +312,8 @@ def _after_program(words: Sequence[str]) -> list[str] | None:
     """Return what memory-kb is called with, or None where it is another program."""
     if words and _PROGRAM.fullmatch(words[0]):
         return list(words[1:])
-    return list(words[3:]) if list(words[1:3]) == ["-m", "memory_kb"] else None
+    start = next((start for start in _AS_MODULE if list(words[1 : 1 + len(start)]) == start), None)
+    return list(words[1 + len(start) :]) if start else None
 
 
 def same(left: Any, right: Any) -> bool:

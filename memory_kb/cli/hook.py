@@ -151,6 +151,7 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
 
     command = [
         sys.executable,
+        "-P",  # no package of the folder it runs in
         "-m",
         "memory_kb",
         "hook",

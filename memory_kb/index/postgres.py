@@ -332,10 +332,6 @@ def _visible(filters: Filters, statement: SqlStatement) -> str:
     return f"(c.job IS NULL OR (c.job = {statement.bind(filters.job)} AND ({same_task})))"
 
 
-def _is_checked_here(filters: Filters) -> bool:
-    return bool(filters.tags) or filters.file is not None
-
-
 def _passes(filters: Filters, tags: str, applies_to: str) -> bool:
     if filters.tags and not fits_tag(tags.split(","), tuple(tag.replace(",", " ") for tag in filters.tags)):
         return False

@@ -407,4 +407,4 @@ def find_command(path: str | None) -> tuple[str, ...]:
 
     beside = Path(sys.executable).with_name("memory-kb.exe" if os.name == "nt" else "memory-kb")
     found = shutil.which("memory-kb", path=path) or (str(beside) if beside.exists() else None)
-    return (found,) if found else (sys.executable, "-m", "memory_kb")
+    return (found,) if found else (sys.executable, "-P", "-m", "memory_kb")

@@ -20,7 +20,7 @@ _NICENESS = 10
 
 
 class BackgroundLooks:
-    """The processes of `lint` and `doctor`, one at a time of each; what they find lies in the machine folder."""
+    """The processes of `lint` and `doctor`, one at a time of each; what they find is stored in the machine folder."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -56,7 +56,7 @@ class BackgroundLooks:
         places = (("--vault", self._address.vault), ("--home", self._address.home))
         chosen = [word for name, place in places if place for word in (name, place)]
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "memory_kb", verb, *chosen],
+            [sys.executable, "-P", "-m", "memory_kb", verb, *chosen],
             env=self._address.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -119,7 +119,7 @@ async def _place_of(site: Site, path: str, text: str) -> LinkBase:
 
 
 def _keeps_lines(folder: Path) -> bool:
-    """Return whether Obsidian shows the lines of this vault as they are written, which it does if not told otherwise."""
+    """Return whether Obsidian shows the lines of this vault as they are written, its default."""
     try:
         settings = json.loads((folder / ".obsidian/app.json").read_bytes())
     except (OSError, ValueError):
