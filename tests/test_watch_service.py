@@ -21,7 +21,7 @@ from memory_kb.index.file_events import ChangeSignal, Observer
 from memory_kb.index.sync import needs_writing
 from memory_kb.index.watch import Background
 from memory_kb.model import Location, Problem, Region
-from memory_kb.store.walk import Reach, walk, walk_region
+from memory_kb.store.walk import walk, walk_region
 from memory_kb.vault import find_vault
 
 MakeVault = Callable[[Files], Path]
@@ -124,7 +124,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
         before = file.stat().st_mtime_ns
         other.write_text(f"after {minutes}\n")
         os.utime(other, (time.time() - 60 * minutes,) * 2)
-        report = kb.index.sync(Reach((Region("memory/b/", str(other.parent)),)))
+        report = kb.index.sync((Region("memory/b/", str(other.parent)),))
         assert (report.changed, report.added, report.removed) == (1, 0, 0)
         file.write_text("camel\n")
         os.utime(file, ns=(before, before))

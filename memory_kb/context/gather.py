@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, fits_files, is_about, shared_words, stem, weigh_words
-from memory_kb.index.port import FileIndex, Question
+from memory_kb.index.port import Question
 from memory_kb.learning.inversion import is_doubted, targets_of
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
@@ -163,7 +163,7 @@ class Gathering:
 
     def __init__(
         self,
-        index: FileIndex,
+        index: SqliteIndex,
         wanted: Wanted,
         request: Request,
         ranking: Ranking,

@@ -20,10 +20,9 @@ from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
-    import threading
     from concurrent.futures import Future
 
-    from memory_kb.index.vectors import EmbeddedPassage, VectorFile, VectorStore
+    from memory_kb.index.vectors import VectorFile
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
 

@@ -5,17 +5,15 @@ Callers do not know which engine is behind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from memory_kb.model import FileStat, Filters, Problem, Region, StoredEntry, StoredMemory
+from memory_kb.model import Filters, Problem, StoredEntry
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory_kb.model import Chunk
     from memory_kb.providers.base import Vectors
 
 
@@ -214,72 +212,3 @@ class Index(Protocol):
 
         Only the jobs and tasks that the filters show count.
         """
-
-
-class IndexWriter(Protocol):
-    """The changes of one sync; they become visible together or not at all."""
-
-    def put(
-        self,
-        file: FileStat,
-        digest: str,
-        problems: Sequence[tuple[int, str]],
-        chunks: Sequence[Chunk],
-        *,
-        is_known: bool,
-    ) -> None:
-        """Add a file, replacing what is there of it."""
-
-    def touch(self, file: FileStat) -> None:
-        """Note that a file looks different but says the same."""
-
-    def remove(self, path: str) -> None:
-        """Take a file and its chunks out."""
-
-    def finish(self, window: SyncWindow, *, is_partial: bool = False) -> None:
-        """Record when the disk was read, and whether files are still missing from a first index."""
-
-
-class FileIndex(Index, Protocol):
-    """The index of a vault's own files, which also says what it holds of them and is written to."""
-
-    def window(self) -> SyncWindow:
-        """Return when the disk was last read for writing."""
-
-    def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
-        """Yield the files of the global home, or those of the vault, by path."""
-
-    def known_in(self, region: Region) -> Iterator[KnownFile]:
-        """Yield the files directly in a folder, or all below it, or the one file, by path.
-
-        The home is never below the vault's own folder.
-        """
-
-    def count_files(self) -> int:
-        """Return the number of files in the index."""
-
-    def problems(self) -> list[Problem]:
-        """Return what was wrong with the files when they were read."""
-
-    def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
-        """Begin a change.
-
-        Leaving the context by an exception leaves the index as it was.
-        """
-
-    def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
-        """Yield the entries that pass the filters, in path order; with `cited` those that may cite that file."""
-
-    def memories(
-        self, filters: Filters, source: str | None = None, origin: str | None = None
-    ) -> Iterator[StoredMemory]:
-        """Yield the entries that pass the filters with all of their text, in path order.
-
-        With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
-        """
-
-    def keys_of(self, entry: StoredEntry) -> list[int]:
-        """Return the keys of an entry's chunks, in file order."""
-
-    def contents(self, entry: StoredEntry) -> str:
-        """Return the indexed text of an entry, its chunks joined by blank lines."""

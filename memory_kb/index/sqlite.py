@@ -10,13 +10,13 @@ import operator
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
-from memory_kb.index.port import IS_CUT, Candidate, Fault, IndexWriter, KnownFile, StoredChunk, SyncWindow, in_order
+from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.index.words import WordCutter
@@ -25,7 +25,6 @@ from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
-    from memory_kb.model import Chunk
 
 
 #: What supersedes what; a proposal does not yet.
@@ -126,6 +125,7 @@ class SqliteIndex:
             self._connection.execute("ROLLBACK")
 
     def window(self) -> SyncWindow:
+        """Return when the disk was last read for writing."""
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
     def is_intact(self) -> bool:
@@ -150,6 +150,7 @@ class SqliteIndex:
             self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?)", (settings,))
 
     def count_files(self) -> int:
+        """Return the number of files in the index."""
         (files,) = self._connection.execute("SELECT count(*) FROM file_meta").fetchone()
         return int(files)
 
@@ -159,6 +160,7 @@ class SqliteIndex:
         return found.fetchone() is not None
 
     def problems(self) -> list[Problem]:
+        """Return what was wrong with the files when they were read."""
         rows = self._connection.execute("SELECT path, problems FROM file_meta WHERE problems IS NOT NULL ORDER BY path")
         return [Problem(path, line, message) for path, problems in rows for line, message in json.loads(problems)]
 
@@ -184,6 +186,7 @@ class SqliteIndex:
         return scrub(self._connection, "chunks_fts")
 
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
+        """Yield the files of the global home, or those of the vault, by path."""
         inside = "path >= '~global/' AND path < '~global0'"
         cursor = self._connection.execute(
             f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside if is_global else f'NOT ({inside})'} ORDER BY path"
@@ -199,6 +202,10 @@ class SqliteIndex:
         return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
     def known_in(self, region: Region) -> Iterator[KnownFile]:
+        """Yield the files directly in a folder, or all below it, or the one file, by path.
+
+        The home is never below the vault's own folder.
+        """
         folder, _, is_deep, without = region
         if is_deep and not folder:
             return self.known_files(is_global=False)
@@ -244,8 +251,8 @@ class SqliteIndex:
         )
         return list(map(Fault._make, rows))
 
-    def write(self, *, rebuild: bool = False) -> AbstractContextManager[IndexWriter]:
-
+    def write(self, *, rebuild: bool = False) -> SqliteWriter:
+        """Begin a change; leaving its context by an exception leaves the index as it was."""
         return SqliteWriter(self._connection, self._tokenizer, rebuild=rebuild)
 
     def match(
@@ -372,6 +379,7 @@ class SqliteIndex:
         return {row[0]: StoredChunk._make(row) for row in rows}
 
     def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
+        """Yield the entries that pass the filters, in path order; with `cited` those that may cite that file."""
         condition, values = where(filters, "chunks")
         if cited:
             condition += " AND instr(metadata, '\"cites\"') AND instr(metadata, :cited)"
@@ -385,6 +393,10 @@ class SqliteIndex:
     def memories(
         self, filters: Filters, source: str | None = None, origin: str | None = None
     ) -> Iterator[StoredMemory]:
+        """Yield the entries that pass the filters with all of their text, in path order.
+
+        With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
+        """
         condition, values = where(filters, "chunks")
         if origin is not None:
             # Said twice for the index of what people stated.
@@ -446,6 +458,7 @@ class SqliteIndex:
         return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
 
     def keys_of(self, entry: StoredEntry) -> list[int]:
+        """Return the keys of an entry's chunks, in file order."""
         rows = self._connection.execute(
             "SELECT rowid FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
             (entry.source, entry.entry_id),
@@ -453,6 +466,7 @@ class SqliteIndex:
         return [key for (key,) in rows]
 
     def contents(self, entry: StoredEntry) -> str:
+        """Return the indexed text of an entry, its chunks joined by blank lines."""
         rows = self._connection.execute(
             "SELECT content FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
             (entry.source, entry.entry_id),
@@ -527,8 +541,6 @@ class SqliteIndex:
 
     def chunks_of(self, source: str) -> list[Chunk]:
         """Return the chunks of a file as they were put in."""
-        from memory_kb.model import Chunk
-
         columns = ", ".join(Chunk._fields)
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))

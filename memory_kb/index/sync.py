@@ -10,18 +10,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
-from memory_kb.index.port import FileIndex, IndexWriter, KnownFile, SyncWindow
+from memory_kb.index.port import KnownFile, SyncWindow
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.settings import Settings
-from memory_kb.store.walk import EVERYWHERE, Reach, walk, walk_region, walk_root
+from memory_kb.store.walk import walk, walk_region, walk_root
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
 
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
     from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.index.sqlite_writer import SqliteWriter
     from memory_kb.index.vectors import EmbeddedPassage
 
 
+#: Where to look: in some folders or at some notes, everywhere with None.
+Regions = tuple[Region, ...] | None
 #: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
 _TICK = 50_000_000
 _COARSE_TICK = 2_000_000_000
@@ -96,9 +99,9 @@ def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
 
 
 def differences(
-    vault: Vault, index: FileIndex, settings: Settings, problems: list[Problem], reach: Reach = EVERYWHERE
+    vault: Vault, index: SqliteIndex, settings: Settings, problems: list[Problem], regions: Regions = None
 ) -> Iterator[Difference]:
-    """Compare the vault's files with the index.
+    """Compare the vault's files with the index, all of them or those of some regions.
 
     What the walk could not read is added to `problems`.
 
@@ -107,15 +110,15 @@ def differences(
     """
     identify(vault)
     window = index.window()
-    if reach.regions is not None:
-        for region in reach.regions:
-            files = walk_region(vault, region, settings.ignore, problems, reach)
+    if regions is not None:
+        for region in regions:
+            files = walk_region(vault, region, settings.ignore, problems)
             yield from compare(files, index.known_in(region), window)
         return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
         known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from compare(walk_root(vault, root, settings.ignore, problems, reach), known, window)
+        yield from compare(walk_root(vault, root, settings.ignore, problems), known, window)
     if not is_home_apart:
         yield from compare((), index.known_files(is_global=True), window)
 
@@ -137,7 +140,7 @@ def identify(vault: Vault) -> tuple[int, int]:
 
 
 def needs_writing(
-    vault: Vault, index: FileIndex, settings: Settings, reach: Reach = EVERYWHERE, problems: list[Problem] | None = None
+    vault: Vault, index: SqliteIndex, settings: Settings, regions: Regions = None, problems: list[Problem] | None = None
 ) -> bool:
     """Return whether any file differs on disk.
 
@@ -145,7 +148,7 @@ def needs_writing(
     down as read, so that nobody has to do it again.
     """
     for number, (verdict, file, known) in enumerate(
-        differences(vault, index, settings, [] if problems is None else problems, reach)
+        differences(vault, index, settings, [] if problems is None else problems, regions)
     ):
         if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(file, known, settings):
             return True
@@ -185,7 +188,7 @@ class Changes(NamedTuple):
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
-def survey(vault: Vault, index: FileIndex, settings: Settings) -> Changes:
+def survey(vault: Vault, index: SqliteIndex, settings: Settings) -> Changes:
     """Compare disk and index without changing either.
 
     Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
@@ -210,9 +213,9 @@ def survey(vault: Vault, index: FileIndex, settings: Settings) -> Changes:
 
 def sync(
     vault: Vault,
-    index: FileIndex,
+    index: SqliteIndex,
     settings: Settings,
-    reach: Reach = EVERYWHERE,
+    regions: Regions = None,
     *,
     rebuild: bool = False,
     progress: Progress | None = None,
@@ -221,20 +224,19 @@ def sync(
 
     Readers see it whole or not at all. Only a first index is committed in batches, so that one
     that is interrupted goes on where it was. Call it under the index lock. Files that cannot be
-    read are problems and are left out. With the regions of a `reach`, only these are compared; a
-    rebuild looks everywhere.
+    read are problems and are left out. With `regions`, only these are compared; a rebuild looks everywhere.
 
     Raises:
         VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
     """
-    return _Sync(vault, index, settings, reach, progress).run(rebuild=rebuild)
+    return _Sync(vault, index, settings, regions, progress).run(rebuild=rebuild)
 
 
 class _Sync:
     def __init__(
-        self, vault: Vault, index: FileIndex, settings: Settings, reach: Reach, progress: Progress | None
+        self, vault: Vault, index: SqliteIndex, settings: Settings, regions: Regions, progress: Progress | None
     ) -> None:
-        self._vault, self._index, self._settings, self._reach = vault, index, settings, reach
+        self._vault, self._index, self._settings, self._regions = vault, index, settings, regions
         self._progress = progress
         self._problems: list[Problem] = []
         self._added = self._changed = self._removed = self._unreadable = 0
@@ -247,8 +249,8 @@ class _Sync:
             self._write(self._all_files(), rebuild=True)
         else:
             is_first = self._index.generation == 0 or self._index.is_partial
-            reach = self._reach._replace(regions=None) if is_first else self._reach
-            found = differences(self._vault, self._index, self._settings, self._problems, reach)
+            regions = None if is_first else self._regions
+            found = differences(self._vault, self._index, self._settings, self._problems, regions)
             if is_first:
                 self._write_first(found)
             else:
@@ -285,7 +287,7 @@ class _Sync:
             if identify(self._vault) != folder:
                 raise _replaced(self._vault)
             window = SyncWindow(self._start_ns, time.time_ns())
-            if rebuild or (number >= 0 and self._reach.regions is None):
+            if rebuild or (number >= 0 and self._regions is None):
                 writer.finish(window)
             elif self._has_fresh:
                 # Files elsewhere may still be in doubt from the last time that everything was compared.
@@ -314,7 +316,7 @@ class _Sync:
                     raise _replaced(self._vault)
                 writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
 
-    def _apply(self, writer: IndexWriter, difference: Difference) -> None:
+    def _apply(self, writer: SqliteWriter, difference: Difference) -> None:
         from memory_kb.index.rows import hash_bytes, read_file, say_unreadable
 
         _, file, known = difference
@@ -339,7 +341,7 @@ class _Sync:
         self._added += known is None
         self._changed += known is not None
 
-    def _remove(self, writer: IndexWriter, known: KnownFile | None) -> None:
+    def _remove(self, writer: SqliteWriter, known: KnownFile | None) -> None:
         if known:
             writer.remove(known.path)
             self._removed += 1
@@ -353,7 +355,7 @@ def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
 
 
-def put_note(writer: IndexWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
+def put_note(writer: SqliteWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
     """Add what a file says to an index."""
     from memory_kb.index.rows import hash_bytes
 
@@ -368,7 +370,7 @@ def _read(vault: Vault, raw: RawNote) -> ReadNote:
     return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
-def pending_passages(vault: Vault, index: FileIndex, settings: Settings) -> Iterator[EmbeddedPassage]:
+def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[EmbeddedPassage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passage
@@ -408,14 +410,14 @@ class Unindexed:
         """Give the memory back."""
         self.index.close()
 
-    def read(self, regions: tuple[Region, ...] | None) -> bool:
-        """Read what differs in some regions, None for everywhere; return whether anything does."""
+    def read(self, regions: Regions) -> bool:
+        """Read what differs in some regions; return whether anything does."""
         import heapq
 
         from memory_kb.index.rows import read_file
 
-        reach = Reach(regions)
-        found = [one for one in differences(self._vault, self._other, self._settings, [], reach) if self._differs(one)]
+        looked = differences(self._vault, self._other, self._settings, [], regions)
+        found = [one for one in looked if self._differs(one)]
         self.outdated.update(one.path for one in found)
         files = [one.file for one in found if one.file]
         self.is_whole = self.is_whole and len(files) <= _MOST_FILES

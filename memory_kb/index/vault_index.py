@@ -24,10 +24,10 @@ from memory_kb.index.schema import (
     replace_damaged,
 )
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import needs_writing
+from memory_kb.index.sync import Regions, needs_writing
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
 from memory_kb.model import Problem, Region
-from memory_kb.store.walk import EVERYWHERE, UNLISTED, Listings, Reach
+from memory_kb.store.walk import UNLISTED
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
@@ -113,8 +113,6 @@ class VaultIndex:
         #: Whether the time limit left it to somebody else to bring the index up to date.
         self.is_left_behind = False
         self._opened_as: tuple[int, int] | None = None
-        #: Everywhere, where folders that have not changed since the last look are not listed again.
-        self._again = Reach(listings=Listings())
         #: Whether reading does without a look at the files while a watcher runs.
         self.trusts_watcher = trusts_watcher
 
@@ -263,29 +261,27 @@ class VaultIndex:
 
     def sync(
         self,
-        reach: Reach = EVERYWHERE,
+        regions: Regions = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
         wait: float = LONG_PATIENCE,
     ) -> SyncReport:
-        """Bring the index to what the files say, those within reach.
+        """Bring the index to what the files say, all of them or those of some regions.
 
         Raises:
             VaultBusy: another process has been indexing for `wait` seconds.
             InvalidSettings: the index cannot be written.
         """
         try:
-            report = self.use(lambda _: self._sync(wait, reach, rebuild=rebuild, progress=progress, on_wait=on_wait))
+            report = self.use(lambda _: self._sync(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait))
         except (OSError, sqlite3.OperationalError) as exc:
             reason, hint = explain_unusable(exc, self._file)
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
-    def refresh(
-        self, progress: Progress | None = None, regions: tuple[Region, ...] | None = None, *, waits: bool = True
-    ) -> Refreshed:
+    def refresh(self, progress: Progress | None = None, regions: Regions = None, *, waits: bool = True) -> Refreshed:
         """Bring the index up to date before reading from it, in some regions or everywhere.
 
         It waits long for nobody; without `waits` only for a first index that holds nothing yet.
@@ -298,15 +294,14 @@ class VaultIndex:
             self._glance(index, self._time_limit, is_new=is_new)
             return Refreshed()
         problems: list[Problem] = []
-        reach = self._again._replace(regions=regions)
         is_kept = not is_new and self._is_kept(index)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, reach, problems)):
+        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, regions, problems)):
             return Refreshed(0, _describe_unlisted(problems))
         try:
             if not waits and index.generation:
-                report = self._sync(0, reach, progress=progress)
+                report = self._sync(0, regions, progress=progress)
             else:
-                report = self._sync_first(progress) if is_new else self._sync_soon(progress, reach)
+                report = self._sync_first(progress) if is_new else self._sync_soon(progress, regions)
         except VaultBusy:
             if not waits:
                 return Refreshed()
@@ -331,7 +326,7 @@ class VaultIndex:
         regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
         if self._vault.memory:
             regions.append(Region("", str(self._vault.folder)))
-        return not needs_writing(self._vault, index, self._settings, self._again._replace(regions=tuple(regions)))
+        return not needs_writing(self._vault, index, self._settings, tuple(regions))
 
     @contextmanager
     def settled(self) -> Iterator[None]:
@@ -362,7 +357,7 @@ class VaultIndex:
 
         def bring_in() -> None:
             if regions and not self._is_new(self._open(0)):
-                self._sync(0, Reach(regions))
+                self._sync(0, regions)
 
         return self._afterwards(bring_in)
 
@@ -405,9 +400,9 @@ class VaultIndex:
 
         return self.use(publish)
 
-    def is_behind(self, reach: Reach = EVERYWHERE) -> bool:
+    def is_behind(self) -> bool:
         """Return whether a sync would find something to do."""
-        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings, reach))
+        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings))
 
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
@@ -425,9 +420,9 @@ class VaultIndex:
         if not is_new and index.has_more_files(_GLANCED):
             self.is_left_behind = True
             return
-        if is_new or needs_writing(self._vault, index, self._settings, self._again):
+        if is_new or needs_writing(self._vault, index, self._settings):
             try:
-                self._sync(0, self._again, progress=check)
+                self._sync(0, progress=check)
             except _OutOfTime:
                 self.is_left_behind = True
             except (VaultBusy, OSError):
@@ -446,15 +441,17 @@ class VaultIndex:
                 if index.generation or time.monotonic() > end:
                     raise
 
-    def _sync_soon(self, progress: Progress | None, reach: Reach) -> SyncReport:
+    def _sync_soon(self, progress: Progress | None, regions: Regions) -> SyncReport:
         """Bring the index up to date unless another process keeps it busy."""
         try:
-            return self._sync(0, reach, progress=progress)
+            return self._sync(0, regions, progress=progress)
         except VaultBusy:
             from memory_kb.index.sync import survey
 
             pending = survey(self._vault, self.index, self._settings).pending
-            return self._sync(max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), reach, progress=progress)
+            return self._sync(
+                max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), regions, progress=progress
+            )
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         from memory_kb.index.sync import survey
@@ -465,7 +462,7 @@ class VaultIndex:
     def _sync(
         self,
         wait: float,
-        reach: Reach = EVERYWHERE,
+        regions: Regions = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
@@ -480,7 +477,9 @@ class VaultIndex:
                 index.remember_settings(self._fingerprint)
             if stale:
                 self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(self._vault, index, self._settings, reach, rebuild=rebuild or bool(stale), progress=progress)
+            report = sync(
+                self._vault, index, self._settings, regions, rebuild=rebuild or bool(stale), progress=progress
+            )
             index.remember_settings(self._fingerprint)
             return report
 

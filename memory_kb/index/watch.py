@@ -26,7 +26,7 @@ from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
 from memory_kb.settings import Settings
 from memory_kb.store.machine import prepare_machine
-from memory_kb.store.walk import EVERYWHERE, UNLISTED
+from memory_kb.store.walk import UNLISTED
 from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class _Watch:
 
         keeper = self._watched.keeper
         try:
-            report = keeper.sync(EVERYWHERE, progress=check, wait=_LOCK_SECONDS)
+            report = keeper.sync(progress=check, wait=_LOCK_SECONDS)
             generation = keeper.index.generation
         except (VaultBusy, _Stopped):
             return cause

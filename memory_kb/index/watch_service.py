@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Step, Watched
     from memory_kb.reports import WatchReport
-    from memory_kb.vault import Vault
 
 
 class Watching:

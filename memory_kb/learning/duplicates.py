@@ -9,7 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from operator import itemgetter
 
-from memory_kb.index.port import FileIndex
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.injected import without_occasion
 from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
@@ -72,7 +72,7 @@ class Duplicate:
 
 
 def find_duplicate(
-    index: FileIndex, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
+    index: SqliteIndex, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
 ) -> Duplicate | None:
     """Return the entry that says the same at the same place.
 
@@ -109,7 +109,7 @@ def find_duplicate(
     return None
 
 
-def find_near(index: FileIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
+def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
     """Return up to three live entries at the same place or a wider one that say the contrary, or the same in other words."""
     from memory_kb.learning.negation import find_opposition
 
@@ -180,7 +180,7 @@ def is_in_people_file(entry: StoredEntry) -> bool:
     return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
-def find_similar(index: FileIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
+def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
     """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
     said = without_occasion(draft.text).strip()
     query = parse_words(said)

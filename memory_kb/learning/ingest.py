@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.index.port import FileIndex
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.duplicates import comparable, find_duplicate
 from memory_kb.learning.new_entry import (
     Draft,
@@ -139,7 +139,7 @@ class _New:
 class _Grounds:
     """What offers are held against."""
 
-    index: FileIndex
+    index: SqliteIndex
     folder_of: Callable[[Location], str]
     now: datetime
     was_made: Callable[[str], bool]
@@ -153,7 +153,7 @@ class _Grounds:
 
 def plan_intake(
     offers: Sequence[Offer],
-    index: FileIndex,
+    index: SqliteIndex,
     folder_of: Callable[[Location], str],
     now: datetime,
     was_made: Callable[[str], bool] = lambda _: False,

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.index.port import FileIndex
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
 from memory_kb.learning.duplicates import find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
@@ -174,7 +174,7 @@ class ImportPlace(NamedTuple):
 
 
 def plan_import(
-    rules: Sequence[RuleInFile], index: FileIndex, into: ImportPlace, now: datetime
+    rules: Sequence[RuleInFile], index: SqliteIndex, into: ImportPlace, now: datetime
 ) -> tuple[list[RuleImported], list[Change]]:
     """Plan to bring rules in, each under its own id; what is there stays as it is.
 
@@ -200,7 +200,7 @@ def plan_import(
     return done, changes
 
 
-def _look_up(rule: RuleInFile, entry_id: str, index: FileIndex, place: Location) -> RuleImported | None:
+def _look_up(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Location) -> RuleImported | None:
     """Return why a rule is not to be made, or None."""
     try:
         draft = check_draft(rule.draft)

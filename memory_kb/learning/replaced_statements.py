@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 
-from memory_kb.index.port import FileIndex
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.duplicates import NEGATIONS, find_similar, is_in_people_file, turning_words, words_of
 from memory_kb.learning.new_entry import Draft
 from memory_kb.model import LIVE_STATUSES, Filters, Location, StoredEntry
@@ -29,7 +29,7 @@ _MARKING = frozenset(
 )
 
 
-def find_older(index: FileIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
+def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
     """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
     here = Filters(
         kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task

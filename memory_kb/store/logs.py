@@ -307,7 +307,6 @@ def _known(retrieval: Retrieval) -> dict[str, Any]:
 
 
 def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
-    from memory_kb.credentials import redact
     from memory_kb.private import cut_private
 
     texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}

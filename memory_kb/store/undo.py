@@ -15,12 +15,10 @@ from memory_kb.store.writer import IndexFollower, Resolve, Writer, invert, repla
 from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from memory_kb.reports import RunReport
-    from memory_kb.store.journal import RunRecord
-    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 
@@ -328,8 +326,6 @@ class Undo:
         import tempfile
         from pathlib import Path
 
-        from memory_kb.store.files import read_if_there
-
         paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
         before = {path: read_if_there(path, self._writer.writable(path)) for path in paths}
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
@@ -351,7 +347,7 @@ class Undo:
 
 
 def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
-    from memory_kb.reports import ChangeView, Conflict, RunReport
+    from memory_kb.reports import ChangeView, RunReport
 
     changes = tuple(
         ChangeView(_word(edit.before, edit.after), edit.path, None, "Reverted.")

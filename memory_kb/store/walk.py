@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -19,131 +17,12 @@ from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
 #: A file, or a folder as its path and its location.
 Item: TypeAlias = FileStat | tuple[str, str]
 
-#: How long before its listing a folder must have changed last: the tick of a file system's clock, and that
-#: of one which counts in seconds.
-_TICK_NS, _COARSE_NS = 50_000_000, 2_000_000_000
-_SECOND_NS = 1_000_000_000
-#: For how many seconds a listing is good.
-_GOOD_FOR = 10.0
-#: So many files and folders are remembered, some eight megabytes of them.
-_MOST = 20_000
-
-
-class FolderState(NamedTuple):
-    """What shows that the names in a folder are unchanged; `at` is the time of the check, on the clock of files."""
-
-    device: int
-    inode: int
-    mtime_ns: int
-    ctime_ns: int
-    at: int
-
-    def is_same(self, other: FolderState) -> bool:
-        """Return whether nothing was added to the folder or taken out of it in between."""
-        return self[:4] == other[:4]
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the last change is so far back that the next one will show.
-
-        Example:
-            >>> [FolderState(0, 0, changed, changed, 5_000_000_000).is_settled for changed in (2_000_000_000, 4_000_000_000, 4_900_000_001)]
-            [True, False, True]
-        """
-        last = max(self.mtime_ns, self.ctime_ns)
-        return last < self.at - (_TICK_NS if last % _SECOND_NS else _COARSE_NS)
-
-
-class _Listing(NamedTuple):
-    state: FolderState
-    items: list[Item]
-    until: float
-
-
-class Listings:
-    """The listings of folders, by their locations.
-
-    Args:
-        clock: the time in nanoseconds, on the clock of files.
-        timer: seconds that never go back.
-    """
-
-    def __init__(self, clock: Callable[[], int] = time.time_ns, timer: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._timer = clock, timer
-        self._held: dict[str, _Listing] = {}
-        self._count = 0
-        self._full_until = 0.0
-
-    def state_of(self, folder: str) -> FolderState | None:
-        """Return the state of a folder, None where there is none to be had."""
-        try:
-            found = os.stat(folder)
-        except OSError:
-            return None
-        return FolderState(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, self._clock())
-
-    def keep(self, folder: str, state: FolderState | None, items: list[Item]) -> None:
-        """Remember what a folder held that was in this state just before it was listed."""
-        if not state or not state.is_settled:
-            return
-        now, room = self._timer(), len(items) + 1
-        if self._count + room > _MOST and now >= self._full_until:
-            self._held = {name: one for name, one in self._held.items() if one.until > now}
-            self._count = sum(len(one.items) + 1 for one in self._held.values())
-            self._full_until = min((one.until for one in self._held.values()), default=now)
-        if self._count + room <= _MOST:
-            self._held[folder] = _Listing(state, items, now + _GOOD_FOR)
-            self._count += room
-
-    def recall(self, folder: str) -> list[Item] | None:
-        """Return what a folder holds, with the state of its files as it is now; None where it must be listed."""
-        held = self._held.get(folder)
-        if held is None:
-            return None
-        state = self.state_of(folder) if self._timer() < held.until else None
-        if state is not None and held.state.is_same(state):
-            with suppress(OSError):
-                held.items[:] = [_renewed(item) if isinstance(item, FileStat) else item for item in held.items]
-                return held.items
-        if self._held.pop(folder, None):
-            self._count -= len(held.items) + 1
-        return None
-
-
-def _renewed(file: FileStat) -> FileStat:
-    """Return a file as it is now.
-
-    Raises:
-        OSError: it is gone, or cannot be looked at.
-    """
-    found = os.lstat(file.location)
-    if found.st_mtime_ns == file.mtime_ns and found.st_size == file.size and found.st_ino == file.inode:
-        return file
-    return FileStat.of(file.path, file.location, found)
-
-
 #: Files of a memory vault that are state or machinery, not memories.
 _NOT_NOTES = frozenset({"CONTINUITY.md", "INTENT.md"})
 
 
 #: How the problem of a folder begins that could not be looked into.
 UNLISTED = "cannot be listed"
-
-
-class Reach(NamedTuple):
-    """How far a walk goes.
-
-    Attributes:
-        regions: where to look; None for everywhere.
-        listings: what folders held at a look shortly before, so that those that have not changed are
-            not listed again.
-    """
-
-    regions: tuple[Region, ...] | None = None
-    listings: Listings | None = None
-
-
-EVERYWHERE = Reach()
 
 
 def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
@@ -159,15 +38,13 @@ def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
     return not any(left_out.covers("/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
 
-def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE) -> Iterator[FileStat]:
+def walk(vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
     """Yield the files of all roots, one root after the other."""
     for root in vault.roots:
-        yield from walk_root(vault, root, ignore, problems, reach)
+        yield from walk_root(vault, root, ignore, problems)
 
 
-def walk_root(
-    vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE
-) -> Iterator[FileStat]:
+def walk_root(vault: Vault, root: Root, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
     """Return the files of a root in code point order of their paths.
 
     That is the order of SQLite's binary collation, so that disk and index can be merged without
@@ -176,13 +53,11 @@ def walk_root(
     at its own path.
     """
     top = _top_files(vault, root, problems)
-    inside = _Walker(root, vault, ignore, problems, reach).files()
+    inside = _Walker(root, vault, ignore, problems).files()
     return _merge(top, inside) if top else inside
 
 
-def walk_region(
-    vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem], reach: Reach = EVERYWHERE
-) -> Iterator[FileStat]:
+def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: list[Problem]) -> Iterator[FileStat]:
     """Return those files of a region that a walk of everything finds.
 
     The region of a memory vault's own folder has the notes beside `memory/`; the home with all
@@ -195,8 +70,8 @@ def walk_region(
     if vault.memory and "/" not in region.path:
         return iter([file for file in _top_files(vault, root, problems) if region.path in ("", file.path)])
     if region.is_deep and region.path == GLOBAL_PREFIX:
-        return walk_root(vault, root, ignore, problems, reach)
-    return _Walker(root, vault, ignore, problems, reach).files_in(region)
+        return walk_root(vault, root, ignore, problems)
+    return _Walker(root, vault, ignore, problems).files_in(region)
 
 
 def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
@@ -250,12 +125,10 @@ def _explain_link(location: str, path: str, folder: Path, problems: list[Problem
 
 
 class _Walker:
-    def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem], reach: Reach) -> None:
+    def __init__(self, root: Root, vault: Vault, ignore: Sequence[str], problems: list[Problem]) -> None:
         self._root = root
         self._is_ignored = Ignore(ignore).covers
         self._problems = problems
-        self._listings = reach.listings
-        self._met_link = False
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
         others = (
@@ -338,18 +211,6 @@ class _Walker:
 
     def _list(self, folder: str, prefix: str) -> list[Item]:
         """Return a folder's files and sub-folders `(path/, location)` in path order."""
-        if self._listings is None:
-            return self._list_anew(folder, prefix)
-        known = self._listings.recall(folder)
-        if known is None:
-            told, before, self._met_link = len(self._problems), self._listings.state_of(folder), False
-            known = self._list_anew(folder, prefix)
-            # What is reported must be reported at every walk, and what a link leads to changes elsewhere.
-            if len(self._problems) == told and not self._met_link:
-                self._listings.keep(folder, before, known)
-        return known
-
-    def _list_anew(self, folder: str, prefix: str) -> list[Item]:
         found: list[Item] = []
         only_note = self._holds_only_a_note(prefix)
         ignored = self._is_ignored
@@ -400,7 +261,6 @@ class _Walker:
             return
         path = prefix + (name if name.isascii() else readable_name(name))
         if entry.is_symlink():
-            self._met_link = True
             if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
                 _explain_link(entry.path, path, self._root.folder, self._problems)
         elif entry.is_dir(follow_symlinks=False):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memory_kb.model import Problem
     from memory_kb.reports import ChangeView, RunReport, WrittenRun
     from memory_kb.store.files import NoteText
-    from memory_kb.store.journal import DecisionLog
     from memory_kb.store.plan import Change
     from memory_kb.store.render_changes import Composition
     from memory_kb.vault import Vault
@@ -465,7 +464,6 @@ class Writer:
         return find_target(self._vault, path, self._agent_files())
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
-        from memory_kb.store.files import read_if_there
         from memory_kb.store.render_changes import compose, paths_of
 
         for _ in range(_REPLANS):
@@ -509,8 +507,6 @@ class Writer:
         import uuid
 
         from memory_kb.credentials import find_secret, redact
-        from memory_kb.store.files import mode_of
-        from memory_kb.store.journal import Decision
         from memory_kb.vault import count_day_folders
 
         is_clean = find_secret("\n".join(step.change.reason for step in made.steps)) is None
@@ -561,7 +557,6 @@ class Writer:
 
     @property
     def journal(self) -> DecisionLog:
-        from memory_kb.store.journal import DecisionLog
 
         return DecisionLog(self._vault.machine / "log", self._vault.seal)
 
