@@ -118,19 +118,6 @@ def test_ours_is_renewed_by_another_install(folder: Path, open_kb: Open) -> None
     assert tree(folder) == before
 
 
-def test_what_an_earlier_version_noted_is_ours_still(folder: Path, open_kb: Open) -> None:
-    open_kb(folder).install("claude-code", pin=True)
-    record = folder / "memory/.memory-kb/installs.json"
-    noted = json.loads(record.read_text())
-    for one in noted.values():
-        del one["put"]
-    record.write_text(json.dumps(noted))
-    open_kb(folder).install("claude-code")
-    assert server(folder)["args"] == ["mcp"]
-    open_kb(folder).uninstall("claude-code")
-    assert tree(folder).keys() == {"memory/config.yaml"}
-
-
 def test_what_was_added_to_ours_stays_until_it_is_uninstalled(folder: Path, open_kb: Open) -> None:
     open_kb(folder).install("claude-code")
     file = folder / ".mcp.json"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import write_files
 
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES
@@ -62,10 +61,8 @@ def test_a_vault_that_is_pinned_is_named_in_full(
     assert arguments(folder / file, group) == ["mcp", "--vault", str(folder)]
 
 
-def test_a_path_that_an_earlier_version_wrote_is_replaced(folder: Path, open_kb: Open) -> None:
+def test_a_pin_goes_with_an_install_without_it(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     kb.install("cursor", pin=True)
-    record = folder / "memory/.memory-kb/installs.json"
-    write_files(folder, {"memory/.memory-kb/installs.json": record.read_text().replace('"put"', '"other"')})
     kb.install("cursor")
     assert arguments(folder / ".cursor/mcp.json", "mcpServers") == ["mcp", "--vault", "${workspaceFolder}"]

@@ -1,8 +1,7 @@
-"""Describe an agent as data: its files, its hooks, and where our parts go in them."""
+"""The agents we know, as data: their files, their hooks, and where our parts go in them."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -87,11 +86,17 @@ class Agent(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member of a JSON object at a path; a default is left alone where there is one, and stays."""
+    """A server as a member of a JSON object at a path."""
 
     path: tuple[str, ...]
     value: Any
-    is_default: bool = False
+
+
+class Default(NamedTuple):
+    """A member that a JSON object must have; it is left alone where there is one, and stays."""
+
+    path: tuple[str]
+    value: Any
 
 
 class ListItem(NamedTuple):
@@ -102,21 +107,25 @@ class ListItem(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A TOML table."""
+    """A server as a TOML table."""
 
     path: tuple[str, str]
-    values: Mapping[str, Any]
+    value: Mapping[str, Any]
 
 
 class MarkedLines(NamedTuple):
-    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
+    """Our marked lines in a Markdown file, or in a program with `lead` before the marks.
+
+    `head` is what a file begins with that is made for them.
+    """
 
     word: str
     lines: str
     lead: str = ""
+    head: str = ""
 
 
-Part = Member | ListItem | Table | MarkedLines
+Part = Member | Default | ListItem | Table | MarkedLines
 
 
 class AgentFile(NamedTuple):
@@ -133,7 +142,157 @@ class AgentFile(NamedTuple):
     parts: tuple[Part, ...]
 
 
-NAMES = ("claude-code", "codex", "cursor", "gemini-cli", "opencode", "vscode")
+_AGENTS = (
+    Agent(
+        name="claude-code",
+        title="Claude Code",
+        servers=((".mcp.json",), (".claude.json",)),
+        server_path=("mcpServers",),
+        hooks=(
+            Hook("SessionStart", "session-start", 10),
+            Hook("UserPromptSubmit", "prompt", 10),
+            Hook("PreToolUse", "before-tool", 10, tools="Edit|MultiEdit|Write|NotebookEdit"),
+            Hook("PostToolUse", "tool", 10),
+            Hook("PostToolUseFailure", "tool", 10),
+            Hook("Stop", "stop", 10),
+            Hook("SessionEnd", "session-end", 10),
+        ),
+        hooks_file=(".claude/settings.json", ".claude/settings.json"),
+        question=("stop", "block"),
+        rules=("CLAUDE.md", ".claude/CLAUDE.md"),
+        most_chars=10_000,
+        takes_tool_context=True,
+        refusal="permission",
+        tried="2.1.197",
+        programs=("claude",),
+        folders=(".claude",),
+        clicks=("start it in the project once: it asks whether you trust the folder and its server memory-kb",),
+    ),
+    # Only its transcripts have the exit codes of commands.
+    Agent(
+        name="codex",
+        title="Codex",
+        servers=((".codex/config.toml",), ("$CODEX_HOME/config.toml",)),
+        server_path=("mcp_servers",),
+        kind="table",
+        hooks=(
+            Hook("SessionStart", "session-start", 10),
+            Hook("UserPromptSubmit", "prompt", 10),
+            Hook("PreToolUse", "before-tool", 10, tools="apply_patch|Edit|Write"),
+            Hook("PostToolUse", "tool", 10),
+            Hook("Stop", "stop", 10),
+            Hook("SessionEnd", "session-end", 10),
+        ),
+        hooks_file=(".codex/hooks.json", "$CODEX_HOME/hooks.json"),
+        question=("stop", "block"),
+        rules=("AGENTS.md", "$CODEX_HOME/AGENTS.md"),
+        homes={"CODEX_HOME": ".codex"},
+        has_late_results=True,
+        takes_tool_context=True,
+        refusal="permission",
+        tried="0.169.0",
+        programs=("codex",),
+        folders=(".codex",),
+        clicks=(
+            "trust the project: without that it does not read the .codex folder",
+            "review the hooks: type /hooks, it runs none before",
+        ),
+    ),
+    # Context is added at the start and to results of tools, not to prompts.
+    Agent(
+        name="cursor",
+        title="Cursor",
+        servers=((".cursor/mcp.json",), (".cursor/mcp.json",)),
+        server_path=("mcpServers",),
+        hooks=(
+            Hook("sessionStart", "session-start"),
+            Hook("beforeSubmitPrompt", "prompt"),
+            Hook("postToolUse", "tool"),
+            Hook("postToolUseFailure", "tool"),
+            Hook("afterAgentResponse", "stop"),
+            Hook("stop", "ask"),
+            Hook("sessionEnd", "session-end"),
+        ),
+        hooks_file=(".cursor/hooks.json", ".cursor/hooks.json"),
+        is_flat=True,
+        defaults=(("version", 1),),
+        rules=("AGENTS.md", None),
+        vault="${workspaceFolder}",
+        context_key="additional_context",
+        takes_prompt_context=False,
+        takes_tool_context=True,
+        most_chars=10_000,
+        question=("ask", "followup"),
+        programs=("cursor", "cursor-agent"),
+        folders=(".cursor",),
+        clicks=("switch the server memory-kb on, in Settings under MCP",),
+    ),
+    # Its timeouts are in milliseconds.
+    Agent(
+        name="gemini-cli",
+        title="Gemini CLI",
+        servers=((".gemini/settings.json",), (".gemini/settings.json",)),
+        server_path=("mcpServers",),
+        hooks=(
+            Hook("SessionStart", "session-start", 10_000),
+            # "auto" is called before each prompt, whether or not there is anything to compress.
+            Hook("PreCompress", "session-start", 10_000, tools="manual"),
+            Hook("BeforeAgent", "prompt", 10_000),
+            Hook("BeforeTool", "before-tool", 10_000, tools="write_file|replace"),
+            Hook("AfterTool", "tool", 10_000),
+            Hook("AfterAgent", "stop", 10_000),
+            Hook("SessionEnd", "session-end", 10_000),
+        ),
+        hooks_file=(".gemini/settings.json", ".gemini/settings.json"),
+        question=("stop", "deny"),
+        rules=("GEMINI.md", ".gemini/GEMINI.md"),
+        late_starts=("clear", "compact"),
+        takes_tool_context=True,
+        refusal="deny",
+        tried="0.61.0",
+        programs=("gemini",),
+        folders=(".gemini",),
+        clicks=("trust the folder when it asks: without that it reads no settings of the project",),
+    ),
+    # A plugin calls the hooks.
+    Agent(
+        name="opencode",
+        title="OpenCode",
+        servers=(
+            ("opencode.json", "opencode.jsonc"),
+            (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+        ),
+        server_path=("mcp",),
+        kind="local",
+        rules=("AGENTS.md", ".config/opencode/AGENTS.md"),
+        hooks=(
+            Hook("experimental.chat.system.transform", "session-start"),
+            Hook("chat.message", "prompt"),
+            Hook("tool.execute.after", "tool"),
+            Hook("session.idle", "stop"),
+            Hook("dispose", "session-end"),
+        ),
+        plugin=(".opencode/plugins/memory-kb.js", ".config/opencode/plugins/memory-kb.js"),
+        takes_tool_context=True,
+        tried="1.18.33",
+        programs=("opencode",),
+        folders=(".config/opencode",),
+    ),
+    # In a project only.
+    Agent(
+        name="vscode",
+        title="VS Code",
+        servers=((".vscode/mcp.json",), None),
+        server_path=("servers",),
+        kind="stdio",
+        rules=("AGENTS.md", None),
+        vault="${workspaceFolder}",
+        programs=("code",),
+        folders=(".vscode",),
+        clicks=("start the server memory-kb, above its name in .vscode/mcp.json",),
+    ),
+)
+NAMES = tuple(agent.name for agent in _AGENTS)
 #: What they call themselves as MCP clients, and what models call them.
 _OTHER_NAMES = {
     "claude": "claude-code",
@@ -169,13 +328,12 @@ def find_agent(name: str) -> Agent:
         >>> find_agent("codex").title
         'Codex'
     """
-    if name not in NAMES:
+    agent = next((one for one in _AGENTS if one.name == name), None)
+    if agent is None:
         raise UsageError(
             f"memory-kb cannot be installed into {name[:40]!r}",
             f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`",
         )
-    agent = importlib.import_module(f"memory_kb.agents.{name.replace('-', '_')}").AGENT
-    assert isinstance(agent, Agent)
     return agent
 
 
@@ -187,7 +345,7 @@ def file_names() -> frozenset[str]:
         ['.mcp.json', 'AGENTS.md']
     """
     found = set[str]()
-    for agent in map(find_agent, NAMES):
+    for agent in _AGENTS:
         found.update(name for names in agent.servers for name in names or ())
         found.update((*(agent.hooks_file or ()), *(agent.plugin or ()), *filter(None, agent.rules)))
     return frozenset(name for name in found if not name.startswith("$"))

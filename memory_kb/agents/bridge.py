@@ -16,9 +16,7 @@ from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents.agent import MarkedLines
 from memory_kb.agents.agents_md import order_rules
 from memory_kb.agents.bridge_stores import WORD, Store, find_store
-from memory_kb.agents.install import AgentEdit, write_edits
-from memory_kb.agents.splicing import put_in, take_out
-from memory_kb.agents.traces import HookTraces
+from memory_kb.agents.files import AgentFiles
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
 from memory_kb.errors import UsageError
@@ -26,9 +24,8 @@ from memory_kb.learning.playbook import load_merged, make_rule, rule_text
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport
-from memory_kb.store.files import count_missing, read_if_there
 from memory_kb.store.plan import Change, Memory, replace_entry
-from memory_kb.text import decode, encode, hash_of
+from memory_kb.text import decode
 from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
@@ -138,9 +135,9 @@ class Bridge:
 
     def _put(self, store: Store, *, take: bool, dry_run: bool) -> RunReport:
         _refuse_links(store)
-        traces, bases = self._traces(), self._read_bases()
+        files, bases = self._files(), self._read_bases()
         place = str(store.file)
-        before = read_if_there(place, store.file)
+        before = files.read(store.file)
         held, changes = {one.id: one for one in self._holding()}, dict[str, Change]()
 
         def why_not(entry: str, old: str, new: str) -> str:
@@ -155,29 +152,16 @@ class Bridge:
         if before is None and not made.lines:
             nothing = "the vault has no policy, preference or rule in force that always holds"
             return RunReport(None, "bridge", notices=(nothing,))
-        known, edits = traces.read(), list[AgentEdit]()
         for file, part in _parts(store, "\n".join(made.lines)).items():
-            data = read_if_there(str(file), file)
             if file == store.index_file:
-                text = decode(data or b"")
+                text = decode(files.read(file) or b"")
                 if f"]({store.link})" in text and blocks.begin(store.word) not in text:
                     continue
-            after, trace = put_in(str(file), data, [part], known.get(str(file)))
-            if data is None:
-                after = encode(store.heads.get(file, "")) + after
-                spans = ((0, len(decode(after))),)
-                trace = replace(trace, after=hash_of(after), spans=spans, folders=count_missing(file))
-            known[str(file)] = trace
-            if data != after:
-                reason = f"What always holds, for {store.title}."
-                edits.append(AgentEdit(file, self._show(file), data, after, 0, reason))
+            after = files.put(file, [part], f"What always holds, for {store.title}.")
             if file == store.index_file:
                 store.check_size(after)
-        report = write_edits(
-            self._vault, self._writer, "bridge", edits, [*map(changes.__getitem__, made.edits)], dry_run=dry_run
-        )
+        report = files.write("bridge", [*map(changes.__getitem__, made.edits)], dry_run=dry_run)
         if not (dry_run or report.conflicts):
-            traces.write(known)
             self._write_bases(bases | {place: dict(made.base)})
         notices = (store.notice,) if store.notice else ()
         return replace(report, notices=(*report.notices, *made.notices, *notices))
@@ -194,26 +178,15 @@ class Bridge:
         store = find_store(agent, self._vault)
         _refuse_links(store)
         with nullcontext() if dry_run else self._writer.lock():
-            traces, bases, edits = self._traces(), self._read_bases(), list[AgentEdit]()
-            known = traces.read()
+            files = self._files()
             for file, part in _parts(store, "").items():
                 if store.instructions and file == store.instructions[0] and _is_shared(store):
                     continue
-                data, trace = read_if_there(str(file), file), known.pop(str(file), None)
-                if data is None:
-                    continue
-                after = take_out(str(file), data, [part], trace)
-                made_by_us = trace is not None and trace.before is None
-                if after is not None and made_by_us and decode(after).strip() == store.heads.get(file, "").strip():
-                    after = None
-                if after != data:
-                    inner = len(file.parent.relative_to(store.index_file.parent).parts)
-                    folders = max(inner, trace.folders if trace else 0)
-                    reason = f"Taken out of {store.title}."
-                    edits.append(AgentEdit(file, self._show(file), data, after, folders, reason))
-            report = write_edits(self._vault, self._writer, "bridge", edits, (), dry_run=dry_run)
+                inner = len(file.parent.relative_to(store.index_file.parent).parts)
+                files.take(file, [part], f"Taken out of {store.title}.", folders=inner)
+            report = files.write("bridge", dry_run=dry_run)
             if not (dry_run or report.conflicts):
-                traces.write(known)
+                bases = self._read_bases()
                 self._write_bases({name: base for name, base in bases.items() if name != str(store.file)})
         return report
 
@@ -253,11 +226,8 @@ class Bridge:
         held = [*order_baseline(seen, today), *(named[one.path, one.id] for one in rules)]
         return list({one.id: one for one in held if _text(one)}.values())
 
-    def _show(self, file: Path) -> str:
-        return self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
-
-    def _traces(self) -> HookTraces:
-        return HookTraces(self._vault.machine, "bridges.json")
+    def _files(self) -> AgentFiles:
+        return AgentFiles(self._vault, self._writer, self._vault.machine / "bridges.json")
 
     def _read_bases(self) -> dict[str, dict[str, str]]:
         try:
@@ -279,10 +249,11 @@ class Bridge:
 
 def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
     """Return what of ours is in which file, the index last."""
-    parts = {store.file: MarkedLines(WORD, lines)}
+    blocks_of = {store.file: (WORD, lines)}
     if store.instructions:
-        parts[store.instructions[0]] = MarkedLines(WORD, store.instructions[1])
-    return parts | {store.index_file: MarkedLines(store.word, store.pointer)}
+        blocks_of[store.instructions[0]] = (WORD, store.instructions[1])
+    blocks_of[store.index_file] = (store.word, store.pointer)
+    return {file: MarkedLines(*block, head=store.heads.get(file, "")) for file, block in blocks_of.items()}
 
 
 def _refuse_links(store: Store) -> None:

@@ -219,7 +219,7 @@ class Hooks:
         """Return what the calls gave that are logged without a result, as the agent's transcript has it by now."""
         if not (agent.has_late_results and call.transcript) or is_empty or call.session is None:
             return []
-        from memory_kb.agents.late_results import read_results
+        from memory_kb.agents.payloads import read_results
 
         open_calls: dict[str, Event] = {}
         for event in self._sessions.files.recent(call.session, _MAX_LATE):

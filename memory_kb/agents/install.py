@@ -5,32 +5,45 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents import text_blocks as blocks
-from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, MarkedLines, Member, Part, Table
+from memory_kb.agents.agent import (
+    SERVER,
+    Agent,
+    AgentFile,
+    Default,
+    Hook,
+    ListItem,
+    MarkedLines,
+    Member,
+    Part,
+    Table,
+    find_agent,
+)
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
-from memory_kb.agents.splicing import Installed, find_left, put_in, take_out
-from memory_kb.agents.traces import HookTraces
-from memory_kb.errors import UnreadableInput, UsageError, VaultNotFound
+from memory_kb.agents.files import AgentFiles
+from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.reports import RunReport
 from memory_kb.store.machine import find_command
-from memory_kb.text import encode, hash_of
+from memory_kb.text import decode, encode
+from memory_kb.vault import MACHINE
 
 if TYPE_CHECKING:
     from memory_kb.agents.proof import ProofCheck
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.reports import ChangeView, RunReport
-    from memory_kb.store.plan import Change
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 
 SCOPES = ("project", "user")
 WORD = "install"
+#: The file of a machine folder that says what was put into which file.
+RECORD = "installs.json"
 _LINES = """## Memory
 
 What was learned here before is kept by memory-kb{ask}. Look things up with `memory_recall`, keep what the next one should
@@ -40,8 +53,7 @@ task and the code as it is now decide."""
 _ASK = "; where none of it is before you, ask `memory_context` with the task"
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(NamedTuple):
     """How memory-kb is called by an agent.
 
     Attributes:
@@ -81,7 +93,7 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
         name = (agent.hooks_file[number],)
         found[name] = (
             *found.get(name, ()),
-            *(Member((key,), value, is_default=True) for key, value in agent.defaults),
+            *(Default((key,), value) for key, value in agent.defaults),
             *_hooks(agent, setup),
         )
     if agent.plugin:
@@ -156,17 +168,6 @@ def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
 
         return subprocess.list2cmdline(words)
     return shlex.join(words)
-
-
-class AgentEdit(NamedTuple):
-    """A file of an agent before and after; `shown` is its path in output."""
-
-    file: Path
-    shown: str
-    before: bytes | None
-    after: bytes | None
-    folders: int
-    reason: str
 
 
 class _Target(NamedTuple):
@@ -258,28 +259,15 @@ class Agents:
         yield call_server(words, target.folder, environ)
 
     def _put_in(self, target: _Target, *, dry_run: bool) -> RunReport:
-        from memory_kb.store.files import count_missing, read_if_there
-
-        traces = self._traces(target.scope)
-        known, edits, left = traces.read(), list[AgentEdit](), list[str]()
+        files = self._files(target)
         for wanted in target.files:
-            file, shown = self._place(target, wanted)
-            before = read_if_there(shown, file)
-            after, trace = put_in(shown, before, wanted.parts, known.get(str(file)))
-            if before is None:
-                trace = replace(trace, folders=count_missing(file))
-            known[str(file)] = replace(trace, agents=tuple(dict.fromkeys((*trace.agents, target.agent.name))))
-            left += [shown] if find_left(shown, after, wanted.parts, trace) else []
-            if before != after:
-                edits.append(AgentEdit(file, shown, before, after, 0, f"Installed into {target.agent.title}."))
-        report = _say_left(
-            write_edits(self._vault, self._writer, "install", edits, dry_run=dry_run),
-            left,
-            "to have ours, take it out and install again",
-        )
-        if not (dry_run or report.conflicts):
-            self._keep(traces, target.scope, known)
-        return report
+            files.put(
+                self._place(target, wanted),
+                wanted.parts,
+                f"Installed into {target.agent.title}.",
+                target.agent.name,
+            )
+        return _say_left(files, files.write("install", dry_run=dry_run), "to have ours, take it out and install again")
 
     def uninstall(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, dry_run: bool = False
@@ -297,42 +285,11 @@ class Agents:
         """
         target = self._target(agent, scope, folder, is_named=False)
         with nullcontext() if dry_run else self._writer.lock():
-            return self._take_out(target, dry_run=dry_run)
-
-    def _take_out(self, target: _Target, *, dry_run: bool) -> RunReport:
-        from memory_kb.store.files import read_if_there
-
-        traces = self._traces(target.scope)
-        known, edits, left = traces.read(), list[AgentEdit](), list[str]()
-        for wanted in target.files:
-            file, shown = self._place(target, wanted)
-            trace = known.pop(str(file), None)
-            others = tuple(name for name in (trace.agents if trace else ()) if name != target.agent.name)
-            before = read_if_there(shown, file)
-            if trace and others:
-                known[str(file)] = replace(trace, agents=others)
-            elif before is not None:
-                after = take_out(shown, before, wanted.parts, trace)
-                left += [shown] if find_left(shown, after, wanted.parts) else []
-                if before != after:
-                    edits.append(
-                        AgentEdit(
-                            file,
-                            shown,
-                            before,
-                            after,
-                            trace.folders if trace else 0,
-                            f"Taken out of {target.agent.title}.",
-                        )
-                    )
-        report = _say_left(
-            write_edits(self._vault, self._writer, "uninstall", edits, dry_run=dry_run),
-            left,
-            "take it out by hand if it is to go",
-        )
-        if not (dry_run or report.conflicts):
-            self._keep(traces, target.scope, known)
-        return report
+            files = self._files(target)
+            for wanted in target.files:
+                reason = f"Taken out of {target.agent.title}."
+                files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name)
+            return _say_left(files, files.write("uninstall", dry_run=dry_run), "take it out by hand if it is to go")
 
     def export_agents_md(self, file: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> AgentsMd:
         """Return the policies and the best rules as lines for AGENTS.md, and put them into a file between marks.
@@ -347,11 +304,6 @@ class Agents:
             CannotSplice: the marks in the file are damaged.
             UnreadableInput: the file cannot be read or written.
         """
-        from memory_kb.agents import text_blocks as blocks
-        from memory_kb.reports import RunReport
-        from memory_kb.store.files import read_if_there
-        from memory_kb.text import decode
-
         limits = self._vault.settings.context
         text = render_rules(
             self._store.all(),
@@ -362,22 +314,15 @@ class Agents:
         if file is None:
             return AgentsMd(text, RunReport(None, "export"))
         place = Path(os.path.realpath(Path(file).expanduser()))
-        shown = self._vault.show(place) if place.is_relative_to(self._vault.folder) else str(place)
-        before = read_if_there(shown, place)
-        held = decode(before or b"")
-        after = encode(
-            blocks.put(shown, held, BLOCK_WORD, text)[0] if text else blocks.take_out(shown, held, BLOCK_WORD)
-        )
-        edits = (
-            [AgentEdit(place, shown, before, after, 0, "Rules and policies as they are now.")]
-            if after != (before or b"")
-            else []
-        )
-        return AgentsMd(text, write_edits(self._vault, self._writer, "export", edits, dry_run=dry_run))
+        files = AgentFiles(self._vault, self._writer, self._vault.machine / RECORD)
+        before = files.read(place) or b""
+        held, shown = decode(before), files.show(place)
+        held = blocks.put(shown, held, BLOCK_WORD, text) if text else blocks.take_out(shown, held, BLOCK_WORD)
+        if encode(held) != before:
+            files.replace(place, encode(held), "Rules and policies as they are now.")
+        return AgentsMd(text, files.write("export", dry_run=dry_run))
 
     def _target(self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool) -> _Target:
-        from memory_kb.agents.agent import find_agent
-
         agent = find_agent(name)
         if scope not in SCOPES:
             raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(SCOPES)}")
@@ -395,7 +340,6 @@ class Agents:
         return Path(self._vault.environ.get("HOME") or "~").expanduser()
 
     def _setup(self, agent: Agent, scope: str, root: Path, *, is_named: bool) -> Setup:
-
         place = str(self._vault.folder)
         is_found = scope == "user" or root.is_relative_to(self._vault.folder)
         hook_vault = place if is_named or not is_found else ""
@@ -405,25 +349,12 @@ class Agents:
         command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
         return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
 
-    def _traces(self, scope: str) -> HookTraces:
-        from memory_kb.vault import MACHINE
+    def _files(self, target: _Target) -> AgentFiles:
+        machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine
+        return AgentFiles(self._vault, self._writer, machine / RECORD)
 
-        return HookTraces(self._vault.home / MACHINE if scope == "user" else self._vault.machine)
-
-    def _keep(self, traces: HookTraces, scope: str, known: dict[str, Installed]) -> None:
-        """Write the record of what is installed, where something is new in it."""
-        if known == traces.read():
-            return
-        try:
-            if scope == "user":
-                self._writer.prepare_home()
-            traces.write(known)
-        except OSError as exc:
-            hint = "uninstall will still take our own parts out"
-            raise VaultNotFound(f"what was installed cannot be noted in {traces.file}: {exc.strerror}", hint) from exc
-
-    def _place(self, target: _Target, wanted: AgentFile) -> tuple[Path, str]:
-        """Return a file of the agent, links followed, and its path in output."""
+    def _place(self, target: _Target, wanted: AgentFile) -> Path:
+        """Return a file of the agent, links followed."""
         places = [
             Path(place_file(name, target.folder, target.agent.homes, self._vault.environ)) for name in wanted.names
         ]
@@ -433,7 +364,7 @@ class Agents:
             raise UnreadableInput(
                 f"{wanted.names[0]} is not written: a link leads out of {top}, to {file}", "put a file in its place"
             )
-        return file, self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
+        return file
 
     def _remarks(self, target: _Target) -> Iterator[str]:
         import shutil
@@ -441,42 +372,6 @@ class Agents:
         if target.scope == "project" and shutil.which("memory-kb", path=self._vault.environ.get("PATH")) is None:
             yield "memory-kb is not on your PATH, and what a project's files say is what everybody runs: put it there"
         yield from (f"to do in {target.agent.title}: {click}" for click in target.agent.clicks)
-
-
-def write_edits(
-    vault: Vault,
-    writer: Writer,
-    verb: str,
-    edits: Sequence[AgentEdit],
-    changes: Sequence[Change] = (),
-    *,
-    dry_run: bool,
-) -> RunReport:
-    """Write files of an agent: those in the vault's folder as a run, with other changes of the vault; the others beside it."""
-    from memory_kb.store.files import FileEdit, Staged, discard, prune_folders, sync_folders
-    from memory_kb.store.render_changes import FileOutcome, diff
-
-    inner = [edit for edit in edits if edit.file.is_relative_to(vault.folder)]
-    outer = [edit for edit in edits if edit not in inner]
-    plan = [*changes, *map(_change, inner)]
-    if dry_run:
-        run = writer.run(verb, plan, dry_run=True)
-        told = diff(FileOutcome(edit.shown, edit.before, edit.after) for edit in outer)
-        return replace(run, changes=(*run.changes, *_views(outer)), diff=f"{run.diff}{told}")
-    files = [FileEdit(edit.shown, edit.file, edit.before, edit.after, prune=edit.folders) for edit in outer]
-    staged: list[Staged] = []
-    try:
-        staged.extend(map(Staged, files))
-        run = writer.run(verb, plan)
-        for one in staged:
-            one.commit()
-        sync_folders(files)
-    finally:
-        discard(staged)
-    for edit in inner:
-        if edit.after is None:
-            prune_folders(edit.file, edit.folders)
-    return replace(run, changes=(*run.changes, *_views(outer)))
 
 
 def _from_project(variable: str, root: Path, vault: Path) -> str | None:
@@ -487,22 +382,7 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
     return variable if way == "." else f"{variable}/{way}"
 
 
-def _say_left(report: RunReport, left: Sequence[str], advice: str) -> RunReport:
+def _say_left(files: AgentFiles, report: RunReport, advice: str) -> RunReport:
     """Return a report that names servers that somebody configured by hand under our name."""
-    told = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in left)
-    return replace(report, notices=(*report.notices, *told))
-
-
-def _change(edit: AgentEdit) -> Change:
-    from memory_kb.store.plan import Change, Remove, WriteFile
-
-    action = Remove() if edit.after is None else WriteFile(edit.after)
-    return Change(edit.shown, action, edit.reason, planned=None if edit.before is None else hash_of(edit.before))
-
-
-def _views(edits: Sequence[AgentEdit]) -> Iterator[ChangeView]:
-    from memory_kb.reports import ChangeView
-
-    for edit in edits:
-        word = "create" if edit.before is None else "remove" if edit.after is None else "write"
-        yield ChangeView(word, edit.shown, None, edit.reason)
+    left = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in files.left)
+    return replace(report, notices=(*report.notices, *left))

@@ -23,13 +23,6 @@ _INDENT = re.compile(r'\s*\{\s*\n([ \t]+)"')
 _DECODER = json.JSONDecoder()
 
 
-class Insertion(NamedTuple):
-    """Text that was put at an offset of the text as it is then."""
-
-    at: int
-    text: str
-
-
 class _Slot(NamedTuple):
     """A member of an object, or an item of an array, and where it is in the text."""
 
@@ -63,20 +56,19 @@ def parse(name: str, text: str) -> Any:
     return value
 
 
-def insert(name: str, text: str, path: Path, value: Any) -> tuple[str, tuple[Insertion, ...]]:
+def insert(name: str, text: str, path: Path, value: Any) -> str:
     """Put a value at a path: a new member of an object, or behind the last item where the path ends in -1.
 
     Objects and the array on the way are made where they are missing; CannotSplice where something else is on the way.
 
     Example:
-        >>> insert("x.json", '{\\n  "a": 1 // one\\n}\\n', ("b",), {"c": [2]})[0]
+        >>> insert("x.json", '{\\n  "a": 1 // one\\n}\\n', ("b",), {"c": [2]})
         '{\\n  "a": 1, // one\\n  "b": {\\n    "c": [\\n      2\\n    ]\\n  }\\n}\\n'
     """
     parse(name, text)
     plain, depth = mask(text), 1
     if not plain.strip():
-        made, _ = insert(name, "{}", path, value)
-        return f"{text}{made}\n", (Insertion(len(text), f"{made}\n"),)
+        return f"{text}{insert(name, '{}', path, value)}\n"
     start = _skip(plain, 0)
     while path[1:] and (inner := [slot for slot in _slots(text, start) if slot.key == path[0]]):
         start, path, depth = inner[-1].value, path[1:], depth + 1
@@ -84,10 +76,9 @@ def insert(name: str, text: str, path: Path, value: Any) -> tuple[str, tuple[Ins
     if plain[start] != wanted:
         line = text.count("\n", 0, start) + 1
         raise CannotSplice(f"{name}:{line}: {kind} was expected here")
-    done = tuple(Insertion(*one) for one in reversed(_place(text, start, depth, path, value)))
-    for at, piece in done:
+    for at, piece in reversed(_place(text, start, depth, path, value)):
         text = text[:at] + piece + text[at:]
-    return text, done
+    return text
 
 
 def _place(text: str, start: int, depth: int, path: Path, value: Any) -> list[tuple[int, str]]:

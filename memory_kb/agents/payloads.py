@@ -1,15 +1,17 @@
-"""Parse what agents send a hook on stdin, whatever their field names; pure."""
+"""Parse what agents send a hook on stdin, whatever their field names, and format the answers."""
 
 from __future__ import annotations
 
 import json
-import os.path
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
+from memory_kb.plainfiles import read_plain
 from memory_kb.private import cut_private
 from memory_kb.store.events import Event, text_of
 from memory_kb.store.session_log import check_id
@@ -244,3 +246,48 @@ def format_answer(agent: Agent, event: str, text: str) -> str:
     if agent.context_key:
         return json.dumps({agent.context_key: text})
     return json.dumps({"hookSpecificOutput": {"hookEventName": hook.name, "additionalContext": text}})
+
+
+#: The end of a transcript that is read, in bytes.
+_MAX_TRANSCRIPT = 2_000_000
+
+
+def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
+    """Return what calls gave, for agents that write it to their transcript alone; a file that cannot be read gives nothing.
+
+    Args:
+        transcript: the agent's file of the session, JSON lines.
+        calls: the calls that wait for a result, by their ids.
+    """
+    try:
+        with read_plain(Path(transcript)) as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TRANSCRIPT))
+            lines = stream.read().split(b"\n")
+    except OSError:
+        return []
+    found: dict[str, Event] = {}
+    for line in lines:
+        if b'_output"' not in line and b'"item_completed"' not in line:
+            continue
+        try:
+            call_id, text, ok = _read_result(load_json(line.decode("utf-8", "replace"))["payload"])
+            call = calls.get(call_id)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+        if call:
+            found[call_id] = call._replace(type="tool_result", content=text, ok=ok, seq=0, ts="")
+    return list(found.values())
+
+
+def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
+    """Return the call that a record is about, what it gave, and whether that was good.
+
+    Where a model calls its tools from a script, the record of a call that is over alone names it.
+    """
+    from memory_kb.sessions.codex import read_outcome
+
+    item = payload.get("item")
+    if item is None:
+        return (payload["call_id"], *read_outcome(payload["output"]))
+    text = text_of(item.get("aggregated_output", item.get("stdout")))
+    return item["id"], text, {"completed": True, "failed": False}.get(item["status"])

@@ -5,60 +5,39 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple
 
 from memory_kb.agents import jsonc
 from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents import toml_tables as tomltables
-from memory_kb.agents.agent import ListItem, MarkedLines, Member, Part, Table
-from memory_kb.agents.jsonc import Insertion
+from memory_kb.agents.agent import Default, ListItem, MarkedLines, Member, Part, Table
 from memory_kb.errors import CannotSplice
 from memory_kb.text import encode, hash_of
 
 _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")
+_Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """What was put into a file, so that it can be taken out byte for byte.
 
     Attributes:
-        after: the hash of the file with it; `before` without it, None where there was no file, and
-            "" where that is not known any more.
-        spans: offset and length of each insertion, in the order in which they were made.
+        after: the hash of the file with it.
+        is_made: whether there was no file before.
+        inserted: the stretches of the file that are ours; None where the rest is not what was before.
         made: the paths of the JSON objects and lists that were made for it.
-        folders: how many folders around the file were.
+        servers: the servers that are ours, not somebody's own of our name, as they were written.
+        folders: how many folders around the file were made.
         agents: who uses it.
-        put: the paths of the servers that are ours, not somebody's own of our name; None where
-            that was not written down.
     """
 
     after: str
-    before: str | None
-    spans: tuple[tuple[int, int], ...] = ()
-    made: tuple[tuple[str, ...], ...] = ()
+    is_made: bool = False
+    inserted: tuple[tuple[int, int], ...] | None = None
+    made: tuple[_Path, ...] = ()
+    servers: tuple[tuple[_Path, Any], ...] = ()
     folders: int = 0
     agents: tuple[str, ...] = ()
-    put: tuple[tuple[str, ...], ...] | None = ()
-
-    def has_put(self, path: tuple[str, ...]) -> bool:
-        """Return whether a server may be one that we put there."""
-        return self.put is None or path in self.put
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A file on its way; `is_exact` while taking the spans out again gives what was before.
-
-    `put` are the servers in it that are ours.
-    """
-
-    text: str
-    spans: tuple[Insertion, ...] = ()
-    made: tuple[tuple[str, ...], ...] = ()
-    is_exact: bool = True
-    put: tuple[tuple[str, ...], ...] = ()
 
 
 def put_in(
@@ -76,23 +55,21 @@ def put_in(
         >>> data, take_out("mcp.json", data, [], trace)
         (b'{"servers": {\\n    "kb": 1\\n  }}', b'{"servers": {}}')
     """
-    before = _decode(name, data)
-    work = _Work(before)
+    text = _decode(name, data) if data is not None else "".join(_heads(parts))
+    before = _without(name, text, parts, old)
+    made = _missing(name, before, parts)
+    known = dict(old.servers if old else ())
+    servers: dict[_Path, Any] = {}
     for part in parts:
-        work = _put(name, work, part, old)
-    after = encode(work.text)
-    if data is not None and after == data:
-        return after, replace(old or Installed(hash_of(after), ""), put=work.put)
-    spans = tuple((one.at, len(one.text)) for one in work.spans)
-    if old is None or data is None or old.before == hash_of(data):
-        origin = None if data is None else hash_of(data)
-        return after, Installed(hash_of(after), origin if work.is_exact else "", spans, work.made, put=work.put)
-    made = tuple(dict.fromkeys((*old.made, *work.made)))
-    if old.after == hash_of(data) and work.is_exact:
-        return after, replace(old, after=hash_of(after), spans=old.spans + spans, made=made, put=work.put)
-    return after, replace(
-        old, after=hash_of(after), before=None if old.before is None else "", spans=(), made=made, put=work.put
-    )
+        if isinstance(part, Member | Table):
+            text = _put_server(name, text, part, known, servers)
+        elif isinstance(part, MarkedLines):
+            text = blocks.put(name, text, part.word, part.lines, part.lead)
+        else:
+            text = _put_json(name, text, part)
+    is_made = data is None or (old is not None and old.is_made)
+    after = encode(text)
+    return after, Installed(hash_of(after), is_made, find_inserted(before, text), made, tuple(servers.items()))
 
 
 def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Installed | None) -> bytes | None:
@@ -104,22 +81,8 @@ def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Installed | N
     Raises:
         CannotSplice: the file is damaged.
     """
-    if trace and trace.after == hash_of(data):
-        text = _decode(name, data)
-        for at, length in reversed(trace.spans):
-            text = text[:at] + text[at + length :]
-        if trace.before is None and not text:
-            return None
-        if trace.before and hash_of(encode(text)) == trace.before:
-            return encode(text)
-    text = _decode(name, data)
-    for part in reversed(parts):
-        text = _take(name, text, part, trace)
-    if trace:
-        for path in sorted(trace.made, key=len, reverse=True):
-            text = _prune(name, text, path)
-    is_made = trace is not None and trace.before is None
-    return None if is_made and _is_empty(name, text, parts) else encode(text)
+    text = _without(name, _decode(name, data), parts, trace)
+    return None if trace and trace.is_made and _is_empty(name, text, parts) else encode(text)
 
 
 def find_left(name: str, data: bytes | None, parts: Sequence[Part], trace: Installed | None = None) -> bool:
@@ -131,13 +94,62 @@ def find_left(name: str, data: bytes | None, parts: Sequence[Part], trace: Insta
         >>> data, find_left("mcp.json", data, [part], trace)
         (b'{"servers": {"kb": {"command": "/opt/x"}}}', True)
     """
-    text = _decode(name, data)
-    servers = (part for part in parts if _is_server(part) and not (trace and part.path in (trace.put or ())))
-    return any(_held(name, text, part) is not None for part in servers)
+    text, ours = _decode(name, data or b""), dict(trace.servers if trace else ())
+    servers = (part for part in parts if isinstance(part, Member | Table))
+    return any(part.path not in ours and _held(name, text, part) is not None for part in servers)
 
 
-def _is_server(part: Part) -> TypeGuard[Member | Table]:
-    return isinstance(part, Table) or (isinstance(part, Member) and not part.is_default)
+def find_inserted(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
+    """Return stretches of a text without which it is another one; None where it lacks something of that.
+
+    Example:
+        >>> find_inserted('{"a": 1}', '{"a": 1, "b": 2}')
+        ((7, 15), (16, 16))
+        >>> find_inserted("one", "two") is None
+        True
+    """
+    spans, place = list[tuple[int, int]](), 0
+    for character in before:
+        found = after.find(character, place)
+        if found < 0:
+            return None
+        if found > place:
+            spans.append((place, found))
+        place = found + 1
+    return (*spans, (place, len(after)))
+
+
+def _decode(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
+
+
+def _without(name: str, text: str, parts: Sequence[Part], trace: Installed | None) -> str:
+    """Return a text without our parts: as it was before where nobody wrote to it since."""
+    if trace and trace.inserted is not None and trace.after == hash_of(encode(text)):
+        for start, end in reversed(trace.inserted):
+            text = text[:start] + text[end:]
+        return text
+    for part in reversed(parts):
+        text = _take(name, text, part, trace)
+    for path in sorted(trace.made if trace else (), key=len, reverse=True):
+        if get(jsonc.parse(name, text), path) in ({}, []):
+            text = jsonc.remove(name, text, path)
+    return text
+
+
+def _missing(name: str, text: str, parts: Sequence[Part]) -> tuple[_Path, ...]:
+    """Return the paths of the objects and lists that our parts need and that are not there yet."""
+    paths = (
+        part.path[:length]
+        for part in parts
+        if isinstance(part, Member | ListItem)
+        for length in range(1, len(part.path) + isinstance(part, ListItem))
+    )
+    return tuple(path for path in dict.fromkeys(paths) if get(jsonc.parse(name, text), path) is None)
 
 
 def _held(name: str, text: str, part: Member | Table) -> Any:
@@ -146,62 +158,40 @@ def _held(name: str, text: str, part: Member | Table) -> Any:
     group = get(parse(name, text), part.path[:-1])
     if not isinstance(group, dict) or part.path[-1] not in group:
         return None
-    found = group[part.path[-1]]
-    return {} if found is None else found
+    return {} if group[part.path[-1]] is None else group[part.path[-1]]
 
 
-def _decode(name: str, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode("utf-8")
-    except UnicodeDecodeError as exc:
-        line = (data or b"").count(b"\n", 0, exc.start) + 1
-        raise CannotSplice(f"{name}:{line}: this is not UTF-8") from exc
-
-
-def _put(name: str, work: _Work, part: Part, old: Installed | None) -> _Work:
-    if isinstance(part, MarkedLines):
-        return _after(work, *blocks.put(name, work.text, part.word, part.lines, part.lead))
-    if _is_server(part):
-        found = _held(name, work.text, part)
-        wanted = part.values if isinstance(part, Table) else part.value
-        is_same, is_put = same(found, wanted), old is not None and old.has_put(part.path)
-        if found is None or is_same or (is_put and (has_all(found, wanted) or is_written_by_us(found))):
-            work = replace(work, put=(*work.put, part.path))
-        if found is not None and (is_same or has_all(found, wanted) or not (is_put and is_written_by_us(found))):
-            return work
+def _put_server(
+    name: str, text: str, part: Member | Table, known: Mapping[_Path, Any], servers: dict[_Path, Any]
+) -> str:
+    """Return a text with our server, and note that it is ours; somebody's own of our name stays, and is none of ours."""
+    found, written = _held(name, text, part), known.get(part.path)
+    is_old = found is not None and written is not None and same(found, written)
+    is_there = same(found, part.value) or (written is not None and has_all(found, part.value))
+    if found is not None and not is_there and not is_old:
+        return text
+    servers[part.path] = part.value
+    if is_there:
+        return text
+    text = _remove(name, text, part) if is_old else text
     if isinstance(part, Table):
-        if found is not None:
-            work = replace(work, text=tomltables.remove(name, work.text, part.path), spans=(), is_exact=False)
-        return _after(work, *tomltables.insert(name, work.text, part.path, dict(part.values)))
-    value = jsonc.parse(name, work.text)
-    made = tuple(path for path in _containers(part) if get(value, path) is None)
-    at: jsonc.Path = part.path
-    if isinstance(part, ListItem):
-        own = list(_own_places(get(value, part.path)))
-        if len(own) == 1 and len(own[0]) == 1 and same(get(value, (*part.path, *own[0])), part.value):
-            return work
-        at = (*part.path, -1)
-        past = [(*part.path, *place) for place in own]
-    else:
-        found = get(value, part.path)
-        if found is not None and part.is_default:
-            return work
-        past = [part.path] if found is not None else []
-    for place in reversed(past):
-        work = replace(work, text=jsonc.remove(name, work.text, place), is_exact=False)
-    done = _after(work, *jsonc.insert(name, work.text, at, part.value))
-    return replace(done, made=tuple(dict.fromkeys((*work.made, *made))))
+        return tomltables.insert(name, text, part.path, part.value)
+    return jsonc.insert(name, text, part.path, part.value)
 
 
-def _after(work: _Work, text: str, spans: tuple[Insertion, ...]) -> _Work:
-    return replace(
-        work, text=text, spans=work.spans + spans, is_exact=work.is_exact and (bool(spans) or text == work.text)
-    )
+def _remove(name: str, text: str, part: Member | Table) -> str:
+    return tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
 
 
-def _containers(part: Member | ListItem) -> Iterable[tuple[str, ...]]:
-    last = len(part.path) + isinstance(part, ListItem)
-    return [part.path[:length] for length in range(1, last)]
+def _put_json(name: str, text: str, part: Default | ListItem) -> str:
+    """Return a text with a default, where it has none, or with an item that takes the place of those of ours."""
+    held = get(jsonc.parse(name, text), part.path)
+    if isinstance(part, Default):
+        return text if held is not None else jsonc.insert(name, text, part.path, part.value)
+    own = list(_own_places(held))
+    if len(own) == 1 and len(own[0]) == 1 and same(get(held, own[0]), part.value):
+        return text
+    return jsonc.insert(name, _take(name, text, part, None), (*part.path, -1), part.value)
 
 
 def _own_places(items: Any) -> Iterable[tuple[jsonc.Key, ...]]:
@@ -223,41 +213,34 @@ def _is_own(item: Any) -> bool:
 
 
 def _take(name: str, text: str, part: Part, trace: Installed | None) -> str:
+    """Return a text without a part; without a trace only the very server that `install` writes is taken for ours."""
     if isinstance(part, MarkedLines):
         return blocks.take_out(name, text, part.word)
-    if _is_server(part):
-        found = _held(name, text, part)
-        is_ours = runs_us(found) if trace and trace.put and part.path in trace.put else is_written_by_us(found)
-        if found is None or not is_ours or (trace is not None and not trace.has_put(part.path)):
-            return text
-        return (
-            tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
-        )
     if isinstance(part, ListItem):
         for place in reversed(list(_own_places(get(jsonc.parse(name, text), part.path)))):
             text = jsonc.remove(name, text, (*part.path, *place))
-    return text
+        return text
+    if isinstance(part, Default):
+        return text
+    found = _held(name, text, part)
+    written = dict(trace.servers).get(part.path) if trace else None
+    is_ours = same(found, part.value) if trace is None else written is not None and has_all(found, written)
+    return _remove(name, text, part) if is_ours else text
 
 
-def _prune(name: str, text: str, path: tuple[str, ...]) -> str:
-    return jsonc.remove(name, text, path) if get(jsonc.parse(name, text), path) in ({}, []) else text
+def _heads(parts: Sequence[Part]) -> Iterable[str]:
+    return (part.head for part in parts if isinstance(part, MarkedLines))
 
 
 def _is_empty(name: str, text: str, parts: Sequence[Part]) -> bool:
     """Return whether nothing but defaults of ours is left."""
-    if not text.strip():
+    if text.strip() in ("", *(head.strip() for head in _heads(parts))):
         return True
-    if jsonc.mask(text) != text or not any(isinstance(part, Member | ListItem) for part in parts):
+    if jsonc.mask(text) != text or not any(isinstance(part, Member | Default | ListItem) for part in parts):
         return False
-    defaults = {part.path[0]: part.value for part in parts if isinstance(part, Member) and part.is_default}
+    defaults = {part.path[0]: part.value for part in parts if isinstance(part, Default)}
     left = jsonc.parse(name, text)
     return all(key in defaults and same(value, defaults[key]) for key, value in left.items())
-
-
-#: What follows Python where there is no command; without -P a package of the folder it runs in would come first.
-_AS_MODULE = (["-P", "-m", "memory_kb"], ["-m", "memory_kb"])
-_PROGRAM = re.compile(r"(?:.*[/\\])?(?:memory-kb|mkb)(?:\.exe|\.cmd)?", re.IGNORECASE)
-_FIXED = {"type": ("stdio", "local"), "enabled": (True,)}
 
 
 def has_all(found: object, wanted: Mapping[str, Any]) -> bool:
@@ -268,52 +251,6 @@ def has_all(found: object, wanted: Mapping[str, Any]) -> bool:
         (True, False)
     """
     return isinstance(found, Mapping) and all(name in found and found[name] == value for name, value in wanted.items())
-
-
-def runs_us(found: object) -> bool:
-    """Return whether a server is memory-kb's, however it is called.
-
-    Example:
-        >>> runs_us({"command": "/opt/bin/memory-kb", "args": ["mcp", "--profile", "full"]}), runs_us({"command": "/opt/x"})
-        (True, False)
-    """
-    return _after_program(_words(found)) is not None
-
-
-def is_written_by_us(found: object) -> bool:
-    """Return whether a server is one that `install` could have written, in this version or another, for some vault.
-
-    Example:
-        >>> is_written_by_us({"command": "memory-kb", "args": ["mcp", "--vault", "/notes"]})
-        True
-        >>> is_written_by_us({"command": "memory-kb", "args": ["mcp"], "env": {"A": "b"}})
-        False
-        >>> is_written_by_us({"command": ["python", "-m", "memory_kb", "mcp"], "type": "local", "enabled": True})
-        True
-    """
-    if not isinstance(found, Mapping) or any(
-        found[name] not in _FIXED.get(name, ()) for name in found if name not in ("command", "args")
-    ):
-        return False
-    rest = _after_program(_words(found))
-    return rest is not None and rest[:1] == ["mcp"] and (rest[1:] == [] or (len(rest) == 3 and rest[1] == "--vault"))
-
-
-def _words(found: object) -> list[str]:
-    """Return the command line of a server."""
-    if not isinstance(found, Mapping):
-        return []
-    command, args = found.get("command"), found.get("args", [])
-    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
-    return words if all(isinstance(word, str) for word in words) else []
-
-
-def _after_program(words: Sequence[str]) -> list[str] | None:
-    """Return what memory-kb is called with, or None where it is another program."""
-    if words and _PROGRAM.fullmatch(words[0]):
-        return list(words[1:])
-    start = next((start for start in _AS_MODULE if list(words[1 : 1 + len(start)]) == start), None)
-    return list(words[1 + len(start) :]) if start else None
 
 
 def same(left: Any, right: Any) -> bool:

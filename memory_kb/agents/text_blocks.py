@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from memory_kb.agents.jsonc import Insertion
 from memory_kb.errors import CannotSplice
 
 #: What a block ends with; `notes/injected.py` knows blocks between such marks for our own text.
@@ -23,28 +22,25 @@ def begin(word: str) -> str:
     return f"<!-- memory-kb:begin {word} -->"
 
 
-def put(name: str, text: str, word: str, lines: str, lead: str = "") -> tuple[str, tuple[Insertion, ...]]:
+def put(name: str, text: str, word: str, lines: str, lead: str = "") -> str:
     """Put a block at the end, or in the place of the one that is there.
-
-    Returns the text, and what was put in where there was none.
 
     Raises:
         CannotSplice: the marks in the file are damaged.
 
     Example:
-        >>> put("AGENTS.md", "# Us\\n", "rules", "Use tabs.")[0]
+        >>> put("AGENTS.md", "# Us\\n", "rules", "Use tabs.")
         '# Us\\n\\n<!-- memory-kb:begin rules -->\\nUse tabs.\\n<!-- memory-kb:end -->\\n'
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     block = newline.join((lead + begin(word), *lines.split("\n"), lead + END))
     span = find(name, text, word)
     if span and text[span[0] : span[1]].replace("\r\n", "\n") == block.replace("\r\n", "\n"):
-        return text, ()
+        return text
     if span:
-        return text[: span[0]] + block + text[span[1] :], ()
+        return text[: span[0]] + block + text[span[1] :]
     gap = "" if not text.strip("\ufeff") else newline if text.endswith("\n") else 2 * newline
-    piece = f"{gap}{block}{newline}"
-    return text + piece, (Insertion(len(text), piece),)
+    return f"{text}{gap}{block}{newline}"
 
 
 def take_out(name: str, text: str, word: str) -> str:
@@ -54,7 +50,7 @@ def take_out(name: str, text: str, word: str) -> str:
         CannotSplice: the marks in the file are damaged.
 
     Example:
-        >>> take_out("AGENTS.md", put("AGENTS.md", "# Us\\n", "rules", "Use tabs.")[0] + "\\nMore.\\n", "rules")
+        >>> take_out("AGENTS.md", put("AGENTS.md", "# Us\\n", "rules", "Use tabs.") + "\\nMore.\\n", "rules")
         '# Us\\n\\nMore.\\n'
     """
     span = find(name, text, word)

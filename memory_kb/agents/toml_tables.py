@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from memory_kb.agents.jsonc import Insertion
 from memory_kb.errors import CannotSplice
 
 #: A line that begins a table.
@@ -29,14 +29,14 @@ def parse(name: str, text: str) -> dict[str, Any]:
         raise CannotSplice(f"{name}: this is nested too deeply to be read") from exc
 
 
-def insert(name: str, text: str, table: tuple[str, str], values: dict[str, Any]) -> tuple[str, tuple[Insertion, ...]]:
+def insert(name: str, text: str, table: tuple[str, str], values: Mapping[str, Any]) -> str:
     """Put a table at the end.
 
     Raises:
         CannotSplice: the text is not TOML, or says what the table would belong to in another way.
 
     Example:
-        >>> insert("config.toml", 'model = "x"\\n', ("mcp_servers", "kb"), {"command": "kb", "args": ["mcp"]})[0]
+        >>> insert("config.toml", 'model = "x"\\n', ("mcp_servers", "kb"), {"command": "kb", "args": ["mcp"]})
         'model = "x"\\n\\n[mcp_servers.kb]\\ncommand = "kb"\\nargs = ["mcp"]\\n'
     """
     before = parse(name, text)
@@ -53,7 +53,7 @@ def insert(name: str, text: str, table: tuple[str, str], values: dict[str, Any])
         raise CannotSplice(
             f"{name}: {table[0]} is written in a way that no table can be added to; make it [{table[0]}.NAME] tables"
         )
-    return text + piece, (Insertion(len(text), piece),)
+    return text + piece
 
 
 def remove(name: str, text: str, table: tuple[str, str]) -> str:

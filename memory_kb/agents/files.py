@@ -1,0 +1,184 @@
+"""Write files of agents in one run, and record what was put into which, so that it can be taken out again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memory_kb.agents.splicing import Installed, find_left, put_in, take_out
+from memory_kb.errors import VaultNotFound
+from memory_kb.plainfiles import read_plain
+from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
+from memory_kb.store.plan import Change, Remove, WriteFile
+from memory_kb.text import hash_of
+from memory_kb.trust import write_plain
+
+if TYPE_CHECKING:
+    from memory_kb.agents.agent import Part
+    from memory_kb.reports import RunReport
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
+
+
+class _Edit(NamedTuple):
+    """A file before and after, its path in output, how many empty folders around it go, and why."""
+
+    file: Path
+    shown: str
+    before: bytes | None
+    after: bytes | None
+    folders: int
+    reason: str
+
+
+class AgentFiles:
+    """Files of agents that are to be written together.
+
+    Args:
+        vault: the vault; files in its folder are written as a run, which `undo` undoes, others beside it.
+        writer: its writer.
+        record: where it is recorded what was put into which file.
+
+    Attributes:
+        left: the files that have a server of our name that is somebody's own.
+    """
+
+    def __init__(self, vault: Vault, writer: Writer, record: Path) -> None:
+        self._vault, self._writer, self._record = vault, writer, record
+        self._old = read_record(record)
+        self._known = dict(self._old)
+        self._edits: list[_Edit] = []
+        self.left: list[str] = []
+
+    def show(self, file: Path) -> str:
+        """Return the path of a file in output."""
+        return self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
+
+    def read(self, file: Path) -> bytes | None:
+        """Return the bytes of a file, None where there is none.
+
+        Raises:
+            UnreadableInput: it cannot be read.
+        """
+        return read_if_there(self.show(file), file)
+
+    def replace(self, file: Path, after: bytes | None, reason: str, folders: int = 0) -> None:
+        """Plan what a file is to hold, None for nothing: then empty folders around it go as well."""
+        before = self.read(file)
+        if before != after:
+            self._edits.append(_Edit(file, self.show(file), before, after, folders, reason))
+
+    def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "") -> bytes:
+        """Plan to put our parts into a file; return what it then holds.
+
+        Raises:
+            CannotSplice: the file is damaged.
+        """
+        before, old, shown = self.read(file), self._known.get(str(file)), self.show(file)
+        after, trace = put_in(shown, before, parts, old)
+        folders = count_missing(file) if before is None else old.folders if old else 0
+        agents = dict.fromkeys((*(old.agents if old else ()), agent))
+        self._known[str(file)] = trace._replace(folders=folders, agents=tuple(agents))
+        self.left += [shown] if find_left(shown, after, parts, trace) else []
+        self.replace(file, after, reason)
+        return after
+
+    def take(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", folders: int = 0) -> None:
+        """Plan to take our parts out of a file, unless another agent uses them.
+
+        Raises:
+            CannotSplice: the file is damaged.
+        """
+        before, trace, shown = self.read(file), self._known.pop(str(file), None), self.show(file)
+        others = tuple(name for name in trace.agents if name != agent) if trace else ()
+        if trace and others:
+            self._known[str(file)] = trace._replace(agents=others)
+        elif before is not None:
+            after = take_out(shown, before, parts, trace)
+            self.left += [shown] if find_left(shown, after, parts) else []
+            self.replace(file, after, reason, max(folders, trace.folders if trace else 0))
+
+    def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
+        """Write what was planned, with other changes of the vault, or show what would be written.
+
+        Raises:
+            VaultNotFound: the record cannot be written.
+        """
+        from memory_kb.reports import ChangeView
+        from memory_kb.store.render_changes import FileOutcome, diff
+
+        inner = [edit for edit in self._edits if edit.file.is_relative_to(self._vault.folder)]
+        outer = [edit for edit in self._edits if edit not in inner]
+        plan = [*changes, *map(_change, inner)]
+        if dry_run:
+            run = self._writer.run(verb, plan, dry_run=True)
+            shown = diff(FileOutcome(edit.shown, edit.before, edit.after) for edit in outer)
+            run = replace(run, diff=f"{run.diff}{shown}")
+        else:
+            run = self._commit(verb, plan, outer)
+            for edit in inner:
+                if edit.after is None:
+                    prune_folders(edit.file, edit.folders)
+            if not run.conflicts:
+                self._write_record()
+        words = ("create" if edit.before is None else "remove" if edit.after is None else "write" for edit in outer)
+        views = (ChangeView(word, edit.shown, None, edit.reason) for word, edit in zip(words, outer, strict=True))
+        return replace(run, changes=(*run.changes, *views))
+
+    def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Edit]) -> RunReport:
+        files = [FileEdit(edit.shown, edit.file, edit.before, edit.after, prune=edit.folders) for edit in outer]
+        staged: list[Staged] = []
+        try:
+            staged.extend(map(Staged, files))
+            run = self._writer.run(verb, plan)
+            for one in staged:
+                one.commit()
+            sync_folders(files)
+        finally:
+            discard(staged)
+        return run
+
+    def _write_record(self) -> None:
+        if self._known == self._old:
+            return
+        try:
+            if not self._record.is_relative_to(self._vault.machine):
+                self._writer.prepare_home()
+            if self._known:
+                fields = {name: trace._asdict() for name, trace in sorted(self._known.items())}
+                write_plain(self._record, json.dumps(fields, indent=1).encode(), 0o644)
+            else:
+                self._record.unlink(missing_ok=True)
+        except OSError as exc:
+            hint = "uninstall will still take our own parts out"
+            raise VaultNotFound(f"what was installed cannot be noted in {self._record}: {exc.strerror}", hint) from exc
+
+
+def read_record(file: Path) -> dict[str, Installed]:
+    """Return what was put into which file; a record that is lost or damaged is an empty one."""
+    try:
+        with read_plain(file) as stream:
+            return {str(name): _read_trace(value) for name, value in json.load(stream).items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def _read_trace(value: Mapping[str, Any]) -> Installed:
+    inserted = value["inserted"]
+    return Installed(
+        str(value["after"]),
+        bool(value["is_made"]),
+        None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
+        tuple(tuple(map(str, path)) for path in value["made"]),
+        tuple((tuple(map(str, path)), dict(server)) for path, server in value["servers"]),
+        int(value["folders"]),
+        tuple(map(str, value["agents"])),
+    )
+
+
+def _change(edit: _Edit) -> Change:
+    action = Remove() if edit.after is None else WriteFile(edit.after)
+    return Change(edit.shown, action, edit.reason, planned=None if edit.before is None else hash_of(edit.before))
