@@ -150,10 +150,10 @@ def _tool_events(agent: Agent, values: Mapping[str, Any]) -> list[Event]:
     call = _tool_call(agent, values)
     result = _unpack(next((values[name] for name in _RESULTS if values.get(name) is not None), None))
     error = text_of(values.get("error") or values.get("error_message")).strip() or None
-    told = _result_text(result) or error
+    content = _result_text(result) or error
     if agent.has_late_results and call.call_id and isinstance(result, str) and _transcript(values):
         return [call]
-    answer = call._replace(type="tool_result", content=told, error=error, ok=_is_good(agent, values, result, error))
+    answer = call._replace(type="tool_result", content=content, error=error, ok=_is_good(agent, values, result, error))
     return [call, answer]
 
 

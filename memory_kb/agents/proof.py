@@ -97,8 +97,8 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
         answer = json.loads(done.stdout) if done.stdout.strip() else None
     except ValueError:
         return ProofCheck(what, False, f"`{command}` prints what is no JSON")
-    told = f"answers in {took}" + (f" with {len(_context_of(answer)):,} characters of context" if answer else "")
-    return ProofCheck(what, True, told)
+    said = f"answers in {took}" + (f" with {len(_context_of(answer)):,} characters of context" if answer else "")
+    return ProofCheck(what, True, said)
 
 
 def _context_of(answer: Any) -> str:

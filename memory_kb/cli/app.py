@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -15,83 +15,36 @@ from memory_kb.errors import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: The verbs by what they are for: verb -> the module of this package that defines it, under the same name.
-_SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Every day": {
-        "init": "entries",
-        "learn": "entries",
-        "search": "search",
-        "show": "search",
-        "list": "search",
-        "context": "search",
-        "forget": "entries",
-        "undo": "git",
-        "status": "index",
-        "serve": "agents",
-        "install": "agents",
-        "import": "agents",
-    },
-    "Notes": {
-        "links": "search",
-        "rename": "entries",
-        "supersede": "entries",
-        "stats": "search",
-        "why-not": "search",
-        "eval": "git",
-        "benefit": "benefit",
-    },
-    "Sessions and what they teach": {
-        "session": "sessions",
-        "capture": "episodes",
-        "extract": "episodes",
-        "reflect": "episodes",
-        "episode": "episodes",
-        "diary": "episodes",
-        "premortem": "episodes",
-        "assume": "episodes",
-    },
-    "Rules and skills": {
-        "rules": "rules",
-        "outcome": "review",
-        "review": "review",
-        "sweep": "rules",
-        "skills": "skills",
-        "procedure": "skills",
-    },
-    "Work in progress": {"ledger": "working", "handoff": "working", "continuity": "working", "stage": "maintenance"},
-    "Looking after it": {
-        "consolidate": "maintenance",
-        "maintain": "maintenance",
-        "reinforce": "maintenance",
-        "promote": "maintenance",
-        "compact": "maintenance",
-        "contradictions": "maintenance",
-        "cite": "citations",
-        "verify": "citations",
-        "exposure": "review",
-    },
-    "The index": {
-        "index": "index",
-        "watch": "index",
-        "doctor": "index",
-        "lint": "index",
-        "model": "index",
-        "cache": "index",
-    },
-    "Other programs": {
-        "uninstall": "agents",
-        "bridge": "agents",
-        "hook": "agents",
-        "mcp": "agents",
-        "lsp": "entries",
-        "git": "git",
-        "commit": "git",
-        "ci": "git",
-        "export": "agents",
-        "completion": "agents",
-    },
+#: The verbs by what they are for.
+_SECTIONS = {
+    "Every day": "init learn search show list context forget undo status serve install import",
+    "Notes": "links rename supersede stats why-not eval benefit",
+    "Sessions and what they teach": "session capture extract reflect episode diary premortem assume",
+    "Rules and skills": "rules outcome review sweep skills procedure",
+    "Work in progress": "ledger handoff continuity stage",
+    "Looking after it": ("consolidate maintain reinforce promote compact contradictions cite verify exposure"),
+    "The index": "index watch doctor lint model cache",
+    "Other programs": "uninstall bridge hook mcp lsp git commit ci export completion",
 }
-_VERBS = {verb: module for section in _SECTIONS.values() for verb, module in section.items()}
+#: The modules of this package and the verbs that each of them defines.
+_MODULES = {
+    "agents": "serve install import uninstall bridge hook mcp export completion",
+    "benefit": "benefit",
+    "citations": "cite verify",
+    "entries": "init learn forget rename supersede lsp",
+    "episodes": "capture extract reflect episode diary premortem assume",
+    "git": "undo eval git commit ci",
+    "index": "status index watch doctor lint model cache",
+    "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
+    "review": "outcome review exposure",
+    "rules": "rules sweep",
+    "search": "search show list context links stats why-not",
+    "sessions": "session",
+    "skills": "skills procedure",
+    "working": "ledger handoff continuity",
+}
+_MODULE_OF = {verb: module for module, verbs in _MODULES.items() for verb in verbs.split()}
+_VERBS = tuple(verb for verbs in _SECTIONS.values() for verb in verbs.split())
 _ALIASES = {"add": "learn", "remember": "learn", "recall": "search", "retrieve": "search"}
 
 
@@ -138,14 +91,14 @@ class _Verbs(Family):
         name = _ALIASES.get(cmd_name, cmd_name)
         if name not in _VERBS:
             return None
-        module = importlib.import_module(f"memory_kb.cli.{_VERBS[name]}")
+        module = importlib.import_module(f"memory_kb.cli.{_MODULE_OF[name]}")
         command = getattr(module, f"{name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, verbs in _SECTIONS.items():
-            self.write_verbs(ctx, formatter, section, verbs)
+            self.write_verbs(ctx, formatter, section, verbs.split())
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

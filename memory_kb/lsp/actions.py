@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from lsprotocol.types import (
-    CodeAction,
-    CodeActionKind,
-    CreateFile,
-    CreateFileOptions,
-    DeleteFile,
-    Diagnostic,
-    DiagnosticSeverity,
-    OptionalVersionedTextDocumentIdentifier,
-    Position,
-    Range,
-    RenameFile,
-    TextDocumentEdit,
-    TextEdit,
-    WorkspaceEdit,
-)
+from lsprotocol import types as lsp
 
 from memory_kb.editing.drafting import EntryUse
 from memory_kb.index.lint import Remark, choices_near
@@ -34,17 +20,17 @@ from memory_kb.text import decode, short_id, shorten
 
 SOURCE = "memory-kb"
 _WEIGHTS = {
-    "error": DiagnosticSeverity.Error,
-    "warning": DiagnosticSeverity.Warning,
-    "hint": DiagnosticSeverity.Information,
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "hint": lsp.DiagnosticSeverity.Information,
 }
 _CHOICES = {name: field.choices for name, field in FIELDS.items() if field.form == "choice"}
 _UP = {"task": "its job", "job": "the project", "project": "the home"}
 
 
-def to_diagnostic(page: Page, remark: Remark) -> Diagnostic:
+def to_diagnostic(page: Page, remark: Remark) -> lsp.Diagnostic:
     """Return a remark as an editor shows it."""
-    return Diagnostic(
+    return lsp.Diagnostic(
         range=page.ruler.range(remark.span),
         message=remark.message,
         severity=_WEIGHTS[remark.weight],
@@ -54,7 +40,7 @@ def to_diagnostic(page: Page, remark: Remark) -> Diagnostic:
     )
 
 
-def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagnostic]) -> Iterator[CodeAction]:
+def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.Diagnostic]) -> Iterator[lsp.CodeAction]:
     """Yield what can be done at a place; what it changes is worked out when one is chosen.
 
     Args:
@@ -72,53 +58,61 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[Diagn
     for one in mine:
         if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
             yield _action(
-                f"Merge with {short_id(_about(one))}", CodeActionKind.QuickFix, page, entry, "merge", _about(one), one
+                f"Merge with {short_id(_about(one))}",
+                lsp.CodeActionKind.QuickFix,
+                page,
+                entry,
+                "merge",
+                _about(one),
+                one,
             )
     if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
-        yield _action("Approve this entry", CodeActionKind.Refactor, page, entry, "approve")
+        yield _action("Approve this entry", lsp.CodeActionKind.Refactor, page, entry, "approve")
     if entry.status in LIVE_STATUSES:
         if place.scope in _UP:
-            yield _action(f"Promote this entry to {_UP[place.scope]}", CodeActionKind.Refactor, page, entry, "promote")
-        yield _action("Retire this entry", CodeActionKind.Refactor, page, entry, "retire")
+            yield _action(
+                f"Promote this entry to {_UP[place.scope]}", lsp.CodeActionKind.Refactor, page, entry, "promote"
+            )
+        yield _action("Retire this entry", lsp.CodeActionKind.Refactor, page, entry, "retire")
 
 
 def _action(
     title: str,
-    kind: CodeActionKind,
+    kind: lsp.CodeActionKind,
     page: Page,
     entry: Entry,
     action: str,
     other: str = "",
-    about: Diagnostic | None = None,
-) -> CodeAction:
+    about: lsp.Diagnostic | None = None,
+) -> lsp.CodeAction:
     data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
-    return CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
+    return lsp.CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
 
 
-def _corrections(page: Page, said: Diagnostic) -> Iterator[CodeAction]:
+def _corrections(page: Page, said: lsp.Diagnostic) -> Iterator[lsp.CodeAction]:
     """Yield the words that a field may have had in mind."""
     field = _about(said)
     if said.code != "field" or field not in _CHOICES:
         return
     start, end = page.ruler.offset(said.range.start), page.ruler.offset(said.range.end)
     for number, word in enumerate(choices_near(page.text[start:end], _CHOICES, field)):
-        edit = WorkspaceEdit(changes={page.uri: [TextEdit(said.range, word)]})
-        yield CodeAction(
+        edit = lsp.WorkspaceEdit(changes={page.uri: [lsp.TextEdit(said.range, word)]})
+        yield lsp.CodeAction(
             title=f"Change to {word}",
-            kind=CodeActionKind.QuickFix,
+            kind=lsp.CodeActionKind.QuickFix,
             edit=edit,
             diagnostics=[said],
             is_preferred=number == 0,
         )
 
 
-def offer_new_note(path: str, place: EditorFile, said: Sequence[Diagnostic]) -> CodeAction:
+def offer_new_note(path: str, place: EditorFile, said: Sequence[lsp.Diagnostic]) -> lsp.CodeAction:
     """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
     made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
-    return CodeAction(
+    return lsp.CodeAction(
         title=f"Create this note: {path}",
-        kind=CodeActionKind.QuickFix,
-        edit=WorkspaceEdit(document_changes=list(_operations(made, place))),
+        kind=lsp.CodeActionKind.QuickFix,
+        edit=lsp.WorkspaceEdit(document_changes=list(_operations(made, place))),
         diagnostics=list(said),
         is_preferred=True,
     )
@@ -134,13 +128,13 @@ def note_name(path: str) -> str:
     return os.path.splitext(path.rpartition("/")[2])[0]
 
 
-def _about(said: Diagnostic) -> str:
+def _about(said: lsp.Diagnostic) -> str:
     data: Any = said.data
     about = data.get("about") if isinstance(data, dict) else getattr(data, "about", None)
     return about if isinstance(about, str) else ""
 
 
-#: Longer files are compared at their two ends alone.
+#: In longer files lines that occur often are not compared.
 _MANY_LINES = 5_000
 
 
@@ -156,9 +150,9 @@ PlaceOf = Callable[[str], EditorFile]
 
 def make_workspace_edit(
     made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool
-) -> WorkspaceEdit | None:
+) -> lsp.WorkspaceEdit | None:
     """Return a composition as an edit; None where the editor cannot make or delete files and it needs that."""
-    changes: list[TextDocumentEdit | CreateFile | RenameFile | DeleteFile] = []
+    changes: list[lsp.TextDocumentEdit | lsp.CreateFile | lsp.RenameFile | lsp.DeleteFile] = []
     for file in made.files:
         place = place_of(file.path)
         if file.before is not None and file.after is not None:
@@ -169,23 +163,27 @@ def make_workspace_edit(
             changes += _operations(file, place)
     if made.moves and not has_operations:
         return None
-    changes += [RenameFile(old_uri=place_of(old).uri, new_uri=place_of(new).uri) for old, new in made.moves]
+    changes += [lsp.RenameFile(old_uri=place_of(old).uri, new_uri=place_of(new).uri) for old, new in made.moves]
     # What is made comes before what is deleted, so that nothing is ever nowhere.
-    changes.sort(key=lambda one: isinstance(one, DeleteFile))
-    return WorkspaceEdit(document_changes=changes)
+    changes.sort(key=lambda one: isinstance(one, lsp.DeleteFile))
+    return lsp.WorkspaceEdit(document_changes=changes)
 
 
-def _operations(file: FileOutcome, place: EditorFile) -> Iterator[TextDocumentEdit | CreateFile | DeleteFile]:
+def _operations(
+    file: FileOutcome, place: EditorFile
+) -> Iterator[lsp.TextDocumentEdit | lsp.CreateFile | lsp.DeleteFile]:
     if file.after is None:
-        yield DeleteFile(uri=place.uri)
+        yield lsp.DeleteFile(uri=place.uri)
     else:
-        yield CreateFile(uri=place.uri, options=CreateFileOptions(overwrite=False, ignore_if_exists=False))
-        start = Position(0, 0)
-        yield _edit(EditorFile(place.uri), [TextEdit(Range(start, start), _text(file.after))])
+        yield lsp.CreateFile(uri=place.uri, options=lsp.CreateFileOptions(overwrite=False, ignore_if_exists=False))
+        start = lsp.Position(0, 0)
+        yield _edit(EditorFile(place.uri), [lsp.TextEdit(lsp.Range(start, start), _text(file.after))])
 
 
-def _edit(place: EditorFile, edits: Sequence[TextEdit]) -> TextDocumentEdit:
-    return TextDocumentEdit(OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits))
+def _edit(place: EditorFile, edits: Sequence[lsp.TextEdit]) -> lsp.TextDocumentEdit:
+    return lsp.TextDocumentEdit(
+        lsp.OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits)
+    )
 
 
 def _text(data: bytes) -> str:
@@ -193,55 +191,21 @@ def _text(data: bytes) -> str:
     return decode(data).removeprefix("\ufeff").encode("utf-8", "replace").decode()
 
 
-def text_edits(before: str, after: str, encoding: str = "utf-16") -> list[TextEdit]:
-    """Return the edits that turn a text into another, line by line, each as small as its line allows.
+def text_edits(before: str, after: str, encoding: str = "utf-16") -> list[lsp.TextEdit]:
+    """Return the edits that turn a text into another, line by line.
 
     Example:
         >>> [(edit.range, edit.new_text) for edit in text_edits("a\\nid: x\\nb\\n", "a\\nid: yz\\nb\\nc\\n")]
-        [(1:4-1:5, 'yz'), (3:0-3:0, 'c\\n')]
+        [(1:0-2:0, 'id: yz\\n'), (3:0-3:0, 'c\\n')]
     """
-    ruler = Ruler(before, encoding)
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
+    ruler, old, new = Ruler(before, encoding), before.splitlines(keepends=True), after.splitlines(keepends=True)
+    parts = SequenceMatcher(None, old, new, autojunk=max(len(old), len(new)) > _MANY_LINES).get_opcodes()
+    starts = [0, *itertools.accumulate(map(len, old))]
     return [
-        TextEdit(ruler.range(Span(starts[i] + head, starts[j] - tail)), text[head : len(text) - tail])
-        for i, j, text in _differences(old, new)
-        for head, tail in [_shared(before[starts[i] : starts[j]], text)]
+        lsp.TextEdit(ruler.range(Span(starts[i], starts[j])), "".join(new[m:n]))
+        for word, i, j, m, n in parts
+        if word != "equal"
     ]
-
-
-def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the lines that are replaced, and by what."""
-    if max(len(old), len(new)) <= _MANY_LINES:
-        for word, i, j, m, n in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-            if word != "equal":
-                yield i, j, "".join(new[m:n])
-        return
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    if head < len(old) - tail or head < len(new) - tail:
-        yield head, len(old) - tail, "".join(new[head : len(new) - tail])
-
-
-def _shared(old: str, new: str) -> tuple[int, int]:
-    """Return how many characters two texts share at their beginning and, beyond that, at their end."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    while head and (old[:head].endswith("\r") or "\ud800" <= old[head - 1] <= "\udfff"):
-        head -= 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    while tail and old[len(old) - tail :].startswith("\n") and old[: len(old) - tail].endswith("\r"):
-        tail -= 1
-    return head, tail
 
 
 _MOST_TEXT = 400
@@ -267,11 +231,11 @@ def describe_state(standing: EntryUse, links: tuple[int, int], *, with_text: boo
     ]
     lines += [f"claims: {_CLAIMS.get(standing.claims, standing.claims)}"] if standing.claims else []
     lines += [f"tags: {', '.join(standing.tags).translate(_SIGNS)}"] if standing.tags else []
-    told = "  \n".join(lines)
+    shown = "  \n".join(lines)
     return (
-        f"{told}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}"
+        f"{shown}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}"
         if with_text and standing.text.strip()
-        else told
+        else shown
     )
 
 

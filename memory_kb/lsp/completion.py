@@ -6,8 +6,10 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
+from typing import NamedTuple
 
-from lsprotocol.types import CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, TextEdit
+from lsprotocol import types as lsp
+from lsprotocol.types import CompletionItemKind as Kind
 
 from memory_kb.index.catalog import UNFIT, Catalog, find_names
 from memory_kb.lsp.places import Page, Spot, find_spot
@@ -15,7 +17,7 @@ from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import escape_address, find_block_ids
 from memory_kb.markdown.scanner import find_headings, heading_address
 from memory_kb.markdown.splice import emit
-from memory_kb.model import Span, StoredEntry
+from memory_kb.model import StoredEntry
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _MOST = 100
@@ -26,7 +28,18 @@ _LINK_KEYS = ("to", "relation")
 ReadText = Callable[[str], str]
 
 
-def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> CompletionList:
+class _Offer(NamedTuple):
+    """What can be put in at a place; `find` is what it is found by, its label where that is empty."""
+
+    label: str
+    text: str
+    kind: Kind
+    find: str = ""
+    entry: StoredEntry | None = None
+    about: str | None = None
+
+
+def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> lsp.CompletionList:
     """Return the completions for a place, best first.
 
     Args:
@@ -37,18 +50,34 @@ def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: d
         today: the day.
     """
     spot = find_spot(page.text, offset)
-    makers: Mapping[str, Callable[[], Iterator[CompletionItem]]] = {
+    makers: Mapping[str, Callable[[], Iterator[_Offer]]] = {
         "link": lambda: _links(page, spot, catalog),
-        "anchor": lambda: _anchors(page, spot, catalog, read),
+        "anchor": lambda: _anchors(page, spot, _linked_text(page, spot, catalog, read)),
         "path": lambda: _paths(page, spot, catalog),
-        "part": lambda: _parts(page, spot, catalog, read),
-        "tag": lambda: _words(page, spot, _tags(catalog, spot.word), CompletionItemKind.Keyword),
+        "part": lambda: _parts(spot, _linked_text(page, spot, catalog, read)),
+        "tag": lambda: _words(_tags(catalog, spot.word), Kind.Keyword),
         "callout": lambda: _callouts(page, spot),
         "name": lambda: _names(page, spot),
         "value": lambda: _values(page, spot, catalog, today),
     }
-    items = list(islice(makers[spot.kind](), _MOST)) if spot.kind else []
-    return CompletionList(is_incomplete=len(items) >= _MOST or spot.kind in ("link", "path", "tag"), items=items)
+    offers = islice(makers[spot.kind](), _MOST) if spot.kind else ()
+    place = page.ruler.range(spot.span)
+    items = [_item(place, number, offer) for number, offer in enumerate(offers)]
+    return lsp.CompletionList(is_incomplete=len(items) >= _MOST or spot.kind in ("link", "path", "tag"), items=items)
+
+
+def _item(place: lsp.Range, number: int, offer: _Offer) -> lsp.CompletionItem:
+    entry = offer.entry
+    return lsp.CompletionItem(
+        label=offer.label,
+        kind=offer.kind,
+        label_details=lsp.CompletionItemLabelDetails(description=f"{entry.kind}, {entry.scope}") if entry else None,
+        detail=f"{entry.source}:{entry.line}" if entry else None,
+        documentation=offer.about,
+        sort_text=f"{number:05}",
+        filter_text=offer.find or offer.label,
+        text_edit=lsp.TextEdit(place, offer.text),
+    )
 
 
 def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
@@ -58,62 +87,52 @@ def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
     )
 
 
-def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]:
+def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[_Offer]:
     """Yield links that other readers of notes follow too, and that show the name that was chosen."""
     is_closed = page.text.startswith(("]]", "|", "#"), spot.span.end)
     is_embed = page.text[: spot.span.start].rstrip(" ").endswith("![[")
-    for number, (label, _, entry) in enumerate(find_names(catalog, spot.word, _MOST)):
+    for label, _, entry in find_names(catalog, spot.word, _MOST):
         name = catalog.link_name(entry)
         is_shown = is_closed or is_embed or label.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
         shown = "" if is_shown else f"|{''.join(sign for sign in label if sign not in UNFIT).strip()}"
         text = f"{name}{shown}{'' if is_closed else ']]'}"
-        yield _item(
-            page,
-            spot.span,
-            label,
-            text,
-            number,
-            CompletionItemKind.Reference,
-            entry,
-            f"{label} {entry.entry_id} {spot.word}",
-        )
+        yield _Offer(label, text, Kind.Reference, f"{label} {entry.entry_id} {spot.word}", entry)
 
 
-def _anchors(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:
-    entry = catalog.resolve(spot.target, page.path) if spot.target else None
-    if spot.target and entry is None:
-        return
-    text = read(entry.source) if entry else page.text
+def _linked_text(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> str:
+    """Return the text of the note that a link names, of the page itself where it names none; "" where there is no such note."""
+    if not spot.target:
+        return page.text
+    entry = catalog.resolve(spot.target, page.path)
+    return read(entry.source) if entry else ""
+
+
+def _anchors(page: Page, spot: Spot, text: str) -> Iterator[_Offer]:
     names = [*(heading.words for heading in find_headings(text)), *(f"^{block}" for block in find_block_ids(text))]
     closing = "" if page.text.startswith(("]]", "|"), spot.span.end) else "]]"
-    for number, name in enumerate(dict.fromkeys(names)):
+    for name in dict.fromkeys(names):
         if spot.word.casefold() in name.casefold():
-            yield _item(page, spot.span, name, f"{name}{closing}", number, CompletionItemKind.Text, None, name)
+            yield _Offer(name, f"{name}{closing}", Kind.Text)
 
 
-def _paths(page: Page, spot: Spot, catalog: Catalog) -> Iterator[CompletionItem]:
+def _paths(page: Page, spot: Spot, catalog: Catalog) -> Iterator[_Offer]:
     """Yield notes as paths relative to the folder of the page."""
     folder, seen = posixpath.dirname(page.path), set[str]()
     typed = spot.word.rpartition("/")[2].removesuffix(".md")
-    for number, (label, _, entry) in enumerate(find_names(catalog, typed, _MOST)):
+    for label, _, entry in find_names(catalog, typed, _MOST):
         if entry.source in seen or entry.source.startswith(("/", "~")):
             continue
         seen.add(entry.source)
         path = escape_address(posixpath.relpath(entry.source, folder or "."))
-        yield _item(page, spot.span, label, path, number, CompletionItemKind.File, entry, f"{spot.word} {path} {label}")
+        yield _Offer(label, path, Kind.File, f"{spot.word} {path} {label}", entry)
 
 
-def _parts(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> Iterator[CompletionItem]:
+def _parts(spot: Spot, text: str) -> Iterator[_Offer]:
     """Yield the headings of a Markdown link's note, written as GitHub names them."""
-    entry = catalog.resolve(spot.target, page.path) if spot.target else None
-    if spot.target and entry is None:
-        return
-    for number, heading in enumerate(find_headings(read(entry.source) if entry else page.text)):
+    for heading in find_headings(text):
         name = heading_address(heading.words)
         if spot.word.casefold() in name:
-            yield _item(
-                page, spot.span, heading.words, name, number, CompletionItemKind.Text, None, f"{name} {heading.words}"
-            )
+            yield _Offer(heading.words, name, Kind.Text, f"{name} {heading.words}")
 
 
 def _tags(catalog: Catalog, word: str) -> list[str]:
@@ -123,47 +142,28 @@ def _tags(catalog: Catalog, word: str) -> list[str]:
     return sorted(fitting, key=lambda tag: (not tag.casefold().startswith(wanted), -catalog.tags[tag], tag))
 
 
-def _words(page: Page, spot: Spot, words: Sequence[str], kind: CompletionItemKind) -> Iterator[CompletionItem]:
-    for number, word in enumerate(words):
-        yield _item(page, spot.span, word, word, number, kind, None, word)
+def _words(words: Sequence[str], kind: Kind) -> Iterator[_Offer]:
+    return (_Offer(word, word, kind) for word in words)
 
 
 #: The kinds of callouts of Obsidian, those of alerts on GitHub among them.
-_CALLOUTS = [
-    "note",
-    "tip",
-    "important",
-    "warning",
-    "caution",
-    "info",
-    "abstract",
-    "todo",
-    "success",
-    "question",
-    "failure",
-    "danger",
-    "bug",
-    "example",
-    "quote",
-]
+_CALLOUTS = "note tip important warning caution info abstract todo success question failure danger bug example quote"
 
 
-def _callouts(page: Page, spot: Spot) -> Iterator[CompletionItem]:
+def _callouts(page: Page, spot: Spot) -> Iterator[_Offer]:
     closing = "" if page.text.startswith("]", spot.span.end) else "] "
-    for number, name in enumerate(one for one in _CALLOUTS if one.startswith(spot.word.lower())):
-        yield _item(page, spot.span, name, name + closing, number, CompletionItemKind.EnumMember, None, name)
+    names = (one for one in _CALLOUTS.split() if one.startswith(spot.word.lower()))
+    return (_Offer(name, name + closing, Kind.EnumMember) for name in names)
 
 
-def _names(page: Page, spot: Spot) -> Iterator[CompletionItem]:
+def _names(page: Page, spot: Spot) -> Iterator[_Offer]:
     present = _present(page.text, spot)
     line_end = page.text.find("\n", spot.span.end)
     rest = page.text[spot.span.end : len(page.text) if line_end < 0 else line_end]
-    for number, (name, field) in enumerate(FIELDS.items()):
+    for name, field in FIELDS.items():
         if name not in present and spot.word.casefold() in name:
             text = name if rest.lstrip().startswith(":") else f"{name}: "
-            item = _item(page, spot.span, name, text, number, CompletionItemKind.Property, None, name)
-            item.documentation = field.about
-            yield item
+            yield _Offer(name, text, Kind.Property, about=field.about)
 
 
 def _present(text: str, spot: Spot) -> frozenset[str]:
@@ -182,50 +182,24 @@ def _present(text: str, spot: Spot) -> frozenset[str]:
         )
 
 
-def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[CompletionItem]:
+def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[_Offer]:
     field = FIELDS.get(spot.field.partition(".")[0])
+    quote = "" if page.text[: spot.span.start].endswith(("'", '"')) else "'"
     if spot.field in _ID_FIELDS:
-        is_quoted = page.text[: spot.span.start].endswith(("'", '"'))
-        for number, entry in enumerate(find_entries(catalog, spot.word)):
-            filter_text = f"{entry.title} {entry.entry_id} {spot.word}"
-            has_id = spot.field != "links.to" or is_quoted or '"id"' in (entry.metadata or "")
+        for entry in find_entries(catalog, spot.word):
+            has_id = spot.field != "links.to" or not quote or '"id"' in (entry.metadata or "")
             name = entry.entry_id if has_id else catalog.link_name(entry)
-            text = name if is_quoted else emit(name, is_flow=True)
-            yield _item(page, spot.span, entry.title, text, number, CompletionItemKind.Reference, entry, filter_text)
+            text = emit(name, is_flow=True) if quote else name
+            yield _Offer(entry.title, text, Kind.Reference, f"{entry.title} {entry.entry_id} {spot.word}", entry)
     elif spot.field == "links.":
-        yield from _words(page, spot, [f"{key}: " for key in _LINK_KEYS], CompletionItemKind.Property)
+        yield from _words([f"{key}: " for key in _LINK_KEYS], Kind.Property)
     elif spot.field == "tags":
-        yield from _words(page, spot, _tags(catalog, spot.word), CompletionItemKind.Keyword)
+        yield from _words(_tags(catalog, spot.word), Kind.Keyword)
     elif field is None or spot.field.count(".") > (spot.field == "links.relation"):
         return
     elif field.form == "flag":
-        yield from _words(page, spot, ["true", "false"], CompletionItemKind.Value)
+        yield from _words(["true", "false"], Kind.Value)
     elif field.form == "day" or spot.field in ("date", "valid_until", "reviewed"):
-        quote = "" if page.text[: spot.span.start].endswith(("'", '"')) else "'"
-        yield from _words(page, spot, [f"{quote}{today.isoformat()}{quote}"], CompletionItemKind.Value)
+        yield from _words([f"{quote}{today.isoformat()}{quote}"], Kind.Value)
     elif spot.field != "links":
-        yield from _words(
-            page, spot, [one for one in field.choices if spot.word.casefold() in one], CompletionItemKind.EnumMember
-        )
-
-
-def _item(
-    page: Page,
-    span: Span,
-    label: str,
-    text: str,
-    number: int,
-    kind: CompletionItemKind,
-    entry: StoredEntry | None,
-    find: str,
-) -> CompletionItem:
-    told = CompletionItemLabelDetails(description=f"{entry.kind}, {entry.scope}") if entry else None
-    return CompletionItem(
-        label=label,
-        kind=kind,
-        label_details=told,
-        detail=f"{entry.source}:{entry.line}" if entry else None,
-        sort_text=f"{number:05}",
-        filter_text=find,
-        text_edit=TextEdit(page.ruler.range(span), text),
-    )
+        yield from _words([one for one in field.choices if spot.word.casefold() in one], Kind.EnumMember)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from lsprotocol.types import DocumentSymbol, FoldingRange, Position, Range, SymbolKind
+from lsprotocol import types as lsp
 
 from memory_kb.index.catalog import Catalog
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
@@ -28,7 +28,7 @@ class Ruler:
 
     Example:
         >>> ruler = Ruler("a😀b\\r\\nc")
-        >>> ruler.position(2), ruler.offset(Position(0, 3)), ruler.position(5)
+        >>> ruler.position(2), ruler.offset(lsp.Position(0, 3)), ruler.position(5)
         (0:3, 2, 1:0)
     """
 
@@ -38,17 +38,17 @@ class Ruler:
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
 
     @property
-    def end(self) -> Position:
+    def end(self) -> lsp.Position:
         """The place behind the last character."""
         return self.position(len(self.text))
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> lsp.Position:
         """Return the place of a character."""
         offset = max(0, min(offset, len(self.text)))
         line = bisect_right(self._starts, offset) - 1
-        return Position(line, self._units(self.text[self._starts[line] : offset]))
+        return lsp.Position(line, self._units(self.text[self._starts[line] : offset]))
 
-    def offset(self, position: Position) -> int:
+    def offset(self, position: lsp.Position) -> int:
         """Return the character at a place; behind the end of a line it is that end."""
         if position.line >= len(self._starts):
             return len(self.text)
@@ -70,9 +70,9 @@ class Ruler:
             end -= 1
         return end
 
-    def range(self, span: Span) -> Range:
+    def range(self, span: Span) -> lsp.Range:
         """Return a stretch of the text."""
-        return Range(self.position(span.start), self.position(span.end))
+        return lsp.Range(self.position(span.start), self.position(span.end))
 
     def _units(self, text: str) -> int:
         if text.isascii() or self._encoding == "utf-32":
@@ -125,8 +125,6 @@ class Page:
 
     def value_at(self, offset: int, names: tuple[str, ...]) -> tuple[str, Span] | None:
         """Return the value of one of some fields, or of a `to:`, that a character is part of."""
-        import re
-
         entry = self.entry_at(offset)
         if entry is None or not entry.has_frontmatter or offset > entry.body.start:
             return None
@@ -318,10 +316,10 @@ def _plain(text: str, offset: int, block: Span, field: str, start: int) -> Spot:
 
 _TITLES = ("title", "name")
 _KINDS = {
-    "rule": SymbolKind.Constant,
-    "pitfall": SymbolKind.Event,
-    "skill": SymbolKind.Function,
-    "policy": SymbolKind.Constant,
+    "rule": lsp.SymbolKind.Constant,
+    "pitfall": lsp.SymbolKind.Event,
+    "skill": lsp.SymbolKind.Function,
+    "policy": lsp.SymbolKind.Constant,
 }
 
 
@@ -439,7 +437,7 @@ def find_mentions(page: Page, entry: StoredEntry, catalog: Catalog) -> Iterator[
                     yield Span(start, start + len(named))
 
 
-def list_symbols(page: Page) -> list[DocumentSymbol]:
+def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
     """Return the entries of a page, each with the headings inside of it."""
     ruler, found = page.ruler, []
     entries = page.document.entries
@@ -448,9 +446,9 @@ def list_symbols(page: Page) -> list[DocumentSymbol]:
         title = display_title(entry, body, page.path, is_only=len(entries) == 1)
         own = ruler.range(Span(entry.span.start, entry.span.end))
         detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
-        symbol = DocumentSymbol(
+        symbol = lsp.DocumentSymbol(
             title or "entry",
-            _KINDS.get(entry.kind, SymbolKind.String),
+            _KINDS.get(entry.kind, lsp.SymbolKind.String),
             own,
             ruler.range(page.place_of(entry.id)),
             detail=detail,
@@ -460,7 +458,7 @@ def list_symbols(page: Page) -> list[DocumentSymbol]:
     return found
 
 
-def list_foldings(page: Page) -> list[FoldingRange]:
+def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     last = page.ruler.range(Span(len(page.text.rstrip()), len(page.text.rstrip()))).start.line
 
@@ -472,7 +470,7 @@ def list_foldings(page: Page) -> list[FoldingRange]:
     for number, one in enumerate(headings):
         after = next((later for later in headings[number + 1 :] if later.level <= one.level), None)
         found.append((line_of(one.span.start), line_of(after.span.start) - 1 if after else last))
-    return [FoldingRange(start, end) for start, end in found if start < end]
+    return [lsp.FoldingRange(start, end) for start, end in found if start < end]
 
 
 #: A longer section is cut where it is shown.
@@ -495,12 +493,8 @@ def read_section(text: str, place: Span) -> str:
     return section if len(section) <= _MOST_SECTION else f"{section[:_MOST_SECTION]} …"
 
 
-def _headings(page: Page, entry: Entry) -> Iterator[DocumentSymbol]:
-    place = entry.body.start
-    for line in without_code(page.body(entry)).splitlines(keepends=True):
-        words = line.lstrip("#")
-        level = len(line) - len(words)
-        if 0 < level <= 6 and words[:1] in (" ", "\t") and words.strip():
-            at = page.ruler.range(Span(place, place + len(line.rstrip("\r\n"))))
-            yield DocumentSymbol(words.strip().rstrip("#").strip() or "heading", SymbolKind.String, at, at)
-        place += len(line)
+def _headings(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:
+    for heading in find_headings(page.text):
+        if entry.body.start <= heading.span.start < entry.body.end:
+            place = page.ruler.range(heading.span)
+            yield lsp.DocumentSymbol(heading.words or "heading", lsp.SymbolKind.String, place, place)

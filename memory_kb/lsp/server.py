@@ -140,9 +140,9 @@ class NoteServer(LanguageServer):
             return
         if self.notes.pages.get(uri) is page:
             self._published.add(uri)
-            told = [to_diagnostic(page, one) for one in remarks]
+            shown = [to_diagnostic(page, one) for one in remarks]
             self.text_document_publish_diagnostics(
-                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=told, version=page.version)
+                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=shown, version=page.version)
             )
             names = self.notes.names_in(page)
             earlier, self._names[uri] = self._names.get(uri, self.notes.saved_names(page.path)), names
@@ -269,9 +269,9 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             return None
         page, offset = found
         spot = find_spot(page.text, offset)
-        told = describe_field(_whole_name(page, offset)) if spot.kind == "name" else None
-        if told:
-            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, told))
+        about = describe_field(_whole_name(page, offset)) if spot.kind == "name" else None
+        if about:
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, about))
         named = server.subject(params)
         is_text = named and named[1].is_own and named[1].way in ("", "section")
         if named is None or (is_text and not _is_in_block(page, offset)):

@@ -13,7 +13,7 @@ from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from lsprotocol.types import DocumentLink, Location, Position, Range, SymbolInformation, SymbolKind
+from lsprotocol import types as lsp
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError
@@ -68,7 +68,7 @@ class Workspace:
         Raises:
             MemoryKBError: it cannot be done, or there is no vault.
         """
-        return await asyncio.wrap_future(self._worker.submit(work))
+        return await self._worker.ask(work)
 
     async def open(self) -> bool:
         """Find the vault; return whether there is one."""
@@ -96,7 +96,9 @@ class Workspace:
     @property
     def catalog(self) -> Catalog:
         """All entries with their names and links, those of open notes as they are in the editor."""
-        drafts = {page.path: told for page in list(self.pages.values()) if (told := self._read_draft(page)) is not None}
+        drafts = {
+            page.path: draft for page in list(self.pages.values()) if (draft := self._read_draft(page)) is not None
+        }
         laid = self._overlaid
         if laid is None or laid[0] is not self._saved or laid[1] != drafts:
             self._overlaid = laid = (self._saved, drafts, overlay(self._saved, drafts))
@@ -110,9 +112,9 @@ class Workspace:
         is_memory = self.vault is not None and self.vault.memory is not None
         if not would_take(page.path, self._ignore, is_memory=is_memory):
             return None
-        told = read_draft(page.path, page.text, is_memory=is_memory)
-        self._drafts_read[page.path] = (page, told)
-        return told
+        draft = read_draft(page.path, page.text, is_memory=is_memory)
+        self._drafts_read[page.path] = (page, draft)
+        return draft
 
     def names_in(self, page: Page) -> frozenset[str]:
         """Return what links may call the entries of an open note."""
@@ -204,14 +206,16 @@ class Workspace:
         """Return what the catalog has of a subject."""
         return self.catalog.entry(subject.path, subject.entry_id)
 
-    def locate(self, subject: Subject) -> Location | None:
+    def locate(self, subject: Subject) -> lsp.Location | None:
         """Return where an entry is, or the section that is meant of its file."""
         page = self.page(subject.path)
         return (
-            Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id))) if page else None
+            lsp.Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id)))
+            if page
+            else None
         )
 
-    def list_mentions(self, subject: Subject, *, with_own: bool) -> list[Location]:
+    def list_mentions(self, subject: Subject, *, with_own: bool) -> list[lsp.Location]:
         """Return where notes link to an entry or a section, open ones as they are in the editor."""
         if subject.way not in ("section", "block"):
             subject = subject._replace(section=None)
@@ -225,7 +229,7 @@ class Workspace:
             paths = tuple(sorted({other.source for other, *_ in catalog.incoming(entry)}))
         pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
         found = [
-            Location(page.uri, page.ruler.range(span))
+            lsp.Location(page.uri, page.ruler.range(span))
             for page in pages
             for span in (
                 find_section_mentions(page, home, subject.section, catalog)
@@ -261,11 +265,11 @@ class Workspace:
         inside = self.path_of(f"{uri.rstrip('/')}/x.md")
         return inside.removesuffix("x.md") if inside else None
 
-    def list_links(self, page: Page) -> list[DocumentLink]:
+    def list_links(self, page: Page) -> list[lsp.DocumentLink]:
         """Return the links of a page that lead to a note, each with its file."""
         found = ((link, self.catalog.resolve(link.target, page.path)) for link in page.links if link.target)
         return [
-            DocumentLink(page.ruler.range(link.whole), self.place_of(entry.source).uri)
+            lsp.DocumentLink(page.ruler.range(link.whole), self.place_of(entry.source).uri)
             for link, entry in found
             if entry
         ]
@@ -294,13 +298,13 @@ class Workspace:
                 return path
         return None
 
-    async def find_symbols(self, query: str) -> list[SymbolInformation]:
+    async def find_symbols(self, query: str) -> list[lsp.SymbolInformation]:
         """Return the entries whose title or id goes with a query, then the headings that hold its words."""
         entries = [
-            SymbolInformation(
-                Location(self.place_of(entry.source).uri, _line_range(entry.line)),
+            lsp.SymbolInformation(
+                lsp.Location(self.place_of(entry.source).uri, _line_range(entry.line)),
                 entry.title,
-                SymbolKind.String,
+                lsp.SymbolKind.String,
                 container_name=entry.source,
             )
             for entry in find_entries(self.catalog, query)
@@ -315,10 +319,10 @@ class Workspace:
             *(one for one in saved if one.path not in opened),
         ]
         return entries + [
-            SymbolInformation(
-                Location(self.place_of(one.path).uri, _line_range(one.line)),
+            lsp.SymbolInformation(
+                lsp.Location(self.place_of(one.path).uri, _line_range(one.line)),
                 one.words,
-                SymbolKind.String,
+                lsp.SymbolKind.String,
                 container_name=one.path,
             )
             for one in headings
@@ -337,6 +341,6 @@ class Workspace:
         return date.fromisoformat(fixed[:10]) if fixed else datetime.now(UTC).date()
 
 
-def _line_range(line: int) -> Range:
-    place = Position(max(0, line - 1), 0)
-    return Range(place, place)
+def _line_range(line: int) -> lsp.Range:
+    place = lsp.Position(max(0, line - 1), 0)
+    return lsp.Range(place, place)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -104,7 +103,6 @@ def say(sentence: str) -> None:
         sys.stderr.flush()
 
 
-_T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]
 _Result = BaseModel | dict[str, Any] | None
 _UNKNOWN_RESOURCE = -32002
@@ -174,11 +172,11 @@ class _Handlers:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, self._say_unknown(params.name))
-        worker = self._workers.choose(is_reading=tool.is_reading)
+        worker = self._workers.reading if tool.is_reading else self._workers.writing
         caller = self._caller(context)
         try:
             given = read_arguments(tool.arguments, params.arguments or {})
-            answer = await _do(worker, lambda kb: tool.call(kb, given, caller))
+            answer = await worker.ask(lambda kb: tool.call(kb, given, caller))
         except Exception as exc:  # noqa: BLE001 - any error is reported to the model
             return types.CallToolResult(content=[_text(_explain(exc, worker))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
@@ -245,7 +243,7 @@ class _Handlers:
         """
         worker = self._workers.reading
         try:
-            return await _do(worker, work)
+            return await worker.ask(work)
         except Exception as exc:  # noqa: BLE001 - any error is reported to the client
             known = isinstance(exc, MemoryKBError)
             raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc, worker)) from None
@@ -259,11 +257,6 @@ class _Handlers:
         if name in {tool.name for tool in PROFILES["full"]}:
             return f"{name} is offered by `memory-kb mcp --profile full` only"
         return f"there is no tool {name[:60]!r}; there are {', '.join(self._tools)}"
-
-
-async def _do(worker: Worker, work: Callable[[KnowledgeBase], _T]) -> _T:
-    """Wait for some work of a worker; a call that is cancelled before its turn is not begun."""
-    return await asyncio.wrap_future(worker.submit(work))
 
 
 def _explain(error: Exception, worker: Worker) -> str:

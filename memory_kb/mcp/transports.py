@@ -161,7 +161,7 @@ class ToolService:
     def end(self) -> None:
         """Count what was shown, and end the workers and the watcher, within a few seconds."""
         self._watcher.end(0.0)
-        counts = self._is_own_session and self._workers.has_shown
+        counts = self._is_own_session and self._workers.reading.has_opened
         self._workers.close(_GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
         self._watcher.end(_GRACE_SECONDS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable
@@ -44,21 +45,21 @@ class Worker:
         self._opened_as: _Signature = ()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._going: set[Future[Any]] = set()
-        self._lock = threading.Lock()
 
     def submit(self, work: Callable[[KnowledgeBase], _T]) -> Future[_T]:
         """Do something with the knowledge base when its turn comes."""
-        future = self._thread.submit(self._do, work)
-        with self._lock:
-            self._going.add(future)
-        future.add_done_callback(self._forget)
+        future = self._thread.submit(lambda: work(self._fresh()))
+        self._going.add(future)
+        future.add_done_callback(self._going.discard)
         return future
+
+    async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
+        """Wait for something to be done; what is no longer wanted when its turn comes is not begun."""
+        return await asyncio.wrap_future(self.submit(work))
 
     def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being done."""
-        with self._lock:
-            going = set(self._going)
-        going = {future for future in going if not future.cancel()}
+        going = {future for future in set(self._going) if not future.cancel()}
         if last:
             going.add(self.submit(last))
         self._thread.shutdown(wait=False)
@@ -84,9 +85,6 @@ class Worker:
             sorted(((folder, name) for folder, name in named.items() if len(folder) > 1), key=lambda one: -len(one[0]))
         )
 
-    def _do(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        return work(self._fresh())
-
     def _fresh(self) -> KnowledgeBase:
         """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
         if self._kb is not None and self._opened_as != _sign(self._kb):
@@ -97,10 +95,6 @@ class Worker:
             self._opened_as = _sign(self._kb)
         return self._kb
 
-    def _forget(self, future: Future[_T]) -> None:
-        with self._lock:
-            self._going.discard(future)
-
 
 class Workers:
     """The worker of what reads and the worker of what writes."""
@@ -108,15 +102,6 @@ class Workers:
     def __init__(self, address: Address) -> None:
         self.address = address
         self.reading, self.writing = Worker(address, "memory-kb reads"), Worker(address, "memory-kb writes")
-
-    def choose(self, *, is_reading: bool) -> Worker:
-        """Return the worker for something."""
-        return self.reading if is_reading else self.writing
-
-    @property
-    def has_shown(self) -> bool:
-        """Whether the vault was ever opened to be read."""
-        return self.reading.has_opened
 
     def close(self, patience: float, last: Callable[[KnowledgeBase], object] | None = None) -> None:
         """Begin nothing more but `last`, and wait up to `patience` seconds for what is being written."""

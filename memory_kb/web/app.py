@@ -100,9 +100,7 @@ def make_app(site: Site) -> Starlette:
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "There is no such page." if status == 404 else "That is not how this address is used."
-        return site.page(
-            request, "error.html", status=status, title="Nothing there", sentence=sentence, hint=None, choices=()
-        )
+        return site.error_page(request, status, "Nothing there", sentence)
 
     handlers: dict[Any, Any] = {HTTPException: explain}
     routes = [

@@ -145,8 +145,8 @@ def make_bars(parts: Parts) -> tuple[Bar, ...]:
         >>> [(bar.name, bar.value, bar.share) for bar in make_bars(Parts(0.5, None, 0.5, 1.0, 1.2))]
         [('words', '0.50', 0.5), ('relevance', '0.50', 0.5), ('prominence', '1.00', 0.5), ('scope', '1.2', 0.8)]
     """
-    told = (("words", parts.bm25), ("meaning", parts.vector), ("relevance", parts.relevance))
-    bars = [Bar(name, f"{value:.2f}", _share(value)) for name, value in told if value is not None]
+    factors = (("words", parts.bm25), ("meaning", parts.vector), ("relevance", parts.relevance))
+    bars = [Bar(name, f"{value:.2f}", _share(value)) for name, value in factors if value is not None]
     # Prominence has no end: each doubling of it takes less of what is left.
     prominence = Bar("prominence", f"{parts.prominence:.2f}", _share(parts.prominence / (1 + parts.prominence)))
     return (*bars, prominence, Bar("scope", f"{parts.scope:g}", _share(parts.scope / 1.5)))

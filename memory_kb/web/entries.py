@@ -352,15 +352,8 @@ async def undo(site: Site, request: Request) -> Response:
         raise UsageError("no run is named")
     done = await site.write(lambda kb: kb.undo(run))
     if done.conflicts:
-        return site.page(
-            request,
-            "error.html",
-            status=409,
-            title="Not all was reverted",
-            sentence=" ".join(one.message for one in done.conflicts),
-            hint=None,
-            choices=(),
-        )
+        sentence = " ".join(one.message for one in done.conflicts)
+        return site.error_page(request, 409, "Not all was reverted", sentence)
     # Only ever a path of this page: two slashes would name another host.
     to = back if back.startswith("/") and not back.startswith(("//", "/\\")) else "/health"
     return see_other(to)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import hmac
 import secrets
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -245,23 +244,23 @@ class Site:
 
     async def read(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a quick read in the reading thread."""
-        return await _do(self._workers.reading, _trusting(work))
+        return await self._workers.reading.ask(_trusting(work))
 
     async def study(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a slow read in a thread of its own."""
-        return await _do(self._slow, _trusting(work))
+        return await self._slow.ask(_trusting(work))
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a write, after those before it."""
         try:
-            return await _do(self._workers.writing, work)
+            return await self._workers.writing.ask(work)
         finally:
             self.live.look()
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
         """Return the result of a read, cached until the index changes."""
         worker = self._workers.reading if is_quick else self._slow
-        return await _do(worker, _trusting(self._keeping(name, work)))
+        return await worker.ask(_trusting(self._keeping(name, work)))
 
     def _keeping(self, name: str, work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
         def look(kb: KnowledgeBase) -> _T:
@@ -347,21 +346,15 @@ class Site:
             except MemoryKBError as exc:
                 return self.explain(request, exc)
             except BadForm:
-                return self.refuse(request)
+                sentence = "This form did not come from a page of this server, or the server was started anew since."
+                hint = "go back, load the page again, and send it once more"
+                return self.error_page(request, 403, "Not written", f"{sentence} Nothing was written.", hint)
             except ClientDisconnect:
                 return Response(status_code=400)
             except Exception as exc:  # noqa: BLE001 - any error is reported on a page
                 traceback.print_exception(exc, file=sys.stderr)
                 sentence = f"memory-kb failed with an internal error ({type(exc).__name__}); nothing is lost."
-                return self.page(
-                    request,
-                    "error.html",
-                    status=500,
-                    title="Internal error",
-                    sentence=sentence,
-                    hint=None,
-                    choices=(),
-                )
+                return self.error_page(request, 500, "Internal error", sentence)
 
         return handling
 
@@ -371,23 +364,22 @@ class Site:
         titles = {404: "Nothing there", 409: "Not clear", 400: "Not understood", 503: "Busy"}
         choices = error.candidates if isinstance(error, AmbiguousId) else ()
         hint = None if isinstance(error, UnknownEntry | AmbiguousId) else error.hint
-        return self.page(
-            request,
-            "error.html",
-            status=status,
-            title=titles.get(status, "That did not work"),
-            sentence=str(error),
-            hint=hint,
-            choices=choices,
-        )
+        title = titles.get(status, "That did not work")
+        return self.error_page(request, status, title, str(error), hint, choices)
 
-    def refuse(self, request: Request) -> Response:
-        """Draw that a form was not from here."""
-        sentence = "This form did not come from a page of this server, or the server was started anew since. Nothing was written."
+    def error_page(
+        self,
+        request: Request,
+        status: int,
+        title: str,
+        sentence: str,
+        hint: str | None = None,
+        choices: Sequence[Any] = (),
+    ) -> Response:
+        """Draw what went wrong, what to do about it, and the entries that may be meant."""
         return self.page(
-            request, "error.html", status=403, title="Not written", sentence=sentence, hint="go back, load the page again, and send it once more",
-            choices=(),
-        )  # fmt: skip
+            request, "error.html", status=status, title=title, sentence=sentence, hint=hint, choices=choices
+        )
 
 
 def see_other(address: str) -> Response:
@@ -422,8 +414,3 @@ def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], 
             return work(kb)
 
     return trusting
-
-
-async def _do(worker: Worker, work: Callable[[KnowledgeBase], _T]) -> _T:
-    """Wait for some work of a worker; what is asked for and no longer wanted is not begun."""
-    return await asyncio.wrap_future(worker.submit(work))
