@@ -12,15 +12,15 @@ import pytest
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Embedder, Llm, Purpose
-from memory_kb.providers.gemini import GeminiEmbedder, gemini_llm
+from memory_kb.providers.gemini import gemini_embedder, gemini_llm
 from memory_kb.providers.http import Timing
-from memory_kb.providers.openai import OpenAIEmbedder, openai_llm
+from memory_kb.providers.openai import openai_embedder, openai_llm
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
 
 KEY = "sk-test" + "-0123456789" * 3
-EMBEDDERS: dict[str, Callable[..., Embedder]] = {"openai": OpenAIEmbedder, "gemini": GeminiEmbedder}
+EMBEDDERS: dict[str, Callable[..., Embedder]] = {"openai": openai_embedder, "gemini": gemini_embedder}
 LLMS: dict[str, Callable[..., Llm]] = {"openai": openai_llm, "gemini": gemini_llm, "anthropic": anthropic_llm}
 Make = Callable[..., Embedder]
 

@@ -1,7 +1,7 @@
 """A server on loopback that speaks like OpenAI, Gemini and Anthropic, and fails on request.
 
     with FakeProvider() as fake:
-        embedder = OpenAIEmbedder("any-model", fake.base_url)
+        embedder = openai_embedder("any-model", fake.base_url)
         embedder.embed(["one text"], "document")
         fake.calls[-1].body["model"]            # every request, in order
         fake.embedded_texts["one text"]         # how often a text was embedded

@@ -16,9 +16,9 @@ from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder, Limits, Space
-from memory_kb.providers.gemini import GeminiEmbedder
-from memory_kb.providers.http import QUERY, open_http_client
-from memory_kb.providers.openai import OpenAIEmbedder
+from memory_kb.providers.gemini import gemini_embedder
+from memory_kb.providers.http import DOCUMENTS, QUERY, open_http_client
+from memory_kb.providers.openai import openai_embedder
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> It
 
 
 @pytest.fixture
-def openai(fake: FakeProvider, clock: Clock) -> Iterator[OpenAIEmbedder]:
-    embedder = OpenAIEmbedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
+def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
+    embedder = openai_embedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
     yield embedder
     embedder.close()
 
@@ -61,7 +61,7 @@ def test_a_query_meets_the_documents(make: Make) -> None:
 
 
 def test_gemini_gets_what_a_text_is_for(fake: FakeProvider) -> None:
-    embedder = GeminiEmbedder(None, fake.base_url, 256, key=KEY)
+    embedder = gemini_embedder(None, fake.base_url, 256, key=KEY)
     embedder.embed(["one", "two"], "document")
     embedder.embed(["one"], "query")
     embedder.close()
@@ -75,24 +75,24 @@ def test_gemini_gets_what_a_text_is_for(fake: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("embedder", "space", "price"),
     [
-        (OpenAIEmbedder(), Space("openai", "text-embedding-3-small", 1536), 0.02),
-        (OpenAIEmbedder("text-embedding-3-large"), Space("openai", "text-embedding-3-large", 3072), 0.13),
+        (openai_embedder(), Space("openai", "text-embedding-3-small", 1536), 0.02),
+        (openai_embedder("text-embedding-3-large"), Space("openai", "text-embedding-3-large", 3072), 0.13),
         (
-            OpenAIEmbedder("text-embedding-3-large", dimensions=256),
+            openai_embedder("text-embedding-3-large", dimensions=256),
             Space("openai", "text-embedding-3-large", 256),
             0.13,
         ),
-        (OpenAIEmbedder("text-embedding-ada-002"), Space("openai", "text-embedding-ada-002", 1536), 0.10),
-        (OpenAIEmbedder("new"), Space("openai", "new", 0), None),
-        (OpenAIEmbedder("new", "http://localhost:11434/v1"), Space("openai", "new", 0), 0.0),
-        (OpenAIEmbedder("new", "https://example.org/v1"), Space("openai", "new", 0), None),
-        (GeminiEmbedder(key=KEY), Space("gemini", "gemini-embedding-001", 3072), 0.15),
+        (openai_embedder("text-embedding-ada-002"), Space("openai", "text-embedding-ada-002", 1536), 0.10),
+        (openai_embedder("new"), Space("openai", "new", 0), None),
+        (openai_embedder("new", "http://localhost:11434/v1"), Space("openai", "new", 0), 0.0),
+        (openai_embedder("new", "https://example.org/v1"), Space("openai", "new", 0), None),
+        (gemini_embedder(key=KEY), Space("gemini", "gemini-embedding-001", 3072), 0.15),
         (
-            GeminiEmbedder("models/gemini-embedding-001", dimensions=768, key=KEY),
+            gemini_embedder("models/gemini-embedding-001", dimensions=768, key=KEY),
             Space("gemini", "gemini-embedding-001", 768),
             0.15,
         ),
-        (GeminiEmbedder("new", key=KEY), Space("gemini", "new", 0), None),
+        (gemini_embedder("new", key=KEY), Space("gemini", "new", 0), None),
     ],
 )
 def test_a_model_is_known_before_it_is_asked(embedder: Embedder, space: Space, price: float | None) -> None:
@@ -113,10 +113,10 @@ def test_an_unknown_dimension_is_learned_from_the_first_answer(make: Make, fake:
     assert "64" in str(error)
 
 
-def test_dimensions_are_asked_for_only_if_they_are_set(fake: FakeProvider, openai: OpenAIEmbedder) -> None:
+def test_dimensions_are_asked_for_only_if_they_are_set(fake: FakeProvider, openai: Embedder) -> None:
     openai.embed(["one"], "document")
     assert "dimensions" not in fake.calls[-1].body
-    small = OpenAIEmbedder("some-model", fake.base_url, 16)
+    small = openai_embedder("some-model", fake.base_url, 16)
     assert small.embed(["one"], "document").shape == (1, 16)
     assert small.space.dimension == 16
     fake.refuses.add("dimensions")
@@ -124,7 +124,7 @@ def test_dimensions_are_asked_for_only_if_they_are_set(fake: FakeProvider, opena
     small.close()
 
 
-def test_servers_that_know_no_base64_are_understood(fake: FakeProvider, openai: OpenAIEmbedder) -> None:
+def test_servers_that_know_no_base64_are_understood(fake: FakeProvider, openai: Embedder) -> None:
     expected = openai.embed(["one", "two"], "document")
     fake.answers_lists = True
     assert np.allclose(openai.embed(["one", "two"], "document"), expected, atol=1e-6)
@@ -136,7 +136,7 @@ def test_servers_that_know_no_base64_are_understood(fake: FakeProvider, openai: 
 
 
 def test_a_server_without_a_key_is_asked_with_a_dummy(fake: FakeProvider) -> None:
-    embedder = OpenAIEmbedder("some-model", fake.base_url)
+    embedder = openai_embedder("some-model", fake.base_url)
     embedder.embed(["one"], "document")
     embedder.close()
     assert fake.calls[0].headers["authorization"] == "Bearer none"
@@ -190,7 +190,7 @@ def test_a_text_that_is_still_too_long_is_halved(make: Make, fake: FakeProvider)
     "said",
     ["the input length exceeds the context length", "input is too large to process. increase the physical batch size"],
 )
-def test_too_long_may_come_as_a_server_error(openai: OpenAIEmbedder, fake: FakeProvider, said: str) -> None:
+def test_too_long_may_come_as_a_server_error(openai: Embedder, fake: FakeProvider, said: str) -> None:
     fake.fail("server-error", when="word " * 20, says=said, times=None)
     vectors = openai.embed(["word " * 30, "short"], "document")
     assert np.allclose(vectors[1], fake.vector("short"), atol=1e-6)
@@ -228,9 +228,7 @@ def test_a_vector_that_came_broken_once_is_asked_for_again(make: Make, fake: Fak
     assert len(fake.calls) == 2
 
 
-def test_ollama_saying_that_a_vector_is_no_number_loses_that_text_alone(
-    openai: OpenAIEmbedder, fake: FakeProvider
-) -> None:
+def test_ollama_saying_that_a_vector_is_no_number_loses_that_text_alone(openai: Embedder, fake: FakeProvider) -> None:
     fake.fail("server-error", when="poison", says="failed to encode response: json: unsupported value: NaN", times=None)
     vectors = openai.embed(["one", "poison", "two"], "document")
     assert np.allclose(vectors, [fake.vector(text) for text in ("one", "poi", "two")], atol=1e-6)
@@ -275,14 +273,14 @@ def test_an_odd_status_is_quoted(make: Make, fake: FakeProvider) -> None:
 
 
 def test_time_that_has_run_out_is_reported(make: Make, fake: FakeProvider) -> None:
-    embedder = make(query=QUERY._replace(total=0.0))
+    embedder = make(paces={"document": DOCUMENTS, "query": QUERY._replace(total=0.0)})
     assert "did not answer in time" in str(failure_of(embedder, purpose="query"))
     assert fake.calls == []
 
 
 def test_a_package_that_cannot_start_is_reported(fake: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_GENAI_HTTP_CLIENT", "httpx")
-    embedder = GeminiEmbedder("m", fake.base_url, key=KEY)
+    embedder = gemini_embedder("m", fake.base_url, key=KEY)
     try:
         embedder.embed(["one"], "query")
     except ProviderFailed as exc:
@@ -354,7 +352,7 @@ def test_any_way_to_write_an_address_is_the_same_host(address: str) -> None:
 
 
 def test_no_address_at_all_is_reported() -> None:
-    embedder = OpenAIEmbedder("m", "http://example.org:port/v1")
+    embedder = openai_embedder("m", "http://example.org:port/v1")
     assert "is no address" in str(failure_of(embedder))
 
 
@@ -390,7 +388,7 @@ def test_the_fake_runs_as_a_process() -> None:
     command = [sys.executable, str(REPOSITORY / "tests" / "fake_provider.py"), "--port", "0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        embedder = OpenAIEmbedder("m", process.stdout.readline().strip())
+        embedder = openai_embedder("m", process.stdout.readline().strip())
         assert embedder.embed(["one"], "document").shape == (1, 64)
         embedder.close()
         process.communicate(timeout=10)

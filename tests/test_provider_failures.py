@@ -15,9 +15,10 @@ from asking import EMBEDDERS, KEY, Clock, Make, failure_of, making
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.gemini import GeminiEmbedder
+from memory_kb.providers.base import Embedder
+from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, Refusal, quote, read_refusal
-from memory_kb.providers.openai import OpenAIEmbedder, _rows_of
+from memory_kb.providers.openai import _rows_of, openai_embedder
 
 
 @pytest.fixture
@@ -39,8 +40,8 @@ def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> It
 
 
 @pytest.fixture
-def openai(fake: FakeProvider, clock: Clock) -> Iterator[OpenAIEmbedder]:
-    embedder = OpenAIEmbedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
+def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
+    embedder = openai_embedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
     yield embedder
     embedder.close()
 
@@ -92,14 +93,14 @@ def test_a_model_whose_vectors_have_no_direction_is_reported(make: Make, fake: F
     assert len(fake.calls) <= 6
 
 
-def test_a_page_instead_of_vectors_is_reported(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+def test_a_page_instead_of_vectors_is_reported(openai: Embedder, fake: FakeProvider) -> None:
     fake.fail("html")
     error = failure_of(openai)
     assert "something other than vectors" in str(error)
     assert "/v1" in str(error.hint)
 
 
-def test_vectors_out_of_order_are_put_in_order(openai: OpenAIEmbedder, fake: FakeProvider) -> None:
+def test_vectors_out_of_order_are_put_in_order(openai: Embedder, fake: FakeProvider) -> None:
     expected = openai.embed(["one", "two", "three"], "document")
     for kind in ("shuffled", "unnumbered"):
         fake.fail(kind)
@@ -116,12 +117,12 @@ def test_vectors_numbered_at_random_are_none(numbers: tuple[object, ...]) -> Non
 def test_hints_name_what_to_set(fake: FakeProvider, clock: Clock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    nobody = OpenAIEmbedder("m", f"http://127.0.0.1:{port}/v1", timing=clock.timing)
+    nobody = openai_embedder("m", f"http://127.0.0.1:{port}/v1", timing=clock.timing)
     error = failure_of(nobody)
     assert "cannot be reached" in str(error)
     assert "embeddings.base_url" in str(error.hint)
     nobody.close()
-    gemini = GeminiEmbedder("m", fake.base_url, key=KEY)
+    gemini = gemini_embedder("m", fake.base_url, key=KEY)
     fake.fail("bad-key")
     assert "GOOGLE_API_KEY or GEMINI_API_KEY" in str(failure_of(gemini).hint)
     gemini.close()
@@ -173,7 +174,7 @@ def test_a_failure_that_passes_is_not_noticed(make: Make, fake: FakeProvider, cl
     ids=["seconds", "fraction", "capped", "date", "nonsense"],
 )
 def test_a_wait_that_is_asked_for_is_kept(
-    openai: OpenAIEmbedder, fake: FakeProvider, clock: Clock, retry_after: str, slept: float | None
+    openai: Embedder, fake: FakeProvider, clock: Clock, retry_after: str, slept: float | None
 ) -> None:
     fake.fail(
         "rate-limit", retry_after=formatdate(clock.time + 7, usegmt=True) if retry_after == "date" else retry_after
@@ -184,7 +185,7 @@ def test_a_wait_that_is_asked_for_is_kept(
 
 
 def test_gemini_says_in_its_own_way_how_long_to_wait(fake: FakeProvider, clock: Clock) -> None:
-    embedder = GeminiEmbedder("m", fake.base_url, key=KEY, timing=clock.timing)
+    embedder = gemini_embedder("m", fake.base_url, key=KEY, timing=clock.timing)
     fake.fail("rate-limit", retry_after=17)
     embedder.embed(["one"], "document")
     assert clock.slept == [17.0]
@@ -214,7 +215,7 @@ def test_the_usual_limits() -> None:
 def test_a_query_ends_in_time_whatever_the_server_does(
     make: Make, fake: FakeProvider, kind: str, seconds: float
 ) -> None:
-    embedder = make(query=QUERY._replace(timeout=0.1, total=0.1), timing=None)
+    embedder = make(paces={"document": DOCUMENTS, "query": QUERY._replace(timeout=0.1, total=0.1)}, timing=None)
     embedder.embed(["one"], "document")
     fake.fail(kind, seconds=seconds, times=None)
     started = time.monotonic()
@@ -225,13 +226,13 @@ def test_a_query_ends_in_time_whatever_the_server_does(
 
 
 def test_documents_have_a_time_limit_too(make: Make, fake: FakeProvider) -> None:
-    embedder = make(documents=DOCUMENTS._replace(timeout=0.1, retries=1))
+    embedder = make(paces={"document": DOCUMENTS._replace(timeout=0.1, retries=1), "query": QUERY})
     fake.fail("slow", seconds=5, times=None)
     assert "did not answer in time 2 times" in str(failure_of(embedder))
 
 
 def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider) -> None:
-    embedder = OpenAIEmbedder("m", fake.base_url)
+    embedder = openai_embedder("m", fake.base_url)
     fake.fail("rate-limit", retry_after=50, times=None)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(embedder.embed, ["one"], "document")
@@ -247,7 +248,7 @@ def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider) -> None:
 
 
 def test_after_three_failures_asking_stops_for_a_while(make: Make, fake: FakeProvider, clock: Clock) -> None:
-    embedder = make(documents=DOCUMENTS._replace(retries=0))
+    embedder = make(paces={"document": DOCUMENTS._replace(retries=0), "query": QUERY})
     fake.fail("unavailable", times=None)
     for pause in (30, 60, 120, 240, 300, 300):
         while len(fake.calls) < 3:

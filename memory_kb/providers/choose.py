@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
@@ -35,10 +36,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
         case "gemini":
             return _gemini(settings, base_url, _need_key(_GEMINI_KEYS, environ, "gemini", "embeddings"))
         case "local":
-            local = _local(settings.model, settings.dimensions, environ)
-            if local is None:
-                raise ProviderFailed(_why_no_local(settings.model), _how_to_get_local())
-            return local
+            return _local(settings.model, settings.dimensions, environ) or _refuse_local(settings.model)
         case "auto":
             if base_url or _key(_OPENAI_KEYS, environ):
                 return _openai(settings, base_url, environ)
@@ -63,41 +61,26 @@ def choose_embedder_for(space: Space, settings: EmbeddingSettings, environ: Mapp
         case ("local", _):
             embedder = _local(space.model.partition("@")[0], space.dimension, environ)
         case ("openai", chosen):
-            embedder = _older_openai(space, settings, base_url if chosen != "gemini" else None, environ)
+            from memory_kb.providers.openai import openai_embedder
+
+            address, key = base_url if chosen != "gemini" else None, _key(_OPENAI_KEYS, environ)
+            if address or (key and not is_loopback(base_url)):
+                embedder = _older(functools.partial(openai_embedder, key=key), space, settings, address)
         case ("gemini", chosen) if chosen == "gemini" or not is_loopback(base_url):
-            embedder = _older_gemini(space, settings, base_url if chosen == "gemini" else None, environ)
+            from memory_kb.providers.gemini import gemini_embedder
+
+            address = base_url if chosen == "gemini" else None
+            if key := _key(_GEMINI_KEYS, environ):
+                embedder = _older(functools.partial(gemini_embedder, key=key), space, settings, address)
     return embedder if embedder is not None and embedder.space == space else None
 
 
-def _older_openai(
-    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
-) -> Embedder | None:
-    from memory_kb.providers.openai import OpenAIEmbedder
-
-    key = _key(_OPENAI_KEYS, environ)
-    if not (base_url or key) or (base_url is None and is_loopback(settings.base_url)):
-        return None
-    asked = space.dimension if _must_ask(OpenAIEmbedder(space.model).space, space, settings) else 0
-    return OpenAIEmbedder(space.model, base_url, asked, key=key, expects=space.dimension)
-
-
-def _older_gemini(
-    space: Space, settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]
-) -> Embedder | None:
-    from memory_kb.providers.gemini import GeminiEmbedder
-
-    key = _key(_GEMINI_KEYS, environ)
-    if key is None:
-        return None
-    asked = space.dimension if _must_ask(GeminiEmbedder(space.model, key=key).space, space, settings) else 0
-    return GeminiEmbedder(space.model, base_url, asked, key=key, expects=space.dimension)
-
-
-def _must_ask(usual: Space, space: Space, settings: EmbeddingSettings) -> bool:
-    """Return whether a model must be asked for its dimension, for it would give another by itself."""
-    if usual.dimension:
-        return usual.dimension != space.dimension
-    return settings.model == space.model and settings.dimensions == space.dimension
+def _older(make: Callable[..., Embedder], space: Space, settings: EmbeddingSettings, base_url: str | None) -> Embedder:
+    """Return a model of an older space; it is asked for its dimension where it would give another by itself."""
+    usual = make(space.model).space.dimension
+    chosen = settings.model == space.model and settings.dimensions == space.dimension
+    must_ask = usual != space.dimension if usual else chosen
+    return make(space.model, base_url, space.dimension if must_ask else 0, expects=space.dimension)
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
@@ -136,16 +119,16 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
 
 
 def _openai(settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]) -> Embedder:
-    from memory_kb.providers.openai import OpenAIEmbedder
+    from memory_kb.providers.openai import openai_embedder
 
     key = _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", "embeddings")
-    return OpenAIEmbedder(settings.model, base_url, settings.dimensions, key=key)
+    return openai_embedder(settings.model, base_url, settings.dimensions, key=key)
 
 
 def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embedder:
-    from memory_kb.providers.gemini import GeminiEmbedder
+    from memory_kb.providers.gemini import gemini_embedder
 
-    return GeminiEmbedder(settings.model, base_url, settings.dimensions, key=key)
+    return gemini_embedder(settings.model, base_url, settings.dimensions, key=key)
 
 
 def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
@@ -165,16 +148,16 @@ def _has_engine() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime"))
 
 
-def _why_no_local(model: str | None) -> str:
+def _refuse_local(model: str | None) -> NoReturn:
     if not _has_engine():
-        return "embeddings.provider is local, but what local models need is not installed"
-    return f"embeddings.provider is local, but there is no local model{f' {model}' if model else ''} on this machine"
-
-
-def _how_to_get_local() -> str:
-    if not _has_engine():
-        return "pip install 'memory-kb[local]', then `memory-kb model fetch`"
-    return "get one with `memory-kb model fetch`"
+        raise ProviderFailed(
+            "embeddings.provider is local, but what local models need is not installed",
+            "pip install 'memory-kb[local]', then `memory-kb model fetch`",
+        )
+    raise ProviderFailed(
+        f"embeddings.provider is local, but there is no local model{f' {model}' if model else ''} on this machine",
+        "get one with `memory-kb model fetch`",
+    )
 
 
 def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, TokenCounter
-from memory_kb.providers.http import Calls, Refused
+from memory_kb.providers.base import Limits, Purpose, Space, TokenCounter
+from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Refused
 from memory_kb.text import count_tokens, printable
 
 if TYPE_CHECKING:
+    import httpx2
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
     Ask = Callable[[Sequence[str]], Vectors]
+
+C = TypeVar("C")
 
 #: What is embedded in place of a text of which nothing can be embedded; providers refuse empty ones.
 STAND_IN = "."
@@ -72,14 +75,68 @@ def batches(texts: Sequence[str], limits: Limits) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
-def embed_all(texts: Sequence[str], tokens: int, limits: Limits, ask: Ask, calls: Calls) -> Vectors:
-    """Return the vectors of any number of texts, each cut to `tokens`."""
-    import numpy as np
+class EmbeddingRequest(NamedTuple):
+    """One request for the vectors of some texts."""
 
-    # Who keeps to the limits by a milder estimate of tokens is not sent twice; they are far below what is refused.
-    widened = limits._replace(tokens=2 * limits.tokens)
-    parts = [ask_all(batch, ask, calls) for batch in batches([fit(text, tokens) for text in texts], widened)]
-    return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+    texts: Sequence[str]
+    purpose: Purpose
+    seconds: float
+
+
+class RemoteEmbedder(Generic[C]):
+    """An embedding model over the network.
+
+    Args:
+        space: its space; a dimension of 0 is learned from the first answer.
+        limits: what it takes at once.
+        most_tokens: what it reads of one text.
+        calls: the calls to its provider.
+        open_client: makes a client of the provider's package, and its line.
+        ask: returns a row for each text of a request.
+        paces: the time limits for the two purposes.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        limits: Limits,
+        most_tokens: int,
+        calls: Calls,
+        open_client: Callable[[], tuple[C, httpx2.Client]],
+        ask: Callable[[C, EmbeddingRequest], NDArray[np.float32]],
+        paces: Mapping[Purpose, Pace] | None = None,
+    ) -> None:
+        self.space = space
+        self.limits = limits
+        self._most_tokens = most_tokens
+        self._calls = calls
+        self._connection = Connection(open_client)
+        self._ask = ask
+        self._paces = {"document": DOCUMENTS, "query": QUERY} if paces is None else paces
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        import numpy as np
+
+        client, pace = self._connection.get(), self._paces[purpose]
+        deadline = self._calls.deadline(pace)
+
+        def ask(batch: Sequence[str]) -> Vectors:
+            rows = self._calls.call(
+                lambda seconds: self._ask(client, EmbeddingRequest(batch, purpose, seconds)), pace, deadline
+            )
+            vectors = check_vectors(rows, len(batch), self.space.dimension, self._calls.service.name)
+            self.space = self.space._replace(dimension=vectors.shape[1])
+            return vectors
+
+        # Who keeps to the limits by a milder estimate of tokens is not sent twice; they are far below what is refused.
+        widened = self.limits._replace(tokens=2 * self.limits.tokens)
+        fitting = [fit(text, self._most_tokens) for text in texts]
+        parts = [ask_all(batch, ask, self._calls) for batch in batches(fitting, widened)]
+        return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+    def close(self) -> None:
+        self._calls.close()
+        self._connection.close()
 
 
 def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
-from memory_kb.providers.embeddings import check_vectors, embed_all
-from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Provider, Timing, open_http_client
+from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
+from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
     import httpx2
+    import numpy as np
     from google import genai
-
-    from memory_kb.providers.base import Vectors
-
+    from numpy.typing import NDArray
 
 USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
 USUAL_MODEL = "gemini-embedding-001"
@@ -72,90 +71,50 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
     return client, http_client
 
 
-class GeminiEmbedder:
-    """An embedding model of Gemini.
+def gemini_embedder(
+    model: str | None = None,
+    base_url: str | None = None,
+    dimensions: int = 0,
+    *,
+    key: str,
+    expects: int = 0,
+    paces: Mapping[Purpose, Pace] | None = None,
+    timing: Timing | None = None,
+) -> RemoteEmbedder[genai.Client]:
+    """Return an embedding model of Gemini; the arguments are those of `openai_embedder`."""
+    name = (model or USUAL_MODEL).removeprefix("models/")
+    known, price = _KNOWN.get(name, (0, None))
+    calls = Calls(service_of(base_url, key, "embeddings"), timing)
 
-    Args:
-        model: None is the usual one.
-        base_url: None is Google itself.
-        dimensions: how many the model is asked for; 0 takes as many as it gives.
-        key: the key.
-        expects: how many it must give without being asked; 0 if that is not known.
-        documents, query: the time limits for the two purposes.
-        timing: the clocks.
-    """
-
-    def __init__(
-        self,
-        model: str | None = None,
-        base_url: str | None = None,
-        dimensions: int = 0,
-        *,
-        key: str,
-        expects: int = 0,
-        documents: Pace = DOCUMENTS,
-        query: Pace = QUERY,
-        timing: Timing | None = None,
-    ) -> None:
-        self._model = (model or USUAL_MODEL).removeprefix("models/")
-        self._asked = dimensions or None
-        self._paces: dict[Purpose, Pace] = {"document": documents, "query": query}
-        known, price = _KNOWN.get(self._model, (0, None))
-        self._dimension = dimensions or expects or known
-        # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
-        self._limits = Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price)
-        self._calls = Calls(service_of(base_url, key, "embeddings"), timing)
-        self._connection = Connection(lambda: open_client(base_url, key))
-
-    @property
-    def space(self) -> Space:
-        return Space("gemini", self._model, self._dimension)
-
-    @property
-    def limits(self) -> Limits:
-        return self._limits
-
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        client, pace = self._connection.get(), self._paces[purpose]
-        deadline = self._calls.deadline(pace)
-        return embed_all(
-            texts,
-            _TOKENS_PER_TEXT,
-            self._limits,
-            lambda batch: self._ask(client, batch, purpose, deadline),
-            self._calls,
-        )
-
-    def close(self) -> None:
-        self._calls.close()
-        self._connection.close()
-
-    def _ask(self, client: genai.Client, texts: Sequence[str], purpose: Purpose, deadline: float | None) -> Vectors:
+    def ask(client: genai.Client, request: EmbeddingRequest) -> NDArray[np.float32]:
         import numpy as np
         from google.genai.types import Content, EmbedContentConfig, HttpOptions, Part
 
-        # Plain texts would be parts of one content to some models, which answer with one vector then.
-        contents = [Content(parts=[Part(text=text)]) for text in texts]
-
-        def request(seconds: float) -> list[list[float]]:
-            answer = client.models.embed_content(
-                model=self._model,
-                contents=list(contents),
-                config=EmbedContentConfig(
-                    task_type=_TASKS[purpose],
-                    output_dimensionality=self._asked,
-                    http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
-                ),
-            )
-            return [item.values or [] for item in answer.embeddings or []]
-
-        rows = self._calls.call(request, self._paces[purpose], deadline)
-        name = self._calls.service.name
+        answer = client.models.embed_content(
+            model=name,
+            # Plain texts would be parts of one content to some models, which answer with one vector then.
+            contents=[Content(parts=[Part(text=text)]) for text in request.texts],
+            config=EmbedContentConfig(
+                task_type=_TASKS[request.purpose],
+                output_dimensionality=dimensions or None,
+                http_options=HttpOptions(timeout=max(1, int(1000 * request.seconds))),
+            ),
+        )
+        rows = [item.values or [] for item in answer.embeddings or []]
         if len({len(row) for row in rows}) > 1:
-            raise ProviderFailed(f"{name} answered with vectors of different lengths")
-        vectors = check_vectors(np.array(rows or np.zeros((0, 0)), np.float32), len(texts), self._dimension, name)
-        self._dimension = self._dimension or vectors.shape[1]
-        return vectors
+            raise ProviderFailed(f"{calls.service.name} answered with vectors of different lengths")
+        return np.array(rows or np.zeros((0, 0)), np.float32)
+
+    return RemoteEmbedder(
+        Space("gemini", name, dimensions or expects or known),
+        # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
+        Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price),
+        _TOKENS_PER_TEXT,
+        calls,
+        lambda: open_client(base_url, key),
+        ask,
+        paces,
+    )
 
 
 USUAL_LLM = "gemini-3.8-flash"

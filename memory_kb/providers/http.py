@@ -414,6 +414,8 @@ class Calls:
             if seconds <= 0:
                 raise TimeoutError  # noqa: TRY301 - handled like any other
             return within(seconds, lambda: request(seconds))
+        except ProviderFailed:
+            raise
         except Exception as exc:
             raise Refused(read_refusal(exc, self._timing.now())) from exc
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
-from memory_kb.providers.embeddings import check_vectors, embed_all
-from memory_kb.providers.http import (
-    DOCUMENTS,
-    QUERY,
-    Calls,
-    Connection,
-    Pace,
-    Provider,
-    Refused,
-    Timing,
-    open_http_client,
-)
+from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
+from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, strict
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -27,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import openai
     from numpy.typing import NDArray
-
-    from memory_kb.providers.base import Vectors
 
 
 USUAL_ADDRESS = "https://api.openai.com/v1"
@@ -66,8 +54,17 @@ def open_client(base_url: str | None, key: str | None) -> tuple[openai.OpenAI, h
     return openai.OpenAI(api_key=key or _NO_KEY, base_url=address, http_client=http_client, max_retries=0), http_client
 
 
-class OpenAIEmbedder:
-    """An embedding model of OpenAI, or of a server at `base_url` that speaks like it.
+def openai_embedder(
+    model: str | None = None,
+    base_url: str | None = None,
+    dimensions: int = 0,
+    *,
+    key: str | None = None,
+    expects: int = 0,
+    paces: Mapping[Purpose, Pace] | None = None,
+    timing: Timing | None = None,
+) -> RemoteEmbedder[openai.OpenAI]:
+    """Return an embedding model of OpenAI, or of a server at `base_url` that speaks like it.
 
     Args:
         model: None is the usual one.
@@ -75,71 +72,38 @@ class OpenAIEmbedder:
         dimensions: how many the model is asked for; 0 takes as many as it gives.
         key: may be None for servers that want none.
         expects: how many it must give without being asked; 0 if that is not known.
-        documents, query: the time limits for the two purposes.
+        paces: the time limits for the two purposes.
         timing: the clocks.
     """
+    name = model or USUAL_MODEL
+    known, price = _KNOWN.get(name, (0, None))
+    calls = Calls(service_of(base_url, key, "embeddings"), timing)
+    knows_base64 = True
 
-    def __init__(
-        self,
-        model: str | None = None,
-        base_url: str | None = None,
-        dimensions: int = 0,
-        *,
-        key: str | None = None,
-        expects: int = 0,
-        documents: Pace = DOCUMENTS,
-        query: Pace = QUERY,
-        timing: Timing | None = None,
-    ) -> None:
-        self._model = model or USUAL_MODEL
-        self._wanted = {"dimensions": dimensions} if dimensions else {}
-        self._paces: dict[Purpose, Pace] = {"document": documents, "query": query}
-        known, price = _KNOWN.get(self._model, (0, None))
-        self._dimension = dimensions or expects or known
-        self._limits = Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price)
-        self._format: Literal["base64", "float"] = "base64"
-        self._calls = Calls(service_of(base_url, key, "embeddings"), timing)
-        self._connection = Connection(lambda: open_client(base_url, key))
+    def ask(client: openai.OpenAI, request: EmbeddingRequest) -> NDArray[np.float32]:
+        nonlocal knows_base64
+        import openai
 
-    @property
-    def space(self) -> Space:
-        return Space("openai", self._model, self._dimension)
-
-    @property
-    def limits(self) -> Limits:
-        return self._limits
-
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        client, pace = self._connection.get(), self._paces[purpose]
-        deadline = self._calls.deadline(pace)
-        return embed_all(
-            texts, _TOKENS_PER_TEXT, self._limits, lambda batch: self._ask(client, batch, pace, deadline), self._calls
-        )
-
-    def close(self) -> None:
-        self._calls.close()
-        self._connection.close()
-
-    def _ask(self, client: openai.OpenAI, texts: Sequence[str], pace: Pace, deadline: float | None) -> Vectors:
-        def request(seconds: float) -> object:
-            wanted: dict[str, Any] = self._wanted
-            return client.embeddings.create(
-                input=list(texts), model=self._model, encoding_format=self._format, timeout=seconds, **wanted
-            )
-
+        options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
+        options |= {"input": list(request.texts), "model": name, "timeout": request.seconds}
         try:
-            answer = self._calls.call(request, pace, deadline)
-        except Refused as refused:
-            if self._format == "float" or not any(
-                word in refused.refusal.said for word in ("encoding_format", "base64")
-            ):
+            answer = client.embeddings.create(encoding_format="base64" if knows_base64 else "float", **options)
+        except openai.APIStatusError as exc:
+            if not knows_base64 or not any(word in str(exc) for word in ("encoding_format", "base64")):
                 raise
-            self._format = "float"
-            answer = self._calls.call(request, pace, deadline)
-        name = self._calls.service.name
-        vectors = check_vectors(_rows_of(answer, name), len(texts), self._dimension, name)
-        self._dimension = self._dimension or vectors.shape[1]
-        return vectors
+            knows_base64 = False
+            answer = client.embeddings.create(encoding_format="float", **options)
+        return _rows_of(answer, calls.service.name)
+
+    return RemoteEmbedder(
+        Space("openai", name, dimensions or expects or known),
+        Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price),
+        _TOKENS_PER_TEXT,
+        calls,
+        lambda: open_client(base_url, key),
+        ask,
+        paces,
+    )
 
 
 def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
