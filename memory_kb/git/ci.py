@@ -205,8 +205,7 @@ class Evaluation:
         from memory_kb.learning.checks import Checks, run_check
         from memory_kb.learning.guards import guarding_rules, read_guard
 
-        folder = repository.inner(self._vault.folder)
-        project = f"{folder}/" if folder and folder != "." else ""
+        project = repository.prefix(self._vault.folder)
         checks, changed = Checks(self._vault), read_change(repository, base, head)
         is_here = staged or head == repository.find("HEAD")
         problems, notices = list[Problem](), list[str]()
@@ -273,7 +272,6 @@ class Evaluation:
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
     def _ask_context(self, query: StandingQuery) -> GivenContext:
-
         task = query.task or query.question
         context = self._contexts.context(task, labels=query.labels, files=query.files)
         return GivenContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))

@@ -47,9 +47,8 @@ class NotesInGit:
         self._known: dict[str, PastNotes] = {}
         try:
             repository = Repository(folder, environ)
-            inner = repository.inner(folder)
             if repository.has_commits:
-                self._repository, self._inner = repository, f"{inner}/" if inner and inner != "." else ""
+                self._repository, self._inner = repository, repository.prefix(folder)
         except (MemoryKBError, OSError):
             pass
 
@@ -65,20 +64,12 @@ class NotesInGit:
         return self._known[found]
 
     def _read(self, repository: Repository, commit: str) -> PastNotes:
-        tree = {
-            one.path.removeprefix(self._inner): one
-            for one in repository.files(commit, "")
-            if one.path.startswith(self._inner)
-        }
         wanted = [
             one
-            for path, one in tree.items()
-            if one.mode != _LINK and (path in CURATED or _RULES.match(path) or _is_note(path))
+            for one in repository.files(commit, self._inner)
+            if one.mode != _LINK and (one.path in CURATED or _RULES.match(one.path) or _is_note(one.path))
         ]
-        texts = {
-            one.path.removeprefix(self._inner): data[:_MAX_BYTES]
-            for one, data in zip(wanted, repository.contents([one.object for one in wanted]), strict=True)
-        }
+        texts = {one.path: data[:_MAX_BYTES] for one, data in repository.read(wanted)}
         curated = dict.fromkeys(texts[name].decode("utf-8", "replace").strip() for name in CURATED if name in texts)
         rules = {path: data.decode("utf-8", "replace") for path, data in texts.items() if _RULES.match(path)}
         curated |= dict.fromkeys(text.strip() for path, text in rules.items() if _always_holds(path, text))

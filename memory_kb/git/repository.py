@@ -16,7 +16,7 @@ from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.plainfiles import make_folder
 from memory_kb.store.git_command import foreign_filters, read_started, run_git
 from memory_kb.store.queries import QUERIES
-from memory_kb.text import encode, hash_of
+from memory_kb.text import encode, hash_of, printable
 from memory_kb.vault import Vault
 
 _SECONDS = 300
@@ -93,6 +93,10 @@ class Repository:
         output = self._try("config", "--local", "--get", name)
         return None if output is None else os.fsdecode(output).rstrip("\n")
 
+    def prefix(self, folder: Path) -> str:
+        """Return the path of a folder from the top: empty, or ending in a slash."""
+        return (self.inner(folder / "x") or "x").removesuffix("x")
+
     def inner(self, file: Path) -> str | None:
         """Return a file's path from the top, or None where it is outside."""
         real = Path(os.path.realpath(file.parent)) / file.name
@@ -133,8 +137,8 @@ class Repository:
         if new:
             self.git("add", "--intent-to-add", *named, stdin=made)
         try:
-            with _kept(self, message) as file:
-                self.git("commit", "-q", "--only", "-F", str(file), *named, stdin=names, with_hooks=True)
+            options = ("-q", "--only", f"--message={printable(message)}", *named)
+            self.git("commit", *options, stdin=names, with_hooks=True)
         except GitFailed:
             if new:
                 self._run(["rm", "-q", "--cached", *named], made)
@@ -235,6 +239,12 @@ class Repository:
             yield output[end + 1 : end + 1 + size]
             place = end + 1 + (size + 1 if len(words) == 3 else 0)
 
+    def read(self, blobs: Sequence[Blob]) -> Iterator[tuple[Blob, bytes]]:
+        """Yield files with their bytes, some hundred in memory at a time."""
+        for start in range(0, len(blobs), _BATCH):
+            batch = blobs[start : start + _BATCH]
+            yield from zip(batch, self.contents([blob.object for blob in batch]), strict=True)
+
     def log(self, path: str, most: int, start: str = "HEAD") -> list[tuple[str, str, str, str, str]]:
         """Return the commits up to one that changed a file, newest first: hash, time, author, subject, its path then.
 
@@ -296,22 +306,6 @@ def _batched(paths: Iterable[str]) -> Iterator[list[str]]:
     waiting = iter(paths)
     while batch := list(itertools.islice(waiting, _AT_ONCE)):
         yield batch
-
-
-class _kept:  # noqa: N801 - used as a word of a `with` statement
-    """A commit message in a file of git's own folder, for as long as it is needed."""
-
-    def __init__(self, repository: Repository, message: str) -> None:
-        name = os.fsdecode(repository.git("rev-parse", "--git-path", "MEMORY_KB_MSG")).rstrip("\n")
-        self._file = Path(os.path.join(repository.top, name))
-        self._message = message
-
-    def __enter__(self) -> Path:
-        self._file.write_bytes(self._message.encode("utf-8", "replace"))
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        self._file.unlink(missing_ok=True)
 
 
 def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
@@ -383,7 +377,7 @@ def settings_file(repository: Repository, revision: str, vault: Vault, past: Lai
     """
     file = past.machine.parent / SETTINGS
     if not file.exists():
-        data = repository.blob(revision, f"{prefix_of(repository, vault)}memory/{SETTINGS}")
+        data = repository.blob(revision, f"{repository.prefix(vault.folder)}memory/{SETTINGS}")
         if data is not None:
             with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
                 stream.write(data)
@@ -407,24 +401,16 @@ def _write(repository: Repository, revision: str, vault: Vault, folder: Path, on
     folder.mkdir(parents=True)
     if vault.memory:
         (folder / "memory").mkdir()
-    chosen = choose(list(repository.files(revision, prefix_of(repository, vault))), is_memory=vault.memory is not None)
-    blobs = [blob for blob in chosen if only is None or blob.path in only]
-    for start in range(0, len(blobs), _BATCH):
-        batch = blobs[start : start + _BATCH]
-        for blob, data in zip(batch, repository.contents([blob.object for blob in batch]), strict=True):
-            file = folder / blob.path
-            with contextlib.suppress(OSError):  # a name that this system does not take
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
+    blobs = repository.files(revision, repository.prefix(vault.folder))
+    chosen = choose(blobs, is_memory=vault.memory is not None)
+    for blob, data in repository.read([blob for blob in chosen if only is None or blob.path in only]):
+        file = folder / blob.path
+        with contextlib.suppress(OSError):  # a name that this system does not take
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
 
 
-def prefix_of(repository: Repository, vault: Vault) -> str:
-    """Return the path of a vault's folder from the repository's top: empty, or ending in a slash."""
-    inner = repository.inner(vault.folder / "x") or "x"
-    return inner.removesuffix("x")
-
-
-def choose(blobs: Sequence[Blob], *, is_memory: bool) -> Iterator[Blob]:
+def choose(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:
     """Yield the files that belong to the notes of a vault.
 
     Example:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.base import Embedder
-    from memory_kb.store.journal import RunRecord
     from memory_kb.store.plan import Memory
     from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
@@ -205,9 +204,9 @@ class Git:
             if not runs:
                 raise UnknownRun(f"session {session}", 0)
         elif run is not None:
-            chosen = choose_run(runs, run)
-            runs = [chosen] if chosen else []
-        runs = runs if session is not None else runs[-1:]
+            runs = list(filter(None, [choose_run(runs, run)]))
+        else:
+            runs = runs[-1:]
         if not runs:
             return CommitReport((), notices=("no run has written anything yet",))
         commits: list[CommitMade] = []
@@ -228,8 +227,6 @@ class Git:
             NoRepository: none of them is in one.
             GitFailed: git refuses the one that they are in.
         """
-        from memory_kb.git.repository import Repository
-
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
         around: dict[Path, Repository | NoRepository | GitFailed] = {}
         for path in dict.fromkeys(file.path for run in runs for file in run.files):
@@ -264,7 +261,6 @@ class Git:
         *,
         dry_run: bool,
     ) -> CommitMade | None:
-
         word = repository.half_done()
         if word:
             raise GitFailed(
@@ -336,7 +332,6 @@ class Git:
             NoRepository: its file is in no git repository.
         """
         from memory_kb.git.history import MOST_COMMITS, Sought, trace
-        from memory_kb.git.repository import Repository, prefix_of
         from memory_kb.index import listing as inventory
         from memory_kb.index.link_names import read_metadata
 
@@ -348,7 +343,7 @@ class Git:
         source, sought = self._index.read(find)
         file = self._vault.resolve(source)
         repository = Repository(file.parent, self._vault.environ)
-        folder = prefix_of(repository, self._vault) if file.is_relative_to(self._vault.folder) else ""
+        folder = repository.prefix(self._vault.folder) if file.is_relative_to(self._vault.folder) else ""
         return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
 
     def vault_at(self, revision: str) -> Vault:
@@ -367,8 +362,6 @@ class Git:
         return self.past_vault(repository, commit, lambda: moment)
 
     def repository(self) -> Repository:
-        from memory_kb.git.repository import Repository
-
         return Repository(self._vault.folder, self._vault.environ)
 
     def backtest(self, rule: Memory) -> Backtest:
@@ -385,8 +378,7 @@ class Git:
         from memory_kb.learning.guards import read_guard
 
         guard, repository = read_guard(rule), self.repository()
-        inner = repository.inner(self._vault.folder)
-        project = f"{inner}/" if inner and inner != "." else ""
+        project = repository.prefix(self._vault.folder)
         if guard.forbid or guard.require:
             return backtest(repository, guard, project)
         if not Checks(self._vault).allows(guard.check):

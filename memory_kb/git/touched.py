@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from memory_kb.git.repository import SETTINGS, Blob, Repository, choose, prefix_of
+from memory_kb.git.repository import SETTINGS, Blob, Repository, choose
 from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import file_names, link_keys, links_of, name_entries
 from memory_kb.index.rows import decode
@@ -24,7 +24,6 @@ from memory_kb.vault import Vault
 _BLOCK_ID = re.compile(r"\^[\w-]+[ \t]*\r?$", re.MULTILINE)
 #: What the frontmatter of every entry has that can contradict another.
 _WEIGHED = ("kind", "type", "pinned")
-_BATCH = 500
 
 
 @dataclass
@@ -63,7 +62,7 @@ def find_touched(repository: Repository, vault: Vault, old: str, new: str) -> To
         old: the commit or tree before.
         new: the one after.
     """
-    prefix, is_memory = prefix_of(repository, vault), vault.memory is not None
+    prefix, is_memory = repository.prefix(vault.folder), vault.memory is not None
     differing = repository.differing(old, new, prefix)
     inside = "memory/" if is_memory else ""
     queries = (repository.blob(side, f"{prefix}{inside}{QUERIES}") or b"" for side in (old, new))
@@ -82,7 +81,7 @@ def find_touched(repository: Repository, vault: Vault, old: str, new: str) -> To
         ids |= one.ids | other.ids
         targets |= one.targets | other.targets
         weighed += [*one.weighed, *other.weighed]
-    blobs = {blob.path: blob for blob in choose(list(repository.files(new, prefix)), is_memory=is_memory)}
+    blobs = {blob.path: blob for blob in choose(repository.files(new, prefix), is_memory=is_memory)}
     rest = {path: blob for path, blob in blobs.items() if path not in changed}
 
     def holding(words: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -120,10 +119,7 @@ def _asks(data: bytes) -> bool:
 
 
 def _read(repository: Repository, blobs: Sequence[Blob]) -> Iterator[tuple[str, str]]:
-    for start in range(0, len(blobs), _BATCH):
-        batch = blobs[start : start + _BATCH]
-        for blob, data in zip(batch, repository.contents([one.object for one in batch]), strict=True):
-            yield blob.path, decode(data)[0]
+    return ((blob.path, decode(data)[0]) for blob, data in repository.read(blobs))
 
 
 def _look(path: str, text: str, found: Sequence[StoredMemory]) -> _File:

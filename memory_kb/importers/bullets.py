@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,12 +20,13 @@ from memory_kb.importers.notes import (
 from memory_kb.injected import strip
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.fields import parse_date, read_text
+from memory_kb.markdown.scanner import find_items, find_sections, scan_lines
+from memory_kb.model import Span
 from memory_kb.store.host_memory import KINDS_OF_TYPES
 from memory_kb.text import shorten
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
-_BULLET = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?P<text>\S.*)$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 
@@ -67,61 +69,28 @@ def _blank(found: re.Match[str]) -> str:
     return "\n" * found[0].count("\n")
 
 
-class _Open(NamedTuple):
-    """An item that is being read: its lines, where it began, and how far in it is."""
-
-    lines: list[str]
-    line: int
-    indent: int
-    is_bullet: bool
-
-
 def _items(text: str) -> Iterator[Bullet]:
-    headings: list[tuple[int, str]] = []
-    current: _Open | None = None
-    fence, blank = "", False
-
-    def close() -> Iterator[Bullet]:
-        if current and any(line.strip() for line in current.lines):
-            yield Bullet(
-                "\n".join(current.lines).strip(), current.line, tuple(name for _, name in headings), current.is_bullet
-            )
-
-    for number, line in enumerate(text.split("\n"), 1):
-        mark = _FENCE.match(line.strip()) if line.strip().startswith(("`", "~")) else None
-        is_inside = bool(fence)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
-        if not is_inside and not mark:
-            heading = heading_on(line)
-            bullet = _BULLET.match(line)
-            if heading:
-                yield from close()
-                current = None
-                headings = [*((level, name) for level, name in headings if level < heading[0]), heading]
-                continue
-            starts = bullet and (current is None or not current.is_bullet or indent <= current.indent)
-            if bullet and starts:
-                yield from close()
-                current, blank = _Open([bullet["text"]], number, indent, is_bullet=True), False
-                continue
-            goes_on = (
-                current is not None
-                and line.strip()
-                and not (blank and (not current.is_bullet or indent <= current.indent))
-            )
-            if line.strip() and not goes_on:
-                yield from close()
-                current, blank = _Open([], number, indent, is_bullet=False), False
-        elif current is None or (not is_inside and blank and (not current.is_bullet or indent <= current.indent)):
-            yield from close()
-            current = _Open([], number, indent, is_bullet=False)
-        blank = not line.strip() and not fence
-        if current:
-            cut = min(indent, current.indent + 2) if current.is_bullet else 0
-            current.lines.append(line.expandtabs(4)[cut:].rstrip() if cut else line.rstrip())
-    yield from close()
+    lines = list(scan_lines(text, Span(0, len(text))))
+    heads = [(line.span, *head) for line in lines if not line.is_code and (head := heading_on(line.text))]
+    ends = [*(span.start for span, _, _ in heads), len(text)]
+    above: list[tuple[int, str]] = []
+    places = [(Span(0, ends[0]), above)]
+    for (span, level, name), end in zip(heads, ends[1:], strict=True):
+        above = [*(one for one in above if one[0] < level), (level, name)]
+        places.append((Span(span.end, end), above))
+    starts = [line.span.start for line in lines]
+    for place, headings in places:
+        names = tuple(name for _, name in headings)
+        bullets = find_items(text, place)
+        gaps = zip(
+            (place.start, *(one.span.end for one in bullets)),
+            (*(one.span.start for one in bullets), place.end),
+            strict=True,
+        )
+        found = [(one.span.start, one.text, True) for one in bullets]
+        found += [(one.start(), one[0], False) for gap in gaps for one in _PARAGRAPH.finditer(text, *gap)]
+        for start, said, is_bullet in sorted(found):
+            yield Bullet(said.strip(), bisect_right(starts, start), names, is_bullet)
 
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
@@ -323,18 +292,10 @@ def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
 
 def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
     """Yield the parts of a text below its headings of the first two levels: heading, text, line."""
-    title, text, start, fence = "", list[str](), line, ""
-    for number, one in enumerate(body.split("\n"), line):
-        mark = _FENCE.match(one)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        heading = None if fence else heading_on(one)
-        if heading and heading[0] <= 2:
-            yield title, "\n".join(text), start
-            title, text, start = heading[1], [], number
-        else:
-            text.append(one)
-    yield title, "\n".join(text), start
+    sections = find_sections(body)
+    yield "", body[: sections[0].span.start] if sections else body, line
+    for one in sections:
+        yield one.heading, body[one.content.start : one.content.end], line + body.count("\n", 0, one.span.start)
 
 
 def _read_curated(file: TextFile) -> Iterator[NotePiece]:

@@ -12,8 +12,9 @@ from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.links import find_block_ids, find_tags, find_wikilinks, without_code
+from memory_kb.markdown.scanner import scan_lines
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, WORKING_KINDS, Location
+from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, WORKING_KINDS, Location, Span
 from memory_kb.text import shorten, slugify
 
 #: What a source may be.
@@ -231,14 +232,23 @@ def _read_one(
         note.path,
         note.line,
         key,
-        Draft(text, _kind(note), note.title, tags, None, (), "external_unverified", tuple(fields)),
+        Draft(
+            text,
+            _kind_called(read_text(note.meta.get("kind")) or ""),
+            note.title,
+            tags,
+            None,
+            (),
+            "external_unverified",
+            tuple(fields),
+        ),
     )
     yield from missing
 
 
-def _kind(note: SourceNote) -> str:
-    word = (read_text(note.meta.get("kind")) or "fact").casefold()
-    kind = KIND_ALIASES.get(word, word)
+def _kind_called(word: str) -> str:
+    """Return the kind of an entry that a note's own word names, else that of a fact."""
+    kind = KIND_ALIASES.get(word.casefold(), word.casefold())
     return kind if kind in KINDS and kind not in WORKING_KINDS else "fact"
 
 
@@ -250,7 +260,6 @@ _RELATION = re.compile(
 )
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _KINDS = {
     "decision": "decision",
     "preference": "preference",
@@ -335,21 +344,15 @@ def take_apart(body: str, line: int = 1) -> NoteParts:
     rest: list[str] = []
     observations: list[NotedFact] = []
     relations: list[Relation] = []
-    fence = ""
-    for number, text in enumerate(body.split("\n"), line):
-        mark = _FENCE.match(text)
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        found = None if fence else _read_observation(text, number)
-        if found:
+    for number, one in enumerate(scan_lines(body, Span(0, len(body))), line):
+        if not one.is_code and (found := _read_observation(one.text, number)):
             observations.append(found)
             continue
-        rest.append(text)
-        related = None if fence else _RELATION.match(text)
-        if related:
+        rest.append(body[one.span.start : one.span.end])
+        if not one.is_code and (related := _RELATION.match(one.text)):
             word = related["one"] or related["double"] or related["single"] or "links_to"
             relations.append(Relation(word.strip(), related["target"].strip()))
-    return NoteParts("\n".join(rest), tuple(observations), tuple(relations))
+    return NoteParts("".join(rest), tuple(observations), tuple(relations))
 
 
 def _read_observation(line: str, number: int) -> NotedFact | None:
@@ -399,7 +402,14 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
     fields += [("aliases", list(note.words("permalink")))] if note.words("permalink") else []
     if rest.strip() or taken.observations:
         draft = Draft(
-            rest or f"# {note.title}", _own_kind(own), note.title, tags, None, (), "external_unverified", tuple(fields)
+            rest or f"# {note.title}",
+            _kind_called(own),
+            note.title,
+            tags,
+            None,
+            (),
+            "external_unverified",
+            tuple(fields),
         )
         yield NotePiece("note", note.path, note.line, key, draft)
     else:
@@ -424,11 +434,6 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
             more,
         )
         yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
-
-
-def _own_kind(word: str) -> str:
-    kind = KIND_ALIASES.get(word.casefold(), word.casefold())
-    return kind if kind in KINDS and kind not in WORKING_KINDS else "fact"
 
 
 def _links(relations: Sequence[Relation], names: dict[str, str], own: str) -> list[dict[str, str]]:

@@ -88,8 +88,6 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
     Raises:
         UnreadableInput: the source itself cannot be read.
     """
-    from memory_kb.importers.bullets import CURATED, DAY, is_topic
-
     if not source.is_dir():
         yield TextFile(readable_name(source.name), _read(source, must=True))
         return
@@ -98,37 +96,30 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
     for file in find_files(source, (".md",)):
         if wanted and file.name.lower() not in wanted:
             continue
-        name = file.relative_to(source).as_posix()
-        path = f"{prefix}{readable_name(name)}"
-        if readable_name(name) != name:
-            problems.append(
-                left_out("file", path, 1, "its name is not valid UTF-8; give it another one and import it again")
-            )
-        elif format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read(file))):
-            problems.append(
-                left_out(
-                    "file",
-                    path,
-                    1,
-                    f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type",
-                )
-            )
-        elif file.is_symlink() and file.resolve() != file and file.resolve().is_relative_to(source.resolve()):
-            problems.append(
-                left_out(
-                    "file",
-                    path,
-                    1,
-                    f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}",
-                )
-            )
-        elif file.stat().st_size > _MAX_NOTE:
-            problems.append(left_out("file", path, 1, f"larger than {_MAX_NOTE / 1e6:.0f} MB"))
-        else:
-            try:
+        path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
+        why = _why_not(file, source, format)
+        try:
+            if not why:
                 yield TextFile(path, _read(file, must=True))
-            except UnreadableInput as exc:
-                problems.append(left_out("file", path, 1, str(exc)))
+        except UnreadableInput as exc:
+            why = str(exc)
+        if why:
+            problems.append(left_out("file", path, 1, why))
+
+
+def _why_not(file: Path, source: Path, format: str) -> str:
+    """Return why a file of a folder is not read; "" for one that is."""
+    from memory_kb.importers.bullets import CURATED, DAY, is_topic
+
+    name = file.relative_to(source).as_posix()
+    if readable_name(name) != name:
+        return "its name is not valid UTF-8; give it another one and import it again"
+    if format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read(file))):
+        return f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type"
+    real = file.resolve()
+    if file.is_symlink() and real != file and real.is_relative_to(source.resolve()):
+        return f"the same as {readable_name(real.relative_to(source.resolve()).as_posix())}"
+    return f"larger than {_MAX_NOTE / 1e6:.0f} MB" if file.stat().st_size > _MAX_NOTE else ""
 
 
 def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
