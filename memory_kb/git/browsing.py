@@ -272,8 +272,8 @@ class Browsing:
                 run.head.undoes, undone.get(run.head.run), run.head.occasion,
             )
             for run in reversed(runs)
-            for one in run.decisions
-            if one.path not in run.left and (one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to)))
+            for one in run.made
+            if one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to))
         )  # fmt: skip
         return tuple(found)
 

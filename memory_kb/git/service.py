@@ -119,9 +119,8 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryN
     """Yield every entry once, by the strongest thing that was done to it, with all reasons."""
     found: dict[tuple[str, str | None], list[tuple[str, LoggedDecision]]] = {}
     for run in runs:
-        for one in run.decisions:
-            is_made = one.path not in run.left and (one.to is None or one.to not in run.left)
-            if is_made and (one.path in paths or one.to in paths):
+        for one in run.made:
+            if one.path in paths or one.to in paths:
                 key = (one.entry_id or one.to or one.path, one.entry_id)
                 found.setdefault(key, []).append((_group(one), one))
     for done in found.values():

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,11 @@ from memory_kb.errors import VaultBusy
 from memory_kb.index.schema import (
     BUSY_SECONDS,
     connect,
+    create_tables,
     identify_file,
     is_damage,
     read_version,
     replace_damaged,
-    run_script,
     scrub,
 )
 from memory_kb.injected import strip
@@ -29,7 +28,7 @@ from memory_kb.model import wrap
 from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
-from memory_kb.store.session_log import SessionFiles, read_lines
+from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.text import MARKED_WORD, cjk_terms, cut_cjk, has_cjk, printable, query_terms, shorten
 from memory_kb.trust import Seal
 from memory_kb.vault import hold_lock
@@ -125,39 +124,10 @@ def _is_current(connection: sqlite3.Connection, mark: str) -> bool:
 
 
 def _create(connection: sqlite3.Connection, mark: str = "") -> None:
-    _begin_logging(connection)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        _check_owner(connection, read_version(connection)[0])
-        if not _is_current(connection, mark):
-            run_script(connection, _SCHEMA)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.execute("INSERT INTO meta VALUES ('made_here', ?)", (mark,))
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _begin_logging(connection: sqlite3.Connection) -> None:
-    """Change to a write-ahead log, which SQLite refuses while anybody else so much as looks."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as exc:
-            if "locked" not in str(exc) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
-
-
-def _check_owner(connection: sqlite3.Connection, application: int) -> None:
-    """Raise if the tables are somebody else's."""
-    if application != APPLICATION_ID and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if read_version(connection)[0] != APPLICATION_ID and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
         raise sqlite3.DatabaseError("not a database of ours")
+    script = f"{_SCHEMA}INSERT INTO meta VALUES ('made_here', '{mark}');\n"
+    create_tables(connection, script, (APPLICATION_ID, SCHEMA_VERSION), lambda: _is_current(connection, mark))
 
 
 _PIECE = re.compile(r'"[^"]*"\*?|[^\s"()]+|[()]')
@@ -431,8 +401,7 @@ def _outcome(file: Path, offset: int) -> str | None:
         event = next(line.parse() for line in read_lines(file, offset))
     except (OSError, NoEvent, StopIteration):
         return None
-    outcome = (event.args or {}).get("outcome") if event else None
-    return outcome if isinstance(outcome, str) else None
+    return outcome_of(event) if event else None
 
 
 _T = TypeVar("_T")

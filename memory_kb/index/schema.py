@@ -7,7 +7,8 @@ import errno
 import itertools
 import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memory_kb.model import Chunk
@@ -387,19 +388,45 @@ def _is_unusable(path: Path) -> bool:
 
 
 def create(connection: sqlite3.Connection, tokenizer: str) -> None:
-    """Make the tables anew in one transaction, unless another process just did."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    """Make the tables of the index anew, unless another process just did."""
+    version = (APPLICATION_ID, SCHEMA_VERSION)
+    create_tables(connection, DROP + create_statements(tokenizer), version, lambda: read_version(connection) == version)
+
+
+def create_tables(
+    connection: sqlite3.Connection, script: str, version: tuple[int, int], is_current: Callable[[], bool]
+) -> None:
+    """Run a script that makes tables, in one transaction and with a write-ahead log, unless they are current."""
+    _begin_logging(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
-            run_script(connection, DROP + create_statements(tokenizer))
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if not is_current():
+            run_script(connection, script)
+            set_version(connection, version)
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
             connection.execute("ROLLBACK")
         raise
+
+
+def set_version(connection: sqlite3.Connection, version: tuple[int, int] = (APPLICATION_ID, SCHEMA_VERSION)) -> None:
+    """Write down whose tables these are, and of which version."""
+    connection.execute(f"PRAGMA application_id = {version[0]}")
+    connection.execute(f"PRAGMA user_version = {version[1]}")
+
+
+def _begin_logging(connection: sqlite3.Connection) -> None:
+    """Change to a write-ahead log, which SQLite refuses while anybody else so much as looks."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as exc:
+            if "locked" not in str(exc) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:

@@ -161,8 +161,16 @@ class SqliteIndex:
 
     def problems(self) -> list[Problem]:
         """Return what was wrong with the files when they were read."""
-        rows = self._connection.execute("SELECT path, problems FROM file_meta WHERE problems IS NOT NULL ORDER BY path")
-        return [Problem(path, line, message) for path, problems in rows for line, message in json.loads(problems)]
+        return self._problems("")
+
+    def _problems(self, said: str) -> list[Problem]:
+        """Return the problems that say something."""
+        rows = self._connection.execute(
+            "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
+            (said,),
+        )
+        found = (Problem(path, *problem) for path, problems in rows for problem in json.loads(problems))
+        return [problem for problem in found if said in problem.message]
 
     def check(self) -> tuple[str, ...]:
         """Return what SQLite finds wrong with the file, reading all of it."""
@@ -188,10 +196,11 @@ class SqliteIndex:
     def known_files(self, *, is_global: bool) -> Iterator[KnownFile]:
         """Yield the files of the global home, or those of the vault, by path."""
         inside = "path >= '~global/' AND path < '~global0'"
-        cursor = self._connection.execute(
-            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside if is_global else f'NOT ({inside})'} ORDER BY path"
-        )
-        return map(KnownFile._make, cursor)
+        return self._known(inside if is_global else f"NOT ({inside})")
+
+    def _known(self, condition: str, values: Mapping[str, object] | None = None) -> Iterator[KnownFile]:
+        rows = f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {condition} ORDER BY path"
+        return map(KnownFile._make, self._connection.execute(rows, values or {}))
 
     def file_hashes(self) -> dict[str, str]:
         """Return the hash of every file, by path."""
@@ -210,10 +219,7 @@ class SqliteIndex:
         if is_deep and not folder:
             return self.known_files(is_global=False)
         if region.is_file:
-            rows = self._connection.execute(
-                "SELECT path, size, mtime, inode, hash FROM file_meta WHERE path = ?", (folder,)
-            )
-            return map(KnownFile._make, rows)
+            return self._known("path = :path", {"path": folder})
         # "0" follows the slash in code point order.
         inside = "path >= :folder AND path < :end" if folder else "true"
         direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"
@@ -225,23 +231,10 @@ class SqliteIndex:
             "without": without,
             "apart": f"{(without or '')[:-1]}0",
         }
-        cursor = self._connection.execute(
-            f"SELECT path, size, mtime, inode, hash FROM file_meta WHERE {inside} {direct} {apart} ORDER BY path",
-            places,
-        )
-        return map(KnownFile._make, cursor)
+        return self._known(f"{inside} {direct} {apart}", places)
 
     def cut_files(self) -> list[Problem]:
-        rows = self._connection.execute(
-            "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
-            (IS_CUT,),
-        )
-        return [
-            Problem(path, line, message)
-            for path, problems in rows
-            for line, message in json.loads(problems)
-            if IS_CUT in message
-        ]
+        return self._problems(IS_CUT)
 
     def faults(self, filters: Filters) -> list[Fault]:
         condition, values = visible(filters, "chunks")
@@ -384,11 +377,13 @@ class SqliteIndex:
         if cited:
             condition += " AND instr(metadata, '\"cites\"') AND instr(metadata, :cited)"
             values["cited"] = cited
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position",
-            values,
-        )
-        return map(StoredEntry._make, rows)
+        return self._entries(condition, values)
+
+    def _entries(
+        self, condition: str, values: Mapping[str, object] | Sequence[object] = (), order: str = "source, position"
+    ) -> Iterator[StoredEntry]:
+        rows = f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY {order}"
+        return map(StoredEntry._make, self._connection.execute(rows, values))
 
     def memories(
         self, filters: Filters, source: str | None = None, origin: str | None = None
@@ -433,11 +428,7 @@ class SqliteIndex:
             yield put_together()
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND entry_id >= ? AND entry_id < ? ORDER BY source, position",
-            (prefix, prefix + "\U0010ffff"),
-        )
-        return list(map(StoredEntry._make, rows))
+        return list(self._entries("entry_id >= ? AND entry_id < ?", (prefix, prefix + "\U0010ffff")))
 
     def successors(self, entry_id: str) -> list[str]:
         rows = self._connection.execute(
@@ -459,26 +450,20 @@ class SqliteIndex:
 
     def keys_of(self, entry: StoredEntry) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
-        rows = self._connection.execute(
-            "SELECT rowid FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
-            (entry.source, entry.entry_id),
-        )
-        return [key for (key,) in rows]
+        return self._column(entry, "rowid")
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        rows = self._connection.execute(
-            "SELECT content FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position",
-            (entry.source, entry.entry_id),
-        )
-        return "\n\n".join(content for (content,) in rows)
+        return "\n\n".join(self._column(entry, "content"))
+
+    def _column(self, entry: StoredEntry, column: str) -> list[Any]:
+        """Return what the chunks of an entry have in a column, in file order."""
+        rows = f"SELECT {column} FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position"
+        return [value for (value,) in self._connection.execute(rows, (entry.source, entry.entry_id))]
 
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source = ? ORDER BY position", (source,)
-        )
-        return list(map(StoredEntry._make, rows))
+        return list(self._entries("source = ?", (source,)))
 
     def entries_like(self, words: Sequence[str], limit: int) -> list[StoredEntry]:
         """Return entries that may be called by all of some words in small letters; without words the newest, no more than a limit.
@@ -486,19 +471,12 @@ class SqliteIndex:
         What is no ASCII letter, digit or blank matches any character, and every entry with an alias is one.
         """
         if not words:
-            rows = self._connection.execute(
-                f"SELECT {_ENTRY} FROM chunks WHERE part = 0 ORDER BY dated DESC, source, position LIMIT ?", (limit,)
-            )
-            return list(map(StoredEntry._make, rows))
-        patterns = [f"%{re.sub('[^a-z0-9 -]', '_', word)}%" for word in words]
+            return list(self._entries("true", (limit,), "dated DESC, source, position LIMIT ?"))
         condition = " AND ".join(
             f"(title LIKE ?{at} OR entry_id LIKE ?{at} OR source LIKE ?{at} OR instr(metadata, '\"alias'))"
-            for at in range(1, len(patterns) + 1)
+            for at in range(1, len(words) + 1)
         )
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY source, position", patterns
-        )
-        return list(map(StoredEntry._make, rows))
+        return list(self._entries(condition, list(map(_like, words))))
 
     def tag_lists(self) -> Iterator[str]:
         """Yield the tags of each entry that has some, separated by commas."""
@@ -509,11 +487,7 @@ class SqliteIndex:
 
     def entries_of(self, sources: Iterable[str]) -> list[StoredEntry]:
         """Return the entries of some files, in path order."""
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND source IN (SELECT value FROM json_each(?)) ORDER BY source, position",
-            (json.dumps(list(sources)),),
-        )
-        return list(map(StoredEntry._make, rows))
+        return list(self._entries("source IN (SELECT value FROM json_each(?))", (json.dumps(list(sources)),)))
 
     def paths(self) -> list[str]:
         """Return the paths of all files, in order."""
@@ -566,10 +540,10 @@ class SqliteIndex:
 
         What is no ASCII letter, digit or blank matches any character.
         """
-        patterns = [f"%{re.sub('[^a-z0-9 -]', '_', word.lower())}%" for word in words]
-        condition = " AND ".join("content LIKE ?" for _ in patterns)
+        condition = " AND ".join("content LIKE ?" for _ in words)
         yield from self._connection.execute(
-            f"SELECT source, title, line, content FROM chunks WHERE {condition} ORDER BY source, position", patterns
+            f"SELECT source, title, line, content FROM chunks WHERE {condition} ORDER BY source, position",
+            [_like(word.lower()) for word in words],
         )
 
     def files_with_fields(self, fields: Sequence[str]) -> list[str]:
@@ -595,6 +569,11 @@ class SqliteIndex:
             "SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks"
         ).fetchone()
         return int(chunks), int(characters)
+
+
+def _like(word: str) -> str:
+    """Return a pattern of SQL for texts that hold a word; what is no ASCII letter, digit or blank fits any character."""
+    return f"%{re.sub('[^a-z0-9 -]', '_', word)}%"
 
 
 def _listed(weights: Sequence[float]) -> str:

@@ -12,15 +12,14 @@ from typing import Self
 
 from memory_kb.index.port import SyncWindow
 from memory_kb.index.schema import (
-    APPLICATION_ID,
     DROP,
     INDEX_ROWS,
     INSERT_CHUNK,
     MADE_HERE,
-    SCHEMA_VERSION,
     UNINDEX_FILE,
     create_statements,
     run_script,
+    set_version,
 )
 from memory_kb.model import Chunk, FileStat
 
@@ -61,8 +60,7 @@ class SqliteWriter:
             run_script(self._connection, DROP + create_statements(self._tokenizer))
             if made_here:
                 self.put_meta(MADE_HERE, made_here)
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            set_version(self._connection)
         self._last = max(self._max_rowid(), int(self._meta("rowids_used") or 0))
         return self
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
 from memory_kb.model import Filters
-from memory_kb.plainfiles import make_folder
 from memory_kb.store.logs import append, format_time, mark_of, read
 from memory_kb.store.plan import Memory, make_memory
 
@@ -223,7 +222,6 @@ class GuardLog:
                 if line.get("call") == call:
                     return line.get("refused") is True
         line = {"ts": format_time(now), "rule": rule, "path": path, "session": session, "agent": agent}
-        make_folder(self._file.parent)
         append(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
         return not before
 

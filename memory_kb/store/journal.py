@@ -157,6 +157,11 @@ class RunRecord(NamedTuple):
         """The files that it wrote."""
         return tuple(file for file in self.head.files if file.path not in self.left)
 
+    @property
+    def made(self) -> tuple[LoggedDecision, ...]:
+        """The changes that were really made."""
+        return tuple(one for one in self.decisions if one.path not in self.left and one.to not in self.left)
+
 
 class LoggedDecision(NamedTuple):
     """A change in the log, the bytes of its splices still packed."""
@@ -190,27 +195,14 @@ class DecisionLog:
         start = self.size
         try:
             make_folder(self._folder)
-            first = {
-                "run": head.run,
-                "time": head.time,
-                "verb": head.verb,
-                "undoes": head.undoes,
-                "occasion": head.occasion,
-            }
-            lines: list[Mapping[str, Any]] = [
-                first | {"changes": len(decisions), "files": [file.logged for file in head.files]}
-            ]
+            common = {"run": head.run, "time": head.time, "verb": head.verb}
+            first = common | {"undoes": head.undoes, "occasion": head.occasion, "changes": len(decisions)}
+            lines: list[Mapping[str, Any]] = [first | {"files": [file.logged for file in head.files]}]
             for number, one in enumerate(decisions, 1):
-                what = {
-                    "n": number,
-                    "action": one.action,
-                    "path": one.path,
-                    "to": one.to,
-                    "id": one.entry_id,
-                    "reason": one.reason,
-                }
-                common = {"run": head.run, "time": head.time, "verb": head.verb}
-                lines.append(common | what | {"splices": [self._pack(splice) for splice in one.splices]})
+                what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id}
+                lines.append(
+                    common | what | {"reason": one.reason, "splices": [self._pack(splice) for splice in one.splices]}
+                )
             lines[0] = {**lines[0], "seal": self._sign(lines[0], map(jsonlines.dump, lines[1:]))}
             append(self.file, lines, force=True)
         except OSError as exc:
@@ -382,8 +374,8 @@ class DecisionLog:
 
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""
-        begun = (_begin(line, 0) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
-        return (open_run.head for open_run in begun if open_run)
+        begun = (_read_head(line) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
+        return (head for head in begun if head)
 
     def runs(self) -> Iterator[RunRecord]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
@@ -392,56 +384,44 @@ class DecisionLog:
         except FileNotFoundError:
             return
         with stream:
-            open_run: _RunLines | None = None
-            place = 0
+            lines: list[tuple[bytes, Mapping[str, Any]]] = []
+            start = place = 0
             for raw in stream:
                 line = parse(raw)
                 if line and "files" in line:
-                    if open_run:
-                        yield self._record(open_run)
-                    open_run = _begin(line, place)
-                elif line and open_run and line.get("run") == open_run.head.run:
-                    if "end" in line:
-                        open_run.end = line
-                    elif "splices" in line:
-                        open_run.add(line, raw)
+                    yield from self._read_run(lines, start)
+                    lines, start = [], place
+                if line:
+                    lines.append((raw, line))
                 place += len(raw)
-            if open_run:
-                yield self._record(open_run)
+            yield from self._read_run(lines, start)
 
-    def _record(self, open_run: _RunLines) -> RunRecord:
-        is_ours = open_run.line.get("seal") == self._sign(open_run.line, open_run.raw)
-        left = tuple(map(str, open_run.end["left"])) if open_run.end else ()
-        is_whole = len(open_run.decisions) == open_run.line["changes"]
-        return RunRecord(
-            open_run.head, tuple(open_run.decisions), left, is_whole, open_run.end is not None, open_run.start, is_ours
+    def _read_run(self, lines: Sequence[tuple[bytes, Mapping[str, Any]]], start: int) -> Iterator[RunRecord]:
+        """Yield the run of some lines, unless nobody can read its first."""
+        first = lines[0][1] if lines else {}
+        head = _read_head(first)
+        if head is None:
+            return
+        own = [(raw, line) for raw, line in lines[1:] if line.get("run") == head.run]
+        changes = [(raw, one) for raw, line in own if "splices" in line and (one := _read_decision(line))]
+        ends = [line for _, line in own if "end" in line]
+        yield RunRecord(
+            head,
+            tuple(one for _, one in changes),
+            tuple(map(str, ends[-1]["left"])) if ends else (),
+            is_whole=len(changes) == first["changes"],
+            has_ended=bool(ends),
+            start=start,
+            is_ours=first.get("seal") == self._sign(first, (raw for raw, _ in changes)),
         )
 
 
-class _RunLines:
-    """A run while its lines are read."""
-
-    def __init__(self, head: RunHead, line: Mapping[str, Any], start: int) -> None:
-        self.head, self.line, self.start = head, line, start
-        self.decisions: list[LoggedDecision] = []
-        self.raw: list[bytes] = []
-        self.end: Mapping[str, Any] | None = None
-
-    def add(self, line: Mapping[str, Any], raw: bytes) -> None:
-        """Add the line of a change; one that lacks something counts as none."""
-        with contextlib.suppress(KeyError, TypeError):
-            packed = tuple(line["splices"])
-            self.decisions.append(
-                LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], packed)
-            )
-            self.raw.append(raw)
-
-
-def _begin(line: Mapping[str, Any], place: int) -> _RunLines | None:
-    """Return the run that a line begins, None where nobody can read it."""
+def _read_decision(line: Mapping[str, Any]) -> LoggedDecision | None:
+    """Return the change on a line, None where something is missing."""
     try:
-        return _RunLines(_head(line), line, place) if isinstance(line["changes"], int) else None
-    except (KeyError, TypeError, AttributeError):
+        packed = tuple(line["splices"])
+        return LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], packed)
+    except (KeyError, TypeError):
         return None
 
 
@@ -453,15 +433,14 @@ def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _head(line: Mapping[str, Any]) -> RunHead:
-    return RunHead(
-        line["run"],
-        line["time"],
-        line["verb"],
-        tuple(_file_record(file) for file in line["files"]),
-        line["undoes"],
-        line.get("occasion"),
-    )
+def _read_head(line: Mapping[str, Any]) -> RunHead | None:
+    """Return what the first line of a run says, None where nobody can read it."""
+    try:
+        files = tuple(map(_file_record, line["files"]))
+        head = RunHead(line["run"], line["time"], line["verb"], files, line["undoes"], line.get("occasion"))
+        return head if isinstance(line["changes"], int) else None
+    except (KeyError, TypeError, AttributeError):
+        return None
 
 
 def _file_record(file: Mapping[str, Any]) -> FileRecord:

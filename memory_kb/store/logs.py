@@ -26,7 +26,7 @@ _BLOCK = 1 << 20
 
 
 def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
-    """Write some objects at the end of a file with one write, making the file where there is none.
+    """Write some objects at the end of a file with one write, making file and folder where there are none.
 
     A line that a killed writer left unfinished is closed first. With `force` they are on the disk
     when this returns.
@@ -35,7 +35,12 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
         OSError: they cannot be written.
     """
     data = b"".join(map(dump, lines))
-    descriptor = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    try:
+        descriptor = open_plain(path, flags)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        descriptor = open_plain(path, flags)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
@@ -229,7 +234,7 @@ class RetrievalLog:
         Credentials are taken out of what was asked.
         """
         with contextlib.suppress(OSError):
-            self._append({**_known(retrieval), **_cleaned(retrieval), "ids": list(retrieval.ids)})
+            append(self.file, [_line_of(retrieval)])
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
         """Write down what is about to be counted, or is.
@@ -237,16 +242,10 @@ class RetrievalLog:
         Raises:
             OSError: it cannot be written.
         """
-        self._append(
-            *({"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted)
+        append(
+            self.file,
+            [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted],
         )
-
-    def _append(self, *lines: Mapping[str, Any]) -> None:
-        try:
-            append(self.file, lines)
-        except FileNotFoundError:
-            make_folder(self.file.parent)
-            append(self.file, lines)
 
     def read(self, session: str | None = None) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first: those of a session, or all."""
@@ -302,15 +301,17 @@ class RetrievalLog:
         return len(lines) - len(kept)
 
 
-def _known(retrieval: Retrieval) -> dict[str, Any]:
-    return {name: value for name, value in retrieval._asdict().items() if value is not None and value is not False}
-
-
-def _cleaned(retrieval: Retrieval) -> dict[str, Any]:
+def _line_of(retrieval: Retrieval) -> dict[str, Any]:
+    """Return what is known of a retrieval as its line; texts are cut, without private parts and credentials."""
     from memory_kb.private import cut_private
 
-    texts = {name: text for name, text in retrieval._asdict().items() if isinstance(text, str) and text}
-    return {name: redact(cut_private(text)[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY] for name, text in texts.items()}
+    line: dict[str, Any] = {}
+    for name, value in retrieval._asdict().items():
+        if isinstance(value, str) and value:
+            line[name] = redact(cut_private(value)[: _MAX_QUERY + _EDGE]).text[:_MAX_QUERY]
+        elif value is not None and value is not False:
+            line[name] = value
+    return line
 
 
 class Shown(TypedDict, total=False):
@@ -332,6 +333,7 @@ def log_shown(vault: Vault, verb: str, ids: Iterable[str], **about: Unpack[Shown
 
 
 _OUTCOMES_NAME = "outcomes.jsonl"
+_OUTCOME_TEXTS = ("ts", "session", "agent", "task", "outcome", "run")
 
 
 class Mark(NamedTuple):
@@ -375,49 +377,32 @@ class OutcomeLog:
         Raises:
             OSError: it cannot be written.
         """
-        line: dict[str, Any] = {
-            name: getattr(outcome, name) for name in ("ts", "session", "agent", "task", "outcome", "run")
-        }
-        line = {name: text and redact(text).text for name, text in line.items()}
+        line: dict[str, Any] = {name: (text := getattr(outcome, name)) and redact(text).text for name in _OUTCOME_TEXTS}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
         line |= {"used": list(outcome.used)} if outcome.used else {}
-        make_folder(self.file.parent)
         append(self.file, [line], force=True)
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:
         """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
-        return (one for one in self._read(mark_of(task)) if (one.agent, one.task) == (agent, task))
-
-    def read_all(self) -> Iterator[Outcome]:
-        """Yield all outcomes, oldest first."""
-        return self._read()
+        return (one for one in self.read_all(mark_of(task)) if (one.agent, one.task) == (agent, task))
 
     def read_about(self, task: str, session: str | None) -> Iterator[Outcome]:
         """Yield the outcomes that may be about a task or a session, oldest first: those that name it, or no session."""
         named = (mark_of(one) for one in (task, session) if one is not None)
-        return self._read(*named, b'"session": null')
+        return self.read_all(*named, b'"session": null')
 
-    def _read(self, *words: bytes) -> Iterator[Outcome]:
-        for line in read(self.file, *words):
-            entries, agent, task = line.get("entries"), line.get("agent"), line.get("task")
-            if not isinstance(agent, str) or not isinstance(task, str) or not isinstance(entries, dict):
-                continue
-            marks = {name: mark for name, value in entries.items() if (mark := _read_mark(value))}
-            session, run = (
-                value if isinstance(value, str) else None for value in (line.get("session"), line.get("run"))
-            )
-            used = line.get("used")
-            yield Outcome(
-                str(line.get("ts")),
-                agent,
-                task,
-                str(line.get("outcome")),
-                marks,
-                session,
-                run,
-                is_done=line.get("done") is True,
-                used=tuple(map(str, used)) if isinstance(used, list) else (),
-            )
+    def read_all(self, *marks: bytes) -> Iterator[Outcome]:
+        """Yield the outcomes whose line holds one of some marks, all without any, oldest first."""
+        for line in read(self.file, *marks):
+            entries, used = line.get("entries"), line.get("used")
+            texts = {name: line[name] for name in _OUTCOME_TEXTS if isinstance(line.get(name), str)}
+            if "agent" in texts and "task" in texts and isinstance(entries, dict):
+                yield Outcome(
+                    **{"ts": "", "outcome": "", **texts},
+                    marks={name: mark for name, value in entries.items() if (mark := _read_mark(value))},
+                    is_done=line.get("done") is True,
+                    used=tuple(map(str, used)) if isinstance(used, list) else (),
+                )
 
 
 def _read_mark(value: object) -> Mark | None:
@@ -456,27 +441,13 @@ class ExtractionLog:
 
     def done(self) -> frozenset[str]:
         """Return the inputs that were dealt with; an incomplete line has none."""
-        found = set()
-        with contextlib.suppress(FileNotFoundError), read_plain(self.file) as lines:
-            for line in lines:
-                with contextlib.suppress(ValueError, TypeError, KeyError):
-                    found.add(str(json.loads(line)["input"]))
-        return frozenset(found)
+        return frozenset(str(line["input"]) for line in read(self.file) if "input" in line)
 
     def add(self, marks: Iterable[ExtractionMark]) -> None:
         """Note some answers, if that can be written."""
-        data = b"".join(json.dumps(mark._asdict(), ensure_ascii=False).encode() + b"\n" for mark in marks)
-        if not data:
-            return
-        with contextlib.suppress(OSError):
-            make_folder(self.file.parent)
-            descriptor = open_plain(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            try:
-                size = os.lseek(descriptor, 0, os.SEEK_END)
-                is_torn = size > 0 and os.lseek(descriptor, -1, os.SEEK_END) >= 0 and os.read(descriptor, 1) != b"\n"
-                os.write(descriptor, b"\n" * is_torn + data)
-            finally:
-                os.close(descriptor)
+        if lines := [mark._asdict() for mark in marks]:
+            with contextlib.suppress(OSError):
+                append(self.file, lines)
 
 
 _MAINTENANCE_NAME = "maintenance.jsonl"
@@ -505,7 +476,6 @@ class MaintenanceLog:
         Raises:
             OSError: it cannot be written.
         """
-        make_folder(self._file.parent)
         append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
 
 

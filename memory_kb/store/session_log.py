@@ -127,11 +127,7 @@ class SessionFiles:
         """Yield the events in the last bytes of a session, passing over lines that hold none."""
         file = self.path(session)
         start = max(0, file.stat().st_size - size)
-        for line in read_lines(file, start):
-            with contextlib.suppress(NoEvent):
-                event = line.parse()
-                if event:
-                    yield event
+        yield from filter(None, (_parsed(line.text) for line in read_lines(file, start)))
 
     def read(
         self,
@@ -234,9 +230,9 @@ class SessionWriter:
         return b"".join(pieces)
 
 
-def _parsed(line: bytes) -> Event | None:
+def _parsed(line: bytes | None) -> Event | None:
     try:
-        return parse_event(line) if line.strip() else None
+        return parse_event(line) if line and line.strip() else None
     except NoEvent:
         return None
 
@@ -260,25 +256,23 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
 
 
 #: The end of a session is in its last events.
-_SESSIONENDS_TAIL = 262_144
+_END_TAIL = 262_144
 
 
 def read_outcome(file: Path) -> str | None:
     """Return the outcome that the end of a session names, or None where it names none or goes on."""
     try:
-        size = os.path.getsize(file)
-        lines = list(read_lines(file, max(0, size - _SESSIONENDS_TAIL)))
+        lines = list(read_lines(file, max(0, os.path.getsize(file) - _END_TAIL)))
     except OSError:
         return None
-    for line in reversed(lines):
-        try:
-            event = line.parse()
-        except NoEvent:
-            continue
-        if event and event.event == "end":
-            outcome = (event.args or {}).get("outcome")
-            return outcome if isinstance(outcome, str) else None
-    return None
+    events = (_parsed(line.text) for line in reversed(lines))
+    return next((outcome_of(event) for event in events if event and event.event == "end"), None)
+
+
+def outcome_of(end: Event) -> str | None:
+    """Return the outcome that the end of a session names, or None."""
+    outcome = (end.args or {}).get("outcome")
+    return outcome if isinstance(outcome, str) else None
 
 
 OUTCOMES = ("success", "failure", "mixed", "partial")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
-from memory_kb.reports import Conflict, RunView
+from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
-from memory_kb.store.journal import Decision, DecisionLog, FileRecord, LoggedDecision, RunHead, RunRecord
-from memory_kb.store.render_changes import bind
-from memory_kb.store.writer import IndexFollower, Resolve, Writer, invert, replayed, scopes_of
+from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
+from memory_kb.store.render_changes import FileOutcome, bind, diff
+from memory_kb.store.writer import IndexFollower, Resolve, Run, Writer, invert, replayed, scopes_of
 from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from memory_kb.reports import RunReport
     from memory_kb.vault import Vault
 
 
@@ -119,7 +118,7 @@ def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
 
 
 def _summary(run: RunRecord) -> str:
-    decisions = _kept(run)
+    decisions = run.made
     if run.head.undoes:
         return f"reverted {run.head.undoes}"
     if len(decisions) == 1:
@@ -130,19 +129,12 @@ def _summary(run: RunRecord) -> str:
     return f"{', '.join(counts)} in {len(run.files)} files"
 
 
-def _kept(run: RunRecord) -> tuple[LoggedDecision, ...]:
-    """Return the changes of a run that were really made."""
-    return tuple(
-        one for one in run.decisions if one.path not in run.left and (one.to is None or one.to not in run.left)
-    )
-
-
 def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it.
     """
-    bonds = [{one.path, one.to} for one in _kept(record) if one.to]
+    bonds = [{one.path, one.to} for one in record.made if one.to]
     units = bind(bonds, [file.path for file in record.files])
     files = {file.path: file for file in record.files}
     edits: list[FileEdit] = []
@@ -153,20 +145,10 @@ def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, re
         conflicts += reasons
     written = {edit.path for edit in edits}
     decisions = tuple(
-        _inverse(log.unpack(one)) for one in reversed(_kept(record)) if one.path in written or one.to in written
+        _inverse(log.unpack(one)) for one in reversed(record.made) if one.path in written or one.to in written
     )
     kept = tuple(frozenset(unit & written) for unit in units if unit & written)
     return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
-
-
-def rehearse(plan: UndoPlan) -> UndoPlan:
-    """Write what taking a run back would, to the copies that it was planned for; return the plan."""
-    for edit in plan.edits:
-        if edit.after is None:
-            edit.file.unlink(missing_ok=True)
-        else:
-            edit.file.write_bytes(edit.after)
-    return plan
 
 
 def _plan_unit(
@@ -255,17 +237,9 @@ class Undo:
             UnknownRun: no run, or several, are called that.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.reports import RunReport
-        from memory_kb.store.writer import Run
-
         if dry_run:
-            runs = self.done_runs()
-            chosen = choose_run(runs, run)
-            return (
-                _preview(plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen)))
-                if chosen
-                else RunReport(None, "undo")
-            )
+            chosen = choose_run(self.done_runs(), run)
+            return self._preview([chosen] if chosen else [])
         with self._writer.lock():
             recovered = self._writer.recover_held()
             runs = self.done_runs()
@@ -284,7 +258,7 @@ class Undo:
                     chosen.head.run,
                 )
                 left = self._writer.write(made)
-        return _report(made.run, plan, left, (*((recovered.sentence,) if recovered else ()), *self._index.catch_up()))
+        return _report(made.run, plan, left, (*recovered, *self._index.catch_up()))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.
@@ -296,10 +270,7 @@ class Undo:
             UnreadableInput: a file cannot be written; the runs before are undone.
         """
         done = self.done_runs()
-        chosen = [run for name in names if (run := choose_run(done, name))]
-        if dry_run:
-            return (self._preview_all(chosen),) if chosen else ()
-        return tuple(self.undo(run.head.run) for run in chosen)
+        return self._undo_all([run for name in names if (run := choose_run(done, name))], dry_run=dry_run)
 
     def undo_session(self, session: str, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo all that the end of a session wrote, the last run first.
@@ -310,36 +281,46 @@ class Undo:
             UnknownRun: it wrote nothing, or several begin so.
             UnreadableInput: a file cannot be written; the runs before are undone.
         """
-        chosen = choose_runs(self.done_runs(), session)
+        return self._undo_all(choose_runs(self.done_runs(), session), dry_run=dry_run)
+
+    def _undo_all(self, chosen: Sequence[RunRecord], *, dry_run: bool) -> tuple[RunReport, ...]:
         if dry_run:
-            return (self._preview_all(chosen),) if chosen else ()
+            return (self._preview(chosen),) if chosen else ()
         return tuple(self.undo(run.head.run) for run in chosen)
 
-    def _resolver(self, record: RunRecord) -> Callable[[str], Path]:
+    def _resolver(self, record: RunRecord) -> Resolve:
         """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
         from memory_kb.store.targets import find_target
 
         return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
 
-    def _preview_all(self, chosen: Sequence[RunRecord]) -> RunReport:
+    def _preview(self, chosen: Sequence[RunRecord]) -> RunReport:
         """Return what taking some runs back would come to, tried out on copies of their files."""
-        import tempfile
-        from pathlib import Path
-
-        paths = list(dict.fromkeys(file.path for run in chosen for file in run.files))
-        before = {path: read_if_there(path, self._writer.writable(path)) for path in paths}
+        runs, conflicts = self.done_runs(), list[Conflict]()
+        before: dict[str, bytes | None] = {}
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
-            copies = {path: Path(folder) / str(number) for number, path in enumerate(paths)}
-            for path, data in before.items():
-                if data is not None:
-                    copies[path].write_bytes(data)
-            runs = self.done_runs()
-            plans = [rehearse(plan_undo(run, runs, self._writer.journal, copies.__getitem__)) for run in chosen]
-            after = {path: copy.read_bytes() if copy.exists() else None for path, copy in copies.items()}
-        conflicts = tuple(conflict for plan in plans for conflict in plan.conflicts)
-        return _summarise(
-            {path: (before[path], after[path]) for path in paths if before[path] != after[path]}, conflicts
-        )
+
+            def copy(path: str, resolve: Resolve) -> Path:
+                if path not in before:
+                    before[path] = read_if_there(path, resolve(path))
+                    if (data := before[path]) is not None:
+                        place(path).write_bytes(data)
+                return place(path)
+
+            def place(path: str) -> Path:
+                return Path(folder, str(list(before).index(path)))
+
+            for run in chosen:
+                plan = plan_undo(run, runs, self._writer.journal, partial(copy, resolve=self._resolver(run)))
+                conflicts += plan.conflicts
+                for edit in plan.edits:
+                    if edit.after is None:
+                        edit.file.unlink(missing_ok=True)
+                    else:
+                        edit.file.write_bytes(edit.after)
+            found = [FileOutcome(path, data, read_if_there(path, place(path))) for path, data in before.items()]
+        files = [file for file in found if file.before != file.after]
+        return RunReport(None, "undo", tuple(map(_view, files)), tuple(conflicts), diff(files))
 
     def done_runs(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
@@ -347,35 +328,11 @@ class Undo:
 
 
 def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
-    from memory_kb.reports import ChangeView, RunReport
-
-    changes = tuple(
-        ChangeView(_word(edit.before, edit.after), edit.path, None, "Reverted.")
-        for edit in plan.edits
-        if edit.path not in left
-    )
+    changes = tuple(_view(edit) for edit in plan.edits if edit.path not in left)
     late = tuple(Conflict(path, None, "reverts", f"{path} was changed by somebody else meanwhile") for path in left)
     return RunReport(run if changes else None, "undo", changes, (*plan.conflicts, *late), notices=notices)
 
 
-def _preview(plan: UndoPlan) -> RunReport:
-    from dataclasses import replace
-
-    from memory_kb.store.render_changes import FileOutcome, diff
-
-    report = _report("", plan, (), ())
-    return replace(report, run=None, diff=diff(FileOutcome(edit.path, edit.before, edit.after) for edit in plan.edits))
-
-
-def _summarise(files: Mapping[str, tuple[bytes | None, bytes | None]], conflicts: tuple[Conflict, ...]) -> RunReport:
-    from memory_kb.reports import ChangeView, RunReport
-    from memory_kb.store.render_changes import FileOutcome, diff
-
-    changes = tuple(
-        ChangeView(_word(before, after), path, None, "Reverted.") for path, (before, after) in files.items()
-    )
-    return RunReport(None, "undo", changes, conflicts, diff(FileOutcome(path, *sides) for path, sides in files.items()))
-
-
-def _word(before: bytes | None, after: bytes | None) -> str:
-    return "remove" if after is None else "create" if before is None else "restore"
+def _view(file: FileEdit | FileOutcome) -> ChangeView:
+    word = "remove" if file.after is None else "create" if file.before is None else "restore"
+    return ChangeView(word, file.path, None, "Reverted.")

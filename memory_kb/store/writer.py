@@ -60,13 +60,6 @@ class Run(NamedTuple):
     occasion: str | None = None
 
 
-class Recovered(NamedTuple):
-    """What became of a run that was killed: a sentence, and whether it is complete now."""
-
-    sentence: str
-    left: tuple[str, ...] = ()
-
-
 def make_edit(
     path: str, file: Path, before: bytes | None, after: bytes | None, *, mode: int | None = None, prune: int = 0
 ) -> FileEdit:
@@ -170,19 +163,19 @@ def _revert(edits: Sequence[FileEdit]) -> bool:
     return is_well
 
 
-def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
-    """Complete the run that was killed, if the last one was; the lock must be held.
+def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
+    """Complete the run that was killed, if the last one was; say what became of it. The lock must be held.
 
     A run of which no file was written never happened, and is struck out. Otherwise the files that
     are still as before are written; those that somebody has changed since are left.
     """
     record = log.unfinished()
     if record is None:
-        return None
+        return ()
     name = f"run {record.head.run} ({record.head.verb})"
     if not record.is_ours:
         log.end(record.head.run, tuple(file.path for file in record.head.files), "not ours")
-        return Recovered(f"{name} is unfinished and was not written by this machine; nothing of it was done")
+        return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
     for file in record.head.files:
         if file.is_in_place:
             _mend(file, record, log, resolve)
@@ -191,12 +184,12 @@ def recover(log: DecisionLog, resolve: Resolve) -> Recovered | None:
             with contextlib.suppress(UnreadableInput):
                 prune_folders(resolve(file.path), file.made)
         log.strike_out(record.start)
-        return Recovered(f"{name} was killed before it wrote anything; it is struck out")
+        return (f"{name} was killed before it wrote anything; it is struck out",)
     left = tuple(path for unit in _units_of(record) for path in _finish_unit(unit, record, log, resolve))
     log.drop_kept()
     log.end(record.head.run, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
-    return Recovered(f"{name} was killed while it wrote; it is completed{rest}", left)
+    return (f"{name} was killed while it wrote; it is completed{rest}",)
 
 
 def _mend(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve) -> None:
@@ -426,7 +419,7 @@ class Writer:
             left = self.write(run)
             unseen = self._index.look_into(edit.path for edit in run.edits)
         notices, self._notices = self._notices, ()
-        return _report(verb, run, made, left, (*notices, *((recovered.sentence,) if recovered else ()), *unseen))
+        return _report(verb, run, made, left, (*notices, *recovered, *unseen))
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be fixed after a run that was killed while it wrote."""
@@ -449,7 +442,7 @@ class Writer:
             return ()
         with self.lock():
             recovered = self.recover_held()
-        return (*((recovered.sentence,) if recovered else ()), *self._index.catch_up())
+        return (*recovered, *self._index.catch_up())
 
     def writable(self, path: str) -> Path:
         """Return the file that a run writes for a path.
@@ -560,12 +553,12 @@ class Writer:
 
         return DecisionLog(self._vault.machine / "log", self._vault.seal)
 
-    def recover_held(self) -> Recovered | None:
-        """Complete or strike out a run that was killed; the vault's lock is held."""
+    def recover_held(self) -> tuple[str, ...]:
+        """Complete or strike out a run that was killed, and say so; the vault's lock is held."""
         log = self.journal
         record = log.unfinished()
         if record is None:
-            return None
+            return ()
         with self.lock(*scopes_of(file.path for file in record.head.files)):
             return recover(log, self.writable)
 
