@@ -1,7 +1,6 @@
 """The values that travel between rooms: entries, chunks, filters, hits, and the words of the file format."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import stat_result
@@ -30,7 +29,7 @@ class Location(NamedTuple):
     task: str | None = None
     learning_type: str = "task"
 
-    def is_within(self, other: Location) -> bool:
+    def is_within(self, other: "Location") -> bool:
         """Return whether what holds at another place holds here.
 
         Example:
@@ -61,7 +60,7 @@ class FileStat(NamedTuple):
     inode: int
 
     @classmethod
-    def of(cls, path: str, location: str, found: stat_result) -> FileStat:
+    def of(cls, path: str, location: str, found: stat_result) -> "FileStat":
         """Return what identifies a file and its state.
 
         Its time may be a year beyond 2262, its inode a hash of 64 bits (mergerfs, ReFS).
@@ -481,17 +480,6 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
     )
 
 
-class StoredMemory(NamedTuple):
-    """An entry with its text, its place, and the hash of the file it was read from."""
-
-    entry: StoredEntry
-    hash: str
-    job: str | None
-    task: str | None
-    learning_type: str
-    text: str
-
-
 class StoredEntry(NamedTuple):
     """An entry as the index knows it.
 
@@ -516,3 +504,14 @@ class StoredEntry(NamedTuple):
     text_tags: str = ""
     fault: int | None = None
     is_superseded: int = 0
+
+
+class StoredMemory(NamedTuple):
+    """An entry with its text, its place, and the hash of the file it was read from."""
+
+    entry: StoredEntry
+    hash: str
+    job: str | None
+    task: str | None
+    learning_type: str
+    text: str

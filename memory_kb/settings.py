@@ -5,8 +5,7 @@ A vault's own file comes with a cloned repository, so it may not say where files
 texts are sent.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -308,12 +307,16 @@ def _reaches_outside(name: str, value: Any, old: Any) -> bool:
     return name in _NOT_FROM_VAULT
 
 
-def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
+def _split(command: str) -> list[str]:
     import shlex
 
+    return shlex.split(command)
+
+
+def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
     leaf = name.rpartition(".")[2]
     if isinstance(old, tuple):
-        words = value if isinstance(value, list) else shlex.split(value) if name == "llm.command" else [value]
+        words = value if isinstance(value, list) else _split(value) if name == "llm.command" else [value]
         return tuple(str(word) for word in words)
     if name in _CHOICES:
         word = str(value).lower()

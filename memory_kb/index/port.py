@@ -3,8 +3,7 @@
 Callers do not know which engine is behind.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -35,11 +34,11 @@ class VectorTable:
 
     def __init__(
         self,
-        keys: NDArray[np.int64],
-        rows: Vectors,
-        alive: NDArray[np.bool_] | None = None,
-        cosines: Vectors | None = None,
-        sample: NDArray[np.bool_] | None = None,
+        keys: "NDArray[np.int64]",
+        rows: "Vectors",
+        alive: "NDArray[np.bool_] | None" = None,
+        cosines: "Vectors | None" = None,
+        sample: "NDArray[np.bool_] | None" = None,
     ) -> None:
         self.keys, self.rows, self.alive, self.cosines, self.sample = keys, rows, alive, cosines, sample
 
@@ -47,7 +46,7 @@ class VectorTable:
 class Question(NamedTuple):
     """A question as a vector of length 1, and the vectors it is held against."""
 
-    vector: Vectors
+    vector: "Vectors"
     table: VectorTable
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 import json
@@ -19,12 +18,12 @@ from memory_kb.index.filters import is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
-from memory_kb.index.words import WordCutter
 from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
+    from memory_kb.index.words import WordCutter
 
 
 #: What supersedes what; a proposal does not yet.
@@ -307,6 +306,8 @@ class SqliteIndex:
 
     @functools.cached_property
     def _words(self) -> WordCutter:
+        from memory_kb.index.words import WordCutter
+
         return WordCutter(self._tokenizer)
 
     def frequency(self, expression: str) -> int:
@@ -344,6 +345,8 @@ class SqliteIndex:
         return [self._count(one, firsts, counted) if one else 0 for one in expressions], len(counted)
 
     def _count(self, expression: str, firsts: Sequence[int], counted: Collection[int]) -> int:
+        import bisect
+
         found = self._connection.execute("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,))
         entries = {firsts[bisect.bisect_right(firsts, key) - 1] for (key,) in found}
         return len(entries.intersection(counted)) or min(1, len(entries))

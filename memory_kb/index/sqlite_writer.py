@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from memory_kb.index.port import SyncWindow
 from memory_kb.index.schema import (
@@ -22,6 +21,9 @@ from memory_kb.index.schema import (
     set_version,
 )
 from memory_kb.model import Chunk, FileStat
+
+if TYPE_CHECKING:
+    import threading
 
 #: Characters of text gathered before they are written.
 _BATCH_CHARS = 2_000_000
@@ -153,14 +155,15 @@ class SqliteWriter:
         if self._rows:
             span = (self._rows[0][0], self._last)
             if self._chars > _BATCH_CHARS:
+                import threading
+
                 self._running = threading.Event()
-                threading.Thread(target=self._index_rows, args=(span, self._running), daemon=True).start()
+                threading.Thread(target=self._index_in_background, args=(span, self._running), daemon=True).start()
             else:
-                self._index_rows(span, threading.Event())
-                self._join()
+                self._connection.execute(INDEX_ROWS, span)
         self._rows, self._files, self._chars = [], [], 0
 
-    def _index_rows(self, span: tuple[object, object], done: threading.Event) -> None:
+    def _index_in_background(self, span: tuple[object, object], done: threading.Event) -> None:
         try:
             self._connection.execute(INDEX_ROWS, span)
         except sqlite3.Error as exc:  # raised again by _join, in the caller's thread

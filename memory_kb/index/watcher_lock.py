@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
+from _thread import get_ident
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
     """Return whether a watcher answers within so many seconds that the index is up to date."""
     if not has_watcher(machine):
         return False
-    question = machine / QUESTIONS / f"{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
+    question = machine / QUESTIONS / f"{os.getpid()}-{get_ident()}-{time.monotonic_ns()}"
     end = time.monotonic() + seconds
     try:
         append_plain(question).close()
