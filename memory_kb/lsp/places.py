@@ -14,7 +14,7 @@ from lsprotocol import types as lsp
 from memory_kb.index.catalog import Catalog
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links, without_code
-from memory_kb.markdown.scanner import find_anchor, find_headings, heading_words_span
+from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, heading_words_span
 from memory_kb.markdown.splice import yaml_span
 from memory_kb.model import Document, Entry, Span, StoredEntry
 
@@ -460,37 +460,19 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
 
 def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
-    last = page.ruler.range(Span(len(page.text.rstrip()), len(page.text.rstrip()))).start.line
-
-    def line_of(place: int) -> int:
-        return page.ruler.range(Span(place, place)).start.line
-
-    found = [(line_of(max(0, one.start - 1)), line_of(one.end)) for one in blocks(page.text)]
-    headings = list(find_headings(page.text))
-    for number, one in enumerate(headings):
-        after = next((later for later in headings[number + 1 :] if later.level <= one.level), None)
-        found.append((line_of(one.span.start), line_of(after.span.start) - 1 if after else last))
+    text = page.text.rstrip()
+    sections = [find_section(text, one.span) for one in find_headings(text)]
+    found = [
+        *(
+            (page.ruler.position(max(0, one.start - 1)).line, page.ruler.position(one.end).line)
+            for one in blocks(page.text)
+        ),
+        *(
+            (page.ruler.position(one.start).line, page.ruler.position(one.end - (one.end < len(text))).line)
+            for one in sections
+        ),
+    ]
     return [lsp.FoldingRange(start, end) for start, end in found if start < end]
-
-
-#: A longer section is cut where it is shown.
-_MOST_SECTION = 4_000
-
-
-def read_section(text: str, place: Span) -> str:
-    """Return the Markdown of a section, given by its heading, those below it included; of a block, its line.
-
-    Example:
-        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n"
-        >>> read_section(note, find_anchor(note, "steps"))
-        '## Steps\\n\\nBoil.'
-    """
-    headings = list(find_headings(text))
-    own = next((one for one in headings if one.span == place), None)
-    ends = (one.span.start for one in headings if own and one.span.start > place.start and one.level <= own.level)
-    end = next(ends, len(text)) if own else place.end
-    section = text[place.start : end].strip()
-    return section if len(section) <= _MOST_SECTION else f"{section[:_MOST_SECTION]} …"
 
 
 def _headings(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:

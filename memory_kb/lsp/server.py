@@ -35,14 +35,16 @@ from memory_kb.lsp.places import (
     find_subject,
     list_foldings,
     list_symbols,
-    read_section,
 )
 from memory_kb.lsp.workspace import Workspace
+from memory_kb.markdown.scanner import find_section
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import locate
 
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
+#: So much of a section is shown.
+_MOST_SECTION = 4_000
 #: Seconds after which a person sees that the first read takes long.
 _SLOW_SECONDS = 2.0
 _OPERATIONS = {
@@ -279,8 +281,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         subject, drafts = named[1], notes.drafts()
         link = page.link_at(offset)
         if link and subject.section:
-            section = read_section(notes.read(subject.path), subject.section)
-            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, section), page.ruler.range(link.whole))
+            text = notes.read(subject.path)
+            section = find_section(text, subject.section)
+            shown = text[section.start : section.end].strip()[:_MOST_SECTION]
+            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, shown), page.ruler.range(link.whole))
         try:
             standing = await notes.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
         except MemoryKBError:

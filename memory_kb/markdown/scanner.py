@@ -258,6 +258,23 @@ def find_anchor(text: str, anchor: str) -> Span | None:
     return None
 
 
+def find_section(text: str, place: Span) -> Span:
+    """Return the section that a heading opens, those below it included; of any other line that line.
+
+    Example:
+        >>> note = "# Tea\\n\\n## Steps\\n\\nBoil.\\n\\n## Milk\\n"
+        >>> found = find_section(note, find_anchor(note, "steps"))
+        >>> note[found.start : found.end]
+        '## Steps\\n\\nBoil.\\n\\n'
+    """
+    headings = list(find_headings(text))
+    level = next((one.level for one in headings if one.span == place), None)
+    if level is None:
+        return place
+    ends = (one.span.start for one in headings if one.span.start > place.start and one.level <= level)
+    return Span(place.start, next(ends, len(text)))
+
+
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
 _BLOCKS_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
 _CONTAINERS = "`~<"

@@ -9,13 +9,11 @@ from html import escape, unescape
 from textwrap import dedent
 from typing import NamedTuple
 
+from memory_kb.context.relevance import stem
 from memory_kb.search.query import parse_query
 from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_WORD, has_cjk
 
-_ENDINGS = re.compile(r"(?:ational|ations?|ements?|ments?|ings?|ies|ied|edly|ed|es|ers?|ly|s|y|i|e)$")
-#: A word may be so much longer than the stem that it shares with the query.
-_LONGEST_ENDING = 7
 _MOST_WORDS = 20_000
 #: Characters of an excerpt, about, and lines of it.
 _WIDTH, _MOST_LINES = 300, 12
@@ -60,7 +58,7 @@ def excerpt(text: str, query: str, path: str, width: int = _WIDTH) -> str:
     from memory_kb.web.render import LinkBase, render
 
     wanted, blocks = _read(query), _cut_blocks(text)
-    found = [{_stem(_fold(block[a:b])) for a, b in _find(block, wanted)} for block in blocks]
+    found = [{stem(_fold(block[a:b])) for a, b in _find(block, wanted)} for block in blocks]
     windows = [_end_of_window(blocks, start, width) for start in range(len(blocks))]
     counts = [len(set().union(*found[start:end])) for start, end in enumerate(windows)]
     start = max(range(len(blocks)), key=lambda one: (counts[one], bool(found[one]), -one), default=0)
@@ -124,7 +122,7 @@ def _choose(text: str, spans: list[tuple[int, int]], width: int) -> int:
     """Return where the stretch begins that holds the most different words, a little before the first of them."""
     best, place = 0, 0
     for number, (begin, _) in enumerate(spans):
-        inside = {_stem(_fold(text[a:b])) for a, b in spans[number : number + 60] if b <= begin + width}
+        inside = {stem(_fold(text[a:b])) for a, b in spans[number : number + 60] if b <= begin + width}
         if len(inside) > best:
             best, place = len(inside), begin
     return max(0, place - width // 3)
@@ -170,7 +168,7 @@ def _read(query: str) -> _Wanted:
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
     return _Wanted(
-        frozenset(map(_stem, plain)), plain[-1] if ends_open else "", tuple(token for token in tokens if has_cjk(token))
+        frozenset(map(stem, plain)), plain[-1] if ends_open else "", tuple(token for token in tokens if has_cjk(token))
     )
 
 
@@ -197,7 +195,7 @@ def _find_runs(word: str, offset: int, runs: tuple[str, ...]) -> Iterator[tuple[
 def _fits(word: str, wanted: _Wanted) -> bool:
     if wanted.beginning and word.startswith(wanted.beginning):
         return True
-    return _stem(word) in wanted.stems
+    return stem(word) in wanted.stems
 
 
 def _cut(text: str, spans: list[tuple[int, int]]) -> Iterator[Stretch]:
@@ -209,17 +207,6 @@ def _cut(text: str, spans: list[tuple[int, int]]) -> Iterator[Stretch]:
         done = end
     if done < len(text):
         yield Stretch(text[done:], False)
-
-
-def _stem(word: str) -> str:
-    """Return a word without its ending, near enough to the index's own.
-
-    Example:
-        >>> _stem("tests"), _stem("testing"), _stem("is"), _stem("queries")
-        ('test', 'test', 'is', 'quer')
-    """
-    stem = _ENDINGS.sub("", word)
-    return stem if len(stem) >= 3 and len(word) - len(stem) <= _LONGEST_ENDING else word
 
 
 def _fold(word: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from memory_kb.markdown.links import WIKILINK, find_tags, find_wikilinks
-from memory_kb.markdown.scanner import find_anchor, find_headings, normal_heading
+from memory_kb.markdown.scanner import find_anchor, find_headings, find_section, normal_heading
+from memory_kb.model import Span
 from memory_kb.web.formulas import add_formulas
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _FILM = re.compile(r"\.(?:mov|mp4|webm)\Z", re.IGNORECASE)
 _EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
 _TAG = re.compile(r"(?<![\w#/&])#([^\W_][\w/-]*)")
-_ADDRESS = re.compile(r"(\bhttps?://[^\s<>]+[^\s<>.,;:!?\"')\]*_])")
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
@@ -96,9 +96,10 @@ def find_contents(text: str) -> list[tuple[int, str, str]]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
+    from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "tasklists": True, "highlight": _colour_code})
-    parser.enable(["table", "strikethrough"]).use(footnote_plugin)
+    parser.enable(["table", "strikethrough"]).use(footnote_plugin).use(gfm_autolink_plugin)
     add_formulas(parser)
     parser.validateLink = _is_harmless  # type: ignore[method-assign,assignment]
     parser.block.ruler.before("paragraph", "comment", _skip_comment)
@@ -110,7 +111,6 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler.before("emphasis", "comment", _skip_inline_comment)
     parser.inline.add_terminator_char("#")
     parser.inline.ruler.before("link", "tag", _read_tag)
-    parser.core.ruler.push("addresses", _link_addresses)
     parser.core.ruler.push("levels", _nest_headings)
     parser.core.ruler.push("places", _name_places)
     parser.core.ruler.push("embeds", _show_embeds)
@@ -215,27 +215,6 @@ def _read_tag(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the p
         state.push("link_close", "a", -1)
     state.pos += len(tag) + 1
     return True
-
-
-def _link_addresses(state: StateCore) -> None:
-    """Turn addresses of the web that are written as they are into links."""
-    for token in state.tokens:
-        children, depth = token.children or [], 0
-        token.children = made = list[Any]()
-        for child in children:
-            depth += child.nesting if child.type in ("link_open", "link_close") else 0
-            made += _cut_addresses(child) if child.type == "text" and not depth and "://" in child.content else [child]
-
-
-def _cut_addresses(text: Token) -> Iterator[Token]:
-    from markdown_it.token import Token
-
-    for number, piece in enumerate(_ADDRESS.split(text.content)):
-        words = Token("text", "", 0, content=piece)
-        if number % 2 and _is_harmless(piece):
-            yield from (Token("link_open", "a", 1, attrs={"href": piece}), words, Token("link_close", "a", -1))
-        elif piece:
-            yield words
 
 
 def _read_highlight(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
@@ -383,27 +362,15 @@ def _show_embed(
     """Draw another note, or one part of it; what that one embeds is a link there."""
     token = tokens[number]
     path, text = env["place"].embedded[token.meta["target"]]
-    shown = cut_part(text, token.meta["anchor"]) if token.meta["anchor"] else text
+    found = find_anchor(text, token.meta["anchor"]) if token.meta["anchor"] else Span(0, len(text))
     link = renderer.renderInline(token.children or [], options, env)
-    if shown is None:
+    if found is None:
         return str(link)
-    inside = _draw(shown, LinkBase(path, keeps_lines=env["place"].keeps_lines)).replace(' id="', ' data-id="')
+    part = find_section(text, found)
+    inside = _draw(text[part.start : part.end], LinkBase(path, keeps_lines=env["place"].keeps_lines)).replace(
+        ' id="', ' data-id="'
+    )
     return f'<p class="from">{link}</p>{inside}'
-
-
-def cut_part(text: str, anchor: str) -> str | None:
-    r"""Return the section under a heading, or the line of a `^block`, of a text; None where it has none.
-
-    Example:
-        >>> cut_part("# A\n\n## B\n\nOne.\n\n## C\n", "b")
-        '## B\n\nOne.\n\n'
-    """
-    found = find_anchor(text, anchor)
-    if found is None or anchor.startswith("^"):
-        return text[found.start : found.end] if found else None
-    later = [one for one in find_headings(text) if one.span.start >= found.start]
-    end = next((one.span.start for one in later[1:] if one.level <= later[0].level), len(text))
-    return text[found.start : end]
 
 
 def _mark_passage(state: StateCore) -> None:
