@@ -224,10 +224,10 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     """
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
-    if not options.as_json:
-        _print_report(report, dry_run=options.dry_run)
     preview = options.dry_run and (options.as_json or wanted == "entries")
-    return finish_run(options, report.run, fields, is_shown=True, preview=preview)
+    return finish_run(
+        options, report.run, fields, report=lambda: _print_report(report, dry_run=options.dry_run), preview=preview
+    )
 
 
 def _print_report(report: ImportReport, *, dry_run: bool) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from memory_kb.cli.app import option, verb
 from memory_kb.cli.output import Options, print_rows, say
+from memory_kb.cli.progress import Progress
 
 
 @verb("benefit")
@@ -36,8 +36,8 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
     """
     from memory_kb.benefit import HEAD, note_of, render, replay, table_of
 
-    is_shown = not options.as_json and sys.stderr.isatty()
-    made = replay(folder, _say_progress if is_shown else None, project)
+    with Progress("Replaying", "sessions") as progress:
+        made = replay(folder, progress, project)
     if html:
         html.write_text(render(made, str(folder)), encoding="utf-8")
     if options.answer(made.as_json()):
@@ -56,7 +56,3 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
         say(f"note: {problem}")
     if html:
         say(f"{html} has every count")
-
-
-def _say_progress(done: int, total: int) -> None:
-    click.echo(f"\r{done:,} of {total:,} sessions", nl=done == total, err=True)

@@ -69,11 +69,11 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, upda
     memory-kb verify --flag
     """
     report = options.kb.verify(*wanted, all=is_all, update=update, flag=flag, dry_run=options.dry_run)
-    if not options.as_json:
-        _print_claims(report)
     fields = pick(report, "claims", "notices")
     preview = options.dry_run and (options.as_json or update or flag)
-    code = finish_run(options, report.run, fields, notes=report.notices, is_shown=True, preview=preview)
+    code = finish_run(
+        options, report.run, fields, notes=report.notices, report=lambda: _print_claims(report), preview=preview
+    )
     return code or (0 if report.is_sound or flag else FINDINGS)
 
 

@@ -70,10 +70,8 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
         for one in done.episodes:
             _print_reflected(one, is_done=not options.dry_run)
 
-    if options.dry_run and not options.as_json:
-        show()
     fields = pick(done, "session", "episodes")
-    return finish_run(options, done.run, fields, notes=done.notices, show=show)
+    return finish_run(options, done.run, fields, notes=done.notices, report=show)
 
 
 def _print_reflected(one: Reflected, *, is_done: bool) -> None:
@@ -203,11 +201,13 @@ def capture_verb(
     problems: list[Problem] = []
     messages = _read(text, problems)
     report = options.kb.capture(messages, job=job, task=task, session=session, dry_run=options.dry_run)
-    if not options.as_json:
+
+    def show() -> None:
         print_problems(problems)
         _print_captured(report, dry_run=options.dry_run)
+
     fields = {"messages": report.messages, "problems": problems}
-    return finish_run(options, report.run, fields, is_shown=True, preview=options.dry_run and options.as_json)
+    return finish_run(options, report.run, fields, report=show, preview=options.dry_run and options.as_json)
 
 
 def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:

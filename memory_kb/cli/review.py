@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
 from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, print_table, say, style, wrap
-from memory_kb.cli.runs import finish_run, list_changes, print_preview, run_as_json
+from memory_kb.cli.runs import finish_listing, finish_run, print_preview, run_as_json
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport
@@ -143,12 +143,11 @@ def scan_verb(options: Options, /) -> int:
     memory-kb review scan --dry-run
     """
     report = options.kb.review.scan(dry_run=options.dry_run)
-    for refusal in report.refused:
-        say(f"not proposed: {refusal}")
-    if not options.as_json and not options.dry_run:
-        more = "; `memory-kb review list` shows them" if report.proposed else ""
-        click.echo(f"{len(report.proposed):,} proposed{more}")
-    return finish_run(options, report.run, pick(report, "proposed", "refused"), is_shown=True)
+    notes = [f"not proposed: {refusal}" for refusal in report.refused]
+    more = "; `memory-kb review list` shows them" if report.proposed else ""
+    said = f"{len(report.proposed):,} proposed{more}"
+    fields = pick(report, "proposed", "refused")
+    return finish_run(options, report.run, fields, notes=notes, show=lambda: click.echo(said))
 
 
 @verb("approve", review_verb)
@@ -163,8 +162,7 @@ def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | 
     memory-kb review approve --all-from 0b1c42
     """
     kb = options.kb
-    run = kb.review.approve(*entries, *_named(kb, all_from), dry_run=options.dry_run)
-    return finish_run(options, run, show=lambda: list_changes(run))
+    return finish_listing(options, kb.review.approve(*entries, *_named(kb, all_from), dry_run=options.dry_run))
 
 
 def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
@@ -196,7 +194,7 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     if text is None:
         text = click.edit(kb.source(entry).body)
     run = kb.review.edit(entry, text, dry_run=options.dry_run) if text is not None else RunReport(None, "review edit")
-    return finish_run(options, run, show=lambda: list_changes(run))
+    return finish_listing(options, run)
 
 
 @verb("snooze", review_verb)
@@ -209,8 +207,7 @@ def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int) -> int
     \b
     memory-kb review snooze 69712e00 --days 30
     """
-    run = options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run)
-    return finish_run(options, run, show=lambda: list_changes(run))
+    return finish_listing(options, options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run))
 
 
 @verb("reject", review_verb)
@@ -226,7 +223,7 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
     """
     kb = options.kb
     run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=options.dry_run)
-    return finish_run(options, run, show=lambda: list_changes(run))
+    return finish_listing(options, run)
 
 
 @verb("outcome")
@@ -254,16 +251,15 @@ def outcome_verb(
     memory-kb outcome coder fix-login failure --used 69712e00
     """
     report = options.kb.outcome(agent, task, outcome, used=used, session=session, dry_run=options.dry_run)
-    if not options.as_json:
-        for one in report.credits:
-            _print_credit(one)
     fields = pick(report, "agent", "task", "outcome", "notice", "credits", "known")
-    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), is_shown=True)
+    notes = filter(None, [report.notice])
+    return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_credits(report.credits))
 
 
-def _print_credit(one: Credited) -> None:
-    numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
-    click.echo(f"{one.credit:<7}  {numbers}  {style(format_id(one.id), dim=True)}  {clean(one.title)}")
+def _print_credits(credits: Sequence[Credited]) -> None:
+    for one in credits:
+        numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
+        click.echo(f"{one.credit:<7}  {numbers}  {style(format_id(one.id), dim=True)}  {clean(one.title)}")
 
 
 #: The last times that are listed; `--json` has all.

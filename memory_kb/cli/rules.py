@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
 from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style, wrap
-from memory_kb.cli.runs import finish_run, list_changes
+from memory_kb.cli.runs import finish_listing, finish_run
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
@@ -93,7 +93,7 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
     memory-kb rules feedback 69712e00 failure --reason "broke the release build"
     """
     run = options.kb.rules.feedback(rule, outcome, reason=reason, dry_run=options.dry_run)
-    return finish_run(options, run, show=lambda: list_changes(run))
+    return finish_listing(options, run)
 
 
 @verb("import", rules_verb)
@@ -110,15 +110,17 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     memory-kb rules import ~/.cass-memory/playbook.yaml --scope global --dry-run
     """
     report = options.kb.rules.import_(source, dry_run=options.dry_run, **chosen)
-    if not options.as_json:
+
+    def show_problems() -> None:
         print_problems(report.problems)
         for one in report.rules:
             if one.message:
                 say(f"{one_line(source)}:{one.line}: {one.action}: {one.message}")
-        counts = Counter(one.action for one in report.rules)
-        if not options.dry_run:
-            click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items()) or "nothing to import")
-    return finish_run(options, report.run, pick(report, "rules", "problems"), is_shown=True)
+
+    counts = Counter(one.action for one in report.rules)
+    said = ", ".join(f"{count:,} {word}" for word, count in counts.items()) or "nothing to import"
+    fields = pick(report, "rules", "problems")
+    return finish_run(options, report.run, fields, report=show_problems, show=lambda: click.echo(said))
 
 
 @verb("export", rules_verb)
@@ -217,6 +219,5 @@ def sweep_verb(options: Options, /) -> int:
     """
     report = options.kb.sweep(dry_run=options.dry_run)
     counts = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
-    if not options.as_json and not options.dry_run:
-        click.echo(", ".join(f"{count:,} {word}" for word, count in counts.items()))
-    return finish_run(options, report.run, counts, is_shown=True)
+    said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+    return finish_run(options, report.run, counts, show=lambda: click.echo(said))

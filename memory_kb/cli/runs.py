@@ -24,12 +24,12 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 def finish_run(
     options: Options,
-    report: RunReport,
+    run: RunReport,
     fields: Mapping[str, Any] | None = None,
     *,
     notes: Iterable[str] = (),
+    report: Callable[[], object] | None = None,
     show: Callable[[], object] | None = None,
-    is_shown: bool = False,
     nothing: str = "Nothing changed: it is so already.",
     preview: bool | None = None,
 ) -> int:
@@ -37,39 +37,45 @@ def finish_run(
 
     Args:
         options: whether to print JSON.
-        report: the run.
+        run: the run.
         fields: what `--json` says beside the run.
         notes: what a person should know, each in a sentence.
-        show: prints what was done; without it every change has a line.
-        is_shown: the verb has said itself what was done.
+        report: prints what was found, in a preview too.
+        show: prints what was done; without it and `report` every change has a line.
         nothing: said when nothing was changed and there is no `show`.
         preview: whether to print what would change [default: with `--dry-run`].
     """
     preview = options.dry_run if preview is None else preview
     if options.as_json:
-        for notice in report.notices:
+        for notice in run.notices:
             say(notice)
-        print_json({**(fields or {}), **run_as_json(report, dry_run=preview)})
-        return CONFLICT if report.conflicts else 0
+        print_json({**(fields or {}), **run_as_json(run, dry_run=preview)})
+        return CONFLICT if run.conflicts else 0
+    if report:
+        report()
     for note in notes:
         say(note)
     if preview:
-        print_preview(report)
-        return end_run(report)
+        print_preview(run)
+        return end_run(run)
     if show:
         show()
-    elif not is_shown:
-        for change in report.changes:
+    elif not report:
+        for change in run.changes:
             echo(_describe(change))
-        if not (report.changes or report.conflicts):
+        if not (run.changes or run.conflicts):
             say(nothing)
-    if report.run:
-        say(f"`memory-kb undo {report.run}` reverts this.")
-    return end_run(report)
+    if run.run:
+        say(f"`memory-kb undo {run.run}` reverts this.")
+    return end_run(run)
 
 
-def list_changes(report: RunReport) -> None:
-    """Print each file that a run changed, where it is now, and why."""
+def finish_listing(options: Options, report: RunReport) -> int:
+    """Print each file that a run changed, where it is now, and why; return the exit code."""
+    return finish_run(options, report, show=lambda: _list_changes(report))
+
+
+def _list_changes(report: RunReport) -> None:
     moved = {change.path: change.to for change in report.changes if change.to}
     for path, reason in dict.fromkeys((change.path, change.reason) for change in report.changes):
         echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")

@@ -26,6 +26,7 @@ from memory_kb.model import SOURCES
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
+    from memory_kb.model import Problem
     from memory_kb.skills.skill import Skill, SkillMoved, SkillWritten
 
 _ORDERS = ("thompson", "mean", "ucb")
@@ -211,10 +212,10 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     memory-kb skills import ~/.claude/skills --with-files
     """
     report = options.kb.skills.import_(source, dry_run=options.dry_run, **chosen)
-    if not options.as_json:
-        print_problems(report.problems)
-        _print_moved(report.skills, would=options.dry_run)
-    return finish_run(options, report.run, pick(report, "skills", "problems"), is_shown=True)
+    fields = pick(report, "skills", "problems")
+    return finish_run(
+        options, report.run, fields, report=lambda: _print_moved(report.skills, report.problems, options.dry_run)
+    )
 
 
 @verb("export", skills_verb)
@@ -238,18 +239,18 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], **chos
     left = any(one.action == "left" for one in report.files)
     if options.answer(pick(report, "files", "problems")):
         return CONFLICT if left else 0
-    print_problems(report.problems)
-    _print_moved(report.files, would=options.dry_run)
+    _print_moved(report.files, report.problems, options.dry_run)
     if not report.files:
         say("There are no skills.")
     return CONFLICT if left else 0
 
 
-def _print_moved(moved: Sequence[SkillMoved], *, would: bool) -> None:
+def _print_moved(moved: Sequence[SkillMoved], problems: Sequence[Problem], is_preview: bool) -> None:
+    print_problems(problems)
     for one in moved:
         said = f"  ({clean(one.message)})" if one.message else ""
         line = f"{one.action} {one_line(one.path or one.name)}{said}"
-        if would:
+        if is_preview:
             say(f"would be {line}")
         else:
             click.echo(line)

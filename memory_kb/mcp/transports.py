@@ -11,9 +11,8 @@ import threading
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from memory_kb.errors import UsageError
 from memory_kb.mcp.server import say
-from memory_kb.serving.host_check import Listen, listen
+from memory_kb.serving.host_check import HostCheck, Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher, Workers
 from memory_kb.text import MOST_DIGITS, load_json
 
@@ -136,14 +135,10 @@ class ToolService:
 
     def __init__(self, offer: ServedTools) -> None:
         self.offer = offer
-        environ = dict(os.environ)
-        self._is_own_session = not environ.get(_SESSION)
-        self.session = environ.setdefault(_SESSION, "") or f"mcp-{uuid.uuid4().hex[:12]}"
-        environ[_SESSION] = self.session
-        vault, home = (
-            os.path.abspath(os.path.expanduser(name)) if name else None for name in (offer.vault, offer.home)
-        )
-        address = Address(vault, home, environ)
+        address = Address.named(offer.vault, offer.home)
+        self._is_own_session = not address.environ.get(_SESSION)
+        self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
+        address.environ[_SESSION] = self.session
         self._workers = Workers(address)
         self._watcher = VaultWatcher(address, say)
 
@@ -253,18 +248,10 @@ def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
     Raises:
         UsageError: other machines could reach it and there is no token, or the place is taken.
     """
-    if not place.is_loopback and not token:
-        raise UsageError(
-            f"{place.shown} can be reached by other machines, and there is no token",
-            "set MEMORY_KB_MCP_TOKEN, or pass --token",
-        )
-    listening = listen(place)
+    listening, bound = claim(place, token, "MEMORY_KB_MCP_TOKEN")
     import uvicorn
 
-    from memory_kb.serving.host_check import HostCheck
-
     service = ToolService(offer)
-    bound = Listen(place.host, listening.getsockname()[1])
     app = service.make_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )
@@ -279,12 +266,7 @@ def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
     )
     say(f"listening at http://{bound.shown}{_PATH}")
     service.wake()
-    # Uvicorn raises the signal that ended it once more, for whoever was there before it.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        server.run(sockets=[listening])
-    except KeyboardInterrupt:
-        return 130
+        return run_server(server, listening)
     finally:
         service.end()
-    return 0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hmac
+import signal
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from memory_kb.errors import UsageError
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _Scope = MutableMapping[str, Any]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -112,18 +116,33 @@ def read_place(text: str) -> Listen:
     return Listen(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def listen(place: Listen) -> socket.socket:
-    """Return a socket that listens at an address.
+def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socket, Listen]:
+    """Return a socket that listens at an address, and the address with the port that it got.
 
     Raises:
-        UsageError: it is in use, or not an address of this machine.
+        UsageError: other machines could reach it and there is no token, it is in use, or not an address of this machine.
     """
+    if not place.is_loopback and not token:
+        problem = f"{place.shown} can be reached by other machines, and there is no token"
+        raise UsageError(problem, f"set {variable}, or pass --token")
     try:
-        return _bind(place)
+        listening = _bind(place)
     except OSError as exc:
         raise UsageError(
             f"cannot listen at {place.shown}: {exc.strerror or exc}", "name another, or port 0 for any that is free"
         ) from exc
+    return listening, Listen(place.host, listening.getsockname()[1])
+
+
+def run_server(server: uvicorn.Server, listening: socket.socket) -> int:
+    """Run a server until a signal ends it; return the exit code."""
+    # Uvicorn raises the signal that ended it once more, for the handler before its own.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 def _bind(place: Listen) -> socket.socket:

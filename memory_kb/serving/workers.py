@@ -26,6 +26,12 @@ class Address(NamedTuple):
     home: str | None
     environ: dict[str, str]
 
+    @classmethod
+    def named(cls, vault: str | None, home: str | None) -> Address:
+        """Return the address of folders that stays the same wherever the process goes."""
+        vault, home = (os.path.abspath(os.path.expanduser(name)) if name else None for name in (vault, home))
+        return cls(vault, home, dict(os.environ))
+
     def open(self) -> KnowledgeBase:
         """Open the vault.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mimetypes
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from memory_kb.errors import UsageError
-from memory_kb.serving.host_check import Listen, listen
+from memory_kb.serving.host_check import Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher
 from memory_kb.web import attachments, entries, sessions
 from memory_kb.web import overview as graphs
@@ -145,29 +144,20 @@ def serve(options: ServedPages) -> int:
         VaultNotFound: there is no such folder.
         InvalidSettings: a configuration file cannot be used.
     """
-    if not options.place.is_loopback and not options.token:
-        raise UsageError(
-            f"{options.place.shown} can be reached by other machines, and there is no token",
-            "set MEMORY_KB_SERVE_TOKEN, or pass --token",
-        )
     if options.token is not None and len(options.token) < _LEAST_TOKEN:
         raise UsageError(
             f"the token is shorter than {_LEAST_TOKEN} characters",
             "take a longer one, such as from `openssl rand -hex 16`",
         )
-    vault, home = (
-        os.path.abspath(os.path.expanduser(name)) if name else None for name in (options.vault, options.home)
-    )
-    address = Address(vault, home, dict(os.environ))
+    address = Address.named(options.vault, options.home)
     with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
-    listening = listen(options.place)
+    listening, bound = claim(options.place, options.token, "MEMORY_KB_SERVE_TOKEN")
     import uvicorn
 
     from memory_kb.web.auth import Auth
     from memory_kb.web.site import Site, SiteInfo
 
-    bound = Listen(options.place.host, listening.getsockname()[1])
     site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, options.vaults))
     watcher = VaultWatcher(address, _say, lambda _: site.live.look())
 
@@ -196,17 +186,12 @@ def serve(options: ServedPages) -> int:
         import webbrowser
 
         webbrowser.open(f"http://{bound.shown}/")
-    # Uvicorn raises the signal that ended it once more, for the handler before its own.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        return 130
+        return run_server(Server(config), listening)
     finally:
         watcher.end(0.0)
         site.close(_GRACE_SECONDS)
         watcher.end(_GRACE_SECONDS)
-    return 0
 
 
 def _say(sentence: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from memory_kb.model import Parts
 from memory_kb.search.scoring import age_in_days, prominence
 from memory_kb.settings import Ranking
+from memory_kb.text import counted
 
 WIDTH, HEIGHT = 320.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
@@ -243,16 +244,6 @@ def show_command(arguments: Mapping[str, object]) -> str:
     return " ".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
-def count(number: int, word: str, plural: str | None = None) -> str:
-    """Return a number of things in words.
-
-    Example:
-        >>> count(1, "entry", "entries"), count(2_000, "entry", "entries")
-        ('1 entry', '2,000 entries')
-    """
-    return f"{number:,} {word if number == 1 else plural or word + 's'}"
-
-
 def _editor_address(file: str, line: int) -> str:
     return f"vscode://file{quote(file if file.startswith('/') else '/' + file)}:{line}"
 
@@ -267,7 +258,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "time": show_time,
     "value": show_value,
     "command": show_command,
-    "count": count,
+    "count": counted,
     "editor_address": _editor_address,
     "obsidian_address": _obsidian_address,
 }
