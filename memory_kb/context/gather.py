@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -144,18 +144,27 @@ class Material(NamedTuple):
     marks: Mapping[str, str] = {}
     labels: tuple[str, ...] = ()
 
-    def without(self, ids: Collection[str]) -> Material:
-        """Return what is left without some entries; a rule among them still hides one of a wider scope."""
-        return self._replace(
-            institutional=[one for one in self.institutional if one.id not in ids],
-            baseline=[one for one in self.baseline if one.id not in ids],
-            rules=[one._replace(status="retired") if one.id in ids else one for one in self.rules],
-            found=[one for one in self.found if one.memory.id not in ids],
-            skills=[one for one in self.skills if one.memory.id not in ids],
-            look_up=lambda entry_id: None if entry_id in ids else self.look_up(entry_id),
-        )
-
     host: Sequence[Hit] = ()
+
+    def keep(self, is_kept: Callable[[Memory], bool]) -> Material:
+        """Return what is left with some of the entries; a rule that is not kept still hides one of a wider scope."""
+
+        def fitting(found: Sequence[FittingEntry]) -> list[FittingEntry]:
+            return [one for one in found if is_kept(one.memory)]
+
+        def look_up(entry_id: str) -> Memory | None:
+            memory = self.look_up(entry_id)
+            return memory if memory and is_kept(memory) else None
+
+        return self._replace(
+            institutional=list(filter(is_kept, self.institutional)),
+            baseline=list(filter(is_kept, self.baseline)),
+            rules=[one if is_kept(one) else one._replace(status="retired") for one in self.rules],
+            found=fitting(self.found),
+            skills=fitting(self.skills),
+            proxy=fitting(self.proxy),
+            look_up=look_up,
+        )
 
 
 class Gathering:

@@ -32,12 +32,11 @@ from memory_kb.store.project import project_files
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.context.gather import Material, Readings
+    from memory_kb.context.gather import Readings
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import Hit
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
-    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
@@ -112,23 +111,23 @@ def with_details(
 
     What was chosen stays the same.
     """
-    told: dict[str, str] = {}
+    details: dict[str, str] = {}
+    chosen: list[PlaybookRule] = [*selection.rules, *selection.anti_patterns]
 
     def show() -> str:
         return format_for_prompt(
-            [rule._replace(text=f"{rule.text} {told[rule.id]}") if rule.id in told else rule for rule in chosen]
+            [rule._replace(text=f"{rule.text} {details.get(rule.id, '')}".strip()) for rule in chosen]
         )
 
-    chosen: list[PlaybookRule] = [*selection.rules, *selection.anti_patterns]
     for rule in sorted(chosen, key=lambda rule: -(rule.score or 0.0)):
-        details = rule_details(memories[rule.path, rule.id])
+        said = rule_details(memories[rule.path, rule.id])
         more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
         room = min(_MOST, 4 * (max_tokens - count(show())) - len(more) - 2)
-        if not details or room < _LEAST:
+        if not said or room < _LEAST:
             continue
-        told[rule.id] = details if len(details) <= room else f"{shorten(details, room)} {more}"
+        details[rule.id] = said if len(said) <= room else f"{shorten(said, room)} {more}"
         if count(show()) > max_tokens:
-            del told[rule.id]
+            del details[rule.id]
     text = show()
     return selection._replace(text=text, token_count=count(text))
 
@@ -212,20 +211,20 @@ def build_context(
         marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules, count=count
     )
     rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens, count)
-    chosen_rules = {rule.id for rule in (*rules.rules, *rules.anti_patterns)}
+    rule_ids = tuple(rule.id for rule in (*rules.rules, *rules.anti_patterns))
     institutional = show_institutional(material.institutional, marks)
-    taken = {*institutional.ids, *chosen_rules}
+    taken = {*institutional.ids, *rule_ids}
     fitting = [one.memory for one in material.found if one.memory.id not in taken]
     procedures = [one.memory for one in material.skills]
     layers = build_layers(
         material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks, count
     )
-    guidelines = _section("guidelines", rules.text, [rule.id for rule in (*rules.rules, *rules.anti_patterns)])
+    guidelines = ContextSection("guidelines", rules.text, rule_ids)
     taken |= set(layers.ids)
     learnings = _learnings(material.found, taken, settings.max_chars, marks, today)
     proxies = (one for one in material.proxy if one.memory.id not in taken)
     proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks, today)
-    activation = _section("activation", layers.text, layers.ids)
+    activation = ContextSection("activation", layers.text, layers.ids)
     parts = (institutional, activation, guidelines, learnings, proxy, _show_host(material.host))
     counted = tuple(one._replace(tokens=count(one.text)) for one in parts)
     sections = tuple(one for one in counted if one.text)
@@ -247,11 +246,12 @@ def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> 
     """Return the text that always holds, whole, the most specific scope last."""
     live = [one for one in memories if one.is_live and one.text.strip()]
     if not live:
-        return _section("institutional", "", ())
+        return ContextSection("institutional", "", ())
     body = "\n\n".join(
         f"{as_block(one.text.strip())}{chr(10) + marks[one.id] if one.id in marks else ''}" for one in live
     )
-    return _section("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", [one.id for one in live])
+    ids = tuple(one.id for one in live)
+    return ContextSection("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", ids)
 
 
 def _learnings(
@@ -297,23 +297,23 @@ def _list_found(
             break
         text += item
         ids.append(one.memory.id)
-    return _section(name, f"--- Retrieved Memory ---\n{text}\n--- end ---" if ids else "", ids)
+    return ContextSection(name, f"--- Retrieved Memory ---\n{text}\n--- end ---" if ids else "", tuple(ids))
 
 
 def _show_host(hits: Sequence[Hit]) -> ContextSection:
     """Return what an agent remembers by itself; it is no entry of the vault, so no outcome is credited to it."""
     items = [f"### {as_line(hit.path, 200)} (host, {hit.kind})\n{as_block(hit.text[:_MAX_HOST])}" for hit in hits]
     text = "\n\n".join(("--- Retrieved Memory ---", _HOST, *items, "--- end ---"))
-    return _section("host", text if items else "", ())
+    return ContextSection("host", text if items else "", ())
 
 
 def _passage(found: FittingEntry) -> str:
     """Return what an entry says to the task; of an episode what came of it, not each of its actions."""
     if found.memory.kind != "episode":
         return found.hit.text
-    told = _ACTION_LOG.sub("", found.memory.text).strip()
-    begun = told[:_MAX_EPISODE]
-    return told if told == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
+    text = _ACTION_LOG.sub("", found.memory.text).strip()
+    begun = text[:_MAX_EPISODE]
+    return text if text == begun else f"{begun.rpartition(chr(10))[0] or begun}\n…"
 
 
 def _quote(text: str) -> str:
@@ -326,10 +326,6 @@ def _quote(text: str) -> str:
         > Two.
     """
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-
-
-def _section(name: str, text: str, ids: Iterable[str]) -> ContextSection:
-    return ContextSection(name, text, tuple(ids))
 
 
 def _summaries(
@@ -372,8 +368,6 @@ def _complain(institutional: ContextSection, layers: Layers, settings: ContextSe
         yield f"not all policies fit into context.layer_tokens ({settings.layer_tokens}); shorten some or lower their priority"
 
 
-#: After so many rounds all candidates are judged at once.
-_ROUNDS = 3
 _MARK_LENGTH = 300
 
 Standings = dict[tuple[str, str], ClaimState]
@@ -401,18 +395,13 @@ def build_fresh_context(
         count: how tokens are counted.
     """
     standings: Standings = {}
-    rounds = 0
     while True:
-        checked = _apply(material, standings) if any(map(_matters, standings.values())) else material
+        checked = _apply(material, standings)
         context = build_context(checked, labels, today, settings, count)
-        rounds += 1
-        shown = _shown(checked, context.ids) if rounds < _ROUNDS else (*_shown(checked, context.ids), *_all(material))
-        new = {_key(one): one for one in shown if one.has_claim and _key(one) not in standings}
+        new = {_key(one): one for one in _shown(checked, context.ids) if one.has_claim and _key(one) not in standings}
         standings |= {key: assess(memory) for key, memory in new.items()}
-        if not any(_matters(standings[key]) for key in new):
+        if not any(standings[key].is_void or say_mark(standings[key]) for key in new):
             break
-    if not standings:
-        return context
     stale = {entry_id for (_, entry_id), standing in standings.items() if standing.is_stale}
     return context._replace(
         stale=tuple(entry_id for entry_id in context.ids if entry_id in stale),
@@ -424,23 +413,13 @@ def _key(memory: Memory) -> tuple[str, str]:
     return memory.path, memory.id
 
 
-def _matters(standing: ClaimState) -> bool:
-    return standing.is_void or bool(say_mark(standing))
-
-
-def _is_always(memory: Memory) -> bool:
-    return memory.place.learning_type == "institutional"
-
-
-def _all(material: Material) -> Iterator[Memory]:
-    yield from (*material.institutional, *material.baseline, *material.rules)
-    yield from (one.memory for many in (material.found, material.skills, material.proxy) for one in many)
-
-
 def _shown(material: Material, ids: Sequence[str]) -> Iterable[Memory]:
     """Return the entries that a context shows, those that only a link led to as well."""
+    fitting = (one.memory for many in (material.found, material.skills, material.proxy) for one in many)
     wanted = set(ids)
-    known = [one for one in _all(material) if one.id in wanted]
+    known = [
+        one for one in (*material.institutional, *material.baseline, *material.rules, *fitting) if one.id in wanted
+    ]
     linked = wanted - {one.id for one in known}
     return (*known, *(memory for entry_id in sorted(linked) if (memory := material.look_up(entry_id))))
 
@@ -448,34 +427,18 @@ def _shown(material: Material, ids: Sequence[str]) -> Iterable[Memory]:
 def _apply(material: Material, standings: Standings) -> Material:
     """Return the material without what is withheld, and with what is to be said of the rest."""
 
-    def is_void(memory: Memory) -> bool:
+    def is_kept(memory: Memory) -> bool:
         standing = standings.get(_key(memory))
         # What always holds is withheld by its own word alone.
-        return standing is not None and standing.is_void and (standing.verdict == "over" or not _is_always(memory))
-
-    def kept(found: Sequence[FittingEntry]) -> list[FittingEntry]:
-        return [one for one in found if not is_void(one.memory)]
-
-    def look_up(entry_id: str) -> Memory | None:
-        memory = material.look_up(entry_id)
-        return None if memory is None or is_void(memory) else memory
+        is_always = memory.place.learning_type == "institutional"
+        return standing is None or not standing.is_void or (is_always and standing.verdict != "over")
 
     marks = {
         entry_id: mark
         for (_, entry_id), standing in standings.items()
         if (mark := as_line(say_mark(standing), _MARK_LENGTH))
     }
-    return material._replace(
-        institutional=[one for one in material.institutional if not is_void(one)],
-        baseline=[one for one in material.baseline if not is_void(one)],
-        # A rule that is withheld still hides one of a wider scope.
-        rules=[one._replace(status="retired") if is_void(one) else one for one in material.rules],
-        found=kept(material.found),
-        skills=kept(material.skills),
-        proxy=kept(material.proxy),
-        look_up=look_up,
-        marks=marks,
-    )
+    return material.keep(is_kept)._replace(marks=marks)
 
 
 def _say_withheld(material: Material, standings: Standings) -> Iterator[str]:
@@ -559,8 +522,7 @@ class Contexts:
             )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
         material, degraded = self._readings.gather(wanted)
-        material = material.without(without) if without else material
-        material = material._replace(host=self._ask_host(wanted.task))
+        material = material.keep(lambda one: one.id not in without)._replace(host=self._ask_host(wanted.task))
         today = self._vault.clock().date()
         counter = self._models.counter
         context = build_fresh_context(

@@ -34,30 +34,21 @@ ACTIONS = ("retire", "approve", "promote", "merge")
 
 
 class EntryUse(NamedTuple):
-    """The state of an entry: what its prominence is made of, how it was used, whether its claims hold.
+    """An entry with what its prominence is made of, how it was used, and whether its claims hold.
 
     `prominence` is `importance * decay * (1 + reinforcement_count)`; a hit's score is its relevance
     times that times `scope_weight`.
     """
 
-    id: str
-    title: str
-    kind: str
-    scope: str
-    status: str
-    path: str
-    importance: float
+    memory: Memory
     age_days: float | None
     decay: float
-    reinforcement_count: int
     prominence: float
     scope_weight: float
     shown: int
     last_shown: str | None
     outcomes: tuple[tuple[str, int], ...]
     claims: str | None
-    tags: tuple[str, ...]
-    text: str
 
 
 class RenamedEntry(NamedTuple):
@@ -117,32 +108,20 @@ class Drafting:
         from memory_kb.learning.citations import assess
         from memory_kb.search.scoring import decay, prominence
 
-        memory, ranking, today = (
-            self._at(path, entry_id, drafts or {}),
-            self._vault.settings.ranking,
-            self._vault.today(),
-        )
+        memory, ranking = self._at(path, entry_id, drafts or {}), self._vault.settings.ranking
+        today = self._vault.today()
         age = max(0, (today - memory.seen).days) if memory.seen else 0
         usage = self._read_usage()
         return EntryUse(
-            id=memory.id,
-            title=memory.title,
-            kind=memory.kind,
-            scope=memory.place.scope,
-            status=memory.status,
-            path=memory.path,
-            importance=memory.importance,
+            memory,
             age_days=age if memory.seen else None,
             decay=decay(age, ranking.half_life_days, ranking.decay_floor),
-            reinforcement_count=memory.reinforcement_count,
             prominence=prominence(memory.importance, age, memory.reinforcement_count, memory.status, ranking),
             scope_weight=ranking.scope.of(memory.place.scope),
             shown=usage.shown[memory.id],
             last_shown=usage.last.get(memory.id),
             outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
             claims=assess(memory, project_files(self._vault, 5.0), today).verdict if memory.has_claim else None,
-            tags=memory.tags,
-            text=memory.text,
         )
 
     def _read_usage(self) -> _Usage:

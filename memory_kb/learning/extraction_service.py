@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.ingest import Taken
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.stages import Stages
-    from memory_kb.providers.spending import Meter
+    from memory_kb.providers.spending import SpendLog
     from memory_kb.store.logs import ExtractionMark
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.store.writer import Writer
@@ -126,7 +126,7 @@ class _Extracting:
 
     session: Finished
     llm: Llm
-    meter: Meter
+    meter: SpendLog
     done: frozenset[str]
     again: bool
     dry_run: bool
@@ -184,14 +184,14 @@ class Extraction:
         """
         from memory_kb.learning.scopes import choose_scopes
         from memory_kb.providers.choose import choose_llm
-        from memory_kb.providers.spending import Meter
+        from memory_kb.providers.spending import SpendLog
         from memory_kb.store.logs import ExtractionLog
         from memory_kb.store.session_log import find_id
 
         found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
         settings = self._vault.settings.llm
-        meter = Meter(self._vault.machine / "log" / "spend.jsonl", settings.daily_spend, settings.daily_runs)
+        meter = SpendLog(self._vault.machine / "log" / "spend.jsonl", settings.daily_spend, runs=settings.daily_runs)
         llm, why_not = None, NO_MODEL
         if settings.provider not in ("none", "offline"):
             try:

@@ -220,23 +220,20 @@ def describe_state(standing: EntryUse, links: tuple[int, int], *, with_text: boo
         links: how many links lead out of it and to it.
         with_text: whether to show how its text begins, where the cursor is not on itself.
     """
-    times = f"{1 + standing.reinforcement_count} (reinforced {standing.reinforcement_count}×); scope × {standing.scope_weight:g}"
+    memory, count = standing.memory, standing.memory.reinforcement_count
+    times = f"{1 + count} (reinforced {count}×); scope × {standing.scope_weight:g}"
     age = "undated" if standing.age_days is None else f"{standing.age_days:.0f} days old"
     lines = [
-        f"**{standing.title.translate(_SIGNS)}**",
-        f"{standing.kind} · {standing.scope} · {standing.status} · `{standing.id}`",
-        f"prominence {standing.prominence:.4g} = importance {standing.importance:g} × decay {standing.decay:.4g} ({age}) × {times}",
+        f"**{memory.title.translate(_SIGNS)}**",
+        f"{memory.kind} · {memory.place.scope} · {memory.status} · `{memory.id}`",
+        f"prominence {standing.prominence:.4g} = importance {memory.importance:g} × decay {standing.decay:.4g} ({age}) × {times}",
         _use(standing),
         f"links: {links[0]} out, {links[1]} in",
     ]
     lines += [f"claims: {_CLAIMS.get(standing.claims, standing.claims)}"] if standing.claims else []
-    lines += [f"tags: {', '.join(standing.tags).translate(_SIGNS)}"] if standing.tags else []
-    shown = "  \n".join(lines)
-    return (
-        f"{shown}\n\n---\n\n{shorten(standing.text, _MOST_TEXT).translate(_SIGNS)}"
-        if with_text and standing.text.strip()
-        else shown
-    )
+    lines += [f"tags: {', '.join(memory.tags).translate(_SIGNS)}"] if memory.tags else []
+    text = shorten(memory.text, _MOST_TEXT).translate(_SIGNS) if with_text else ""
+    return "  \n".join(lines) + (f"\n\n---\n\n{text}" if text else "")
 
 
 _CLAIMS = {

@@ -65,6 +65,39 @@ class Usage(NamedTuple):
     output_tokens: int
 
 
+class Metered(NamedTuple):
+    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+    def __str__(self) -> str:
+        """Return what it took, in words.
+
+        Example:
+            >>> str(Metered(1, 1_200, 80, 0.0031))
+            '1 call, 1,200 tokens in and 80 out, $0.0031'
+        """
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
+        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
+
+    def plus(self, other: Metered, sign: int = 1) -> Metered:
+        """Return this and another together, or with `sign` -1 what this has more.
+
+        Example:
+            >>> Metered(2, 300, 20, 0.2).plus(Metered(1, 100, 10, 0.1), -1)
+            Metered(calls=1, input_tokens=200, output_tokens=10, usd=0.1)
+        """
+        return Metered(
+            self.calls + sign * other.calls,
+            self.input_tokens + sign * other.input_tokens,
+            self.output_tokens + sign * other.output_tokens,
+            round(self.usd + sign * other.usd, 9),
+        )
+
+
 def cost(provider: str, model: str, usage: Usage) -> float:
     """Return what a call costs in dollars.
 
@@ -111,6 +144,8 @@ class SpendLog:
         self._daily = daily
         self._clock = clock
         self._runs = runs
+        #: What passed through this object; other processes are left aside.
+        self.total = Metered()
 
     def spent_today(self) -> float:
         """Return the dollars spent since midnight UTC."""
@@ -160,6 +195,7 @@ class SpendLog:
 
     def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
         """Write down a call."""
+        self.total = self.total.plus(Metered(1, *usage, round(usd, 9)))
         line = {
             "time": self._clock().astimezone(UTC).isoformat(timespec="seconds"),
             "provider": provider,
@@ -241,56 +277,4 @@ class Memo:
 
         return (
             self._folder / f"{hashlib.sha256(asked.encode(errors='replace'), usedforsecurity=False).hexdigest()}.json"
-        )
-
-
-class Metered(NamedTuple):
-    """Calls to a language model, their tokens, and dollars; estimated where nothing was asked."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-
-    def __str__(self) -> str:
-        """Return what it took, in words.
-
-        Example:
-            >>> str(Metered(1, 1_200, 80, 0.0031))
-            '1 call, 1,200 tokens in and 80 out, $0.0031'
-        """
-        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}"
-        return f"{calls}, {self.input_tokens:,} tokens in and {self.output_tokens:,} out, ${self.usd:.4f}"
-
-    def plus(self, other: Metered, sign: int = 1) -> Metered:
-        """Return this and another together, or with `sign` -1 what this has more.
-
-        Example:
-            >>> Metered(2, 300, 20, 0.2).plus(Metered(1, 100, 10, 0.1), -1)
-            Metered(calls=1, input_tokens=200, output_tokens=10, usd=0.1)
-        """
-        return Metered(
-            self.calls + sign * other.calls,
-            self.input_tokens + sign * other.input_tokens,
-            self.output_tokens + sign * other.output_tokens,
-            round(self.usd + sign * other.usd, 9),
-        )
-
-
-class Meter(SpendLog):
-    """A ledger that also counts what passes through it itself, other processes left aside."""
-
-    def __init__(self, file: Path, daily: float, runs: int | None = None) -> None:
-        super().__init__(file, daily, runs=runs)
-        self.total = Metered()
-
-    def check(self, usd: float) -> None:
-        super().check(usd)
-        self.total = self.total._replace(calls=self.total.calls + 1)
-
-    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
-        super().note(provider, model, usage, usd)
-        calls, tokens_in, tokens_out, spent = self.total
-        self.total = Metered(
-            calls, tokens_in + usage.input_tokens, tokens_out + usage.output_tokens, round(spent + usd, 9)
         )
