@@ -9,13 +9,41 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from memory_kb.editing.examination import Drafts, Examination
+from memory_kb.editing.moving import Moving, plan_moving
+from memory_kb.editing.renaming import (
+    HeadingRenaming,
+    Renaming,
+    check_name,
+    heading_at,
+    plan_heading_renaming,
+    plan_renaming,
+    shown_title,
+    way_of,
+)
 from memory_kb.errors import UnknownEntry, UsageError
+from memory_kb.index.catalog import read_unsaved
+from memory_kb.index.link_names import stem_of
+from memory_kb.learning.citations import assess
+from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.merging import by_rank, merge
+from memory_kb.learning.new_entry import free_path
+from memory_kb.learning.promotion import offer_by_hand
+from memory_kb.learning.review import plan_approval
 from memory_kb.markdown.links import is_attachment
+from memory_kb.markdown.splice import find_entry
+from memory_kb.model import EVERYTHING
+from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
+from memory_kb.store.files import read_if_there
+from memory_kb.store.logs import OutcomeLog, RetrievalLog
+from memory_kb.store.plan import make_memory, plan_fields
 from memory_kb.store.project import project_files
+from memory_kb.store.render_changes import compose, paths_of
+from memory_kb.store.walk import would_take
+from memory_kb.text import encode
+from memory_kb.vault import GLOBAL_PREFIX
 
 if TYPE_CHECKING:
-    from memory_kb.editing.renaming import Renaming
     from memory_kb.index.catalog import Catalog
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
@@ -105,9 +133,6 @@ class Drafting:
         Raises:
             UnknownEntry: it is neither in the drafts nor in the index.
         """
-        from memory_kb.learning.citations import assess
-        from memory_kb.search.scoring import decay, prominence
-
         memory, ranking = self._at(path, entry_id, drafts or {}), self._vault.settings.ranking
         today = self._vault.today()
         age = max(0, (today - memory.seen).days) if memory.seen else 0
@@ -125,8 +150,6 @@ class Drafting:
         )
 
     def _read_usage(self) -> _Usage:
-        from memory_kb.store.logs import OutcomeLog, RetrievalLog
-
         retrievals, outcomes = RetrievalLog(self._vault.machine / "log"), OutcomeLog(self._vault.machine / "log")
         state = tuple(log.file.stat().st_size if log.file.exists() else 0 for log in (retrievals, outcomes))
         if self._usage is None or self._usage.state != state:
@@ -178,9 +201,6 @@ class Drafting:
         )
 
     def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:
-        from memory_kb.store.walk import would_take
-        from memory_kb.vault import GLOBAL_PREFIX
-
         vault, name = self._vault, path.rpartition("/")[2]
         if path.startswith(GLOBAL_PREFIX) or name.lower() in ("memory.md", "institutional.md", "proxy.md"):
             raise UsageError(f"{path} is where the format expects it", "move it by hand, or move other notes")
@@ -195,9 +215,6 @@ class Drafting:
         return self._plan_moves({path: to}, {})
 
     def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.editing.moving import Moving, plan_moving
-        from memory_kb.index.link_names import stem_of
-
         catalog = self._examination.catalog(drafts)
         staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
 
@@ -241,8 +258,6 @@ class Drafting:
         return self._composed(self._plan_moves(moves, drafts), drafts)
 
     def _plan_heading(self, path: str, line: int, new: str, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.editing.renaming import HeadingRenaming, check_name, heading_at, plan_heading_renaming
-
         text, catalog = self._examination.draft_note(path, drafts).text, self._examination.catalog(drafts)
         heading = heading_at(text, line)
         if heading is None:
@@ -252,17 +267,6 @@ class Drafting:
         return plan_heading_renaming(renaming, notes)
 
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.editing.renaming import (
-            HeadingRenaming,
-            Renaming,
-            check_name,
-            heading_at,
-            plan_renaming,
-            shown_title,
-            way_of,
-        )
-        from memory_kb.markdown.splice import find_entry
-
         path, entry_id = named.path, named.id
         if named.way == "section":
             return self._plan_heading(path, named.line, new, drafts)
@@ -349,14 +353,10 @@ class Drafting:
         return self._composed(makers[action](), drafts)
 
     def _plan_retiring(self, memory: Memory) -> list[Change]:
-        from memory_kb.store.plan import plan_fields
-
         change = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
         return [change] if change else []
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.learning.review import plan_approval
-
         ground = self._review.ground()
         return plan_approval(
             [memory],
@@ -367,9 +367,6 @@ class Drafting:
         )
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
-        from memory_kb.learning.ingest import plan_intake
-        from memory_kb.learning.promotion import offer_by_hand
-
         offer = offer_by_hand(memory, self._vault.clock())
         if offer is None:
             raise UsageError(
@@ -389,11 +386,6 @@ class Drafting:
         return intake.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
-        from memory_kb.learning.merging import by_rank, merge
-        from memory_kb.learning.new_entry import free_path
-        from memory_kb.markdown.splice import find_entry
-        from memory_kb.model import EVERYTHING
-
         found = self._examination.catalog(drafts).ids.get(other, ())
         if not found or (other, found[0].source) == (memory.id, memory.path):
             raise UnknownEntry(other)
@@ -417,10 +409,6 @@ class Drafting:
         Raises:
             UnknownEntry: it is in neither.
         """
-        from memory_kb.index.catalog import read_unsaved
-        from memory_kb.model import EVERYTHING
-        from memory_kb.store.plan import make_memory
-
         if path in drafts:
             stored = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
         else:
@@ -431,10 +419,6 @@ class Drafting:
         return make_memory(found)
 
     def _composed(self, plan: Sequence[Change], drafts: Drafts) -> Composition:
-        from memory_kb.store.files import read_if_there
-        from memory_kb.store.render_changes import compose, paths_of
-        from memory_kb.text import encode
-
         # Whole files that only move are last in a plan; an editor moves them itself.
         edits = [change for change in plan if change.entry_id or not change.to]
         moves = tuple((change.path, change.to) for change in plan if change.to and not change.entry_id)

@@ -10,18 +10,30 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
+from memory_kb.index.catalog import find_headings, make_catalog, overlay, read_draft, read_unsaved
+from memory_kb.index.doctor import is_file
+from memory_kb.index.link_names import KeptTargets, find_rival, say_rival
+from memory_kb.index.lint import Ground, Known, remark
+from memory_kb.learning.citations import assess, complain
+from memory_kb.learning.duplicates import find_duplicate
+from memory_kb.learning.new_entry import Draft
+from memory_kb.markdown.document import parse_document
+from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.store.files import NoteText
+from memory_kb.store.plan import make_memory
 from memory_kb.store.project import project_files
+from memory_kb.store.walk import would_take
+from memory_kb.text import encode
+from memory_kb.vault import default_status, locate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from memory_kb.index.catalog import Catalog, FoundHeading
-    from memory_kb.index.link_names import KeptTargets
-    from memory_kb.index.lint import Ground, Remark
+    from memory_kb.index.lint import Remark
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import StoredEntry
-    from memory_kb.store.files import NoteText
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -43,13 +55,10 @@ class Examination:
 
     @cached_property
     def _targets(self) -> KeptTargets:
-        from memory_kb.index.link_names import KeptTargets
-
         return KeptTargets()
 
     def catalog(self, drafts: Drafts | None = None) -> Catalog:
         """Return all entries with their names and links, as they are now; drafts take the place of their files."""
-        from memory_kb.index.catalog import make_catalog, overlay, read_draft
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
@@ -62,14 +71,10 @@ class Examination:
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
         """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
-        from memory_kb.index.catalog import find_headings
-
         return self._index.read(lambda index: find_headings(index, words, limit))
 
     def is_note(self, path: str) -> bool:
         """Return whether a Markdown file of the vault's folders is a note, going by its path."""
-        from memory_kb.store.walk import would_take
-
         return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
 
     def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
@@ -78,26 +83,12 @@ class Examination:
         The rules are those of `lint`, and that nothing is said twice. What links lead to may not
         be saved either.
         """
-        from memory_kb.index.catalog import read_unsaved
-        from memory_kb.index.lint import remark
-        from memory_kb.markdown.document import parse_document
-        from memory_kb.store.plan import make_memory
-        from memory_kb.vault import default_status
-
         is_memory = self._vault.memory is not None
         memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
         document = parse_document(text, path, default_status(path, is_memory=is_memory))
         return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
-        from memory_kb.index.doctor import is_file
-        from memory_kb.index.link_names import find_rival, say_rival
-        from memory_kb.index.lint import Ground, Known
-        from memory_kb.learning.citations import assess, complain
-        from memory_kb.learning.duplicates import find_duplicate
-        from memory_kb.learning.new_entry import Draft
-        from memory_kb.markdown.scanner import find_anchor, say_missing
-
         catalog, today = self.catalog(drafts), self._vault.today()
         own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
         ids = Counter((memory.id, memory.place) for memory in memories)
@@ -156,14 +147,9 @@ class Examination:
         )
 
     def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
-        from memory_kb.vault import locate
-
         return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
-        from memory_kb.store.files import NoteText
-        from memory_kb.text import encode
-
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
 
     def _text_or_none(self, path: str, drafts: Drafts) -> str | None:

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UnknownEntry, UsageError
 from memory_kb.git.history import Version
+from memory_kb.index import listing as browsing
+from memory_kb.index.catalog import suggest_names, suggest_tags
+from memory_kb.index.doctor import cross_check, read_look
+from memory_kb.index.facts import FACTS, FactStore
+from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
+from memory_kb.index.link_names import named, resolve
+from memory_kb.index.listing import find_filter_values, find_recent, view
 from memory_kb.model import FilterWords
+from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
+from memory_kb.store.logs import MaintenanceLog
+from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +26,7 @@ if TYPE_CHECKING:
 
     from memory_kb.git.service import Git
     from memory_kb.index.catalog import Suggested
-    from memory_kb.index.facts import FactStore, Look
-    from memory_kb.index.link_map import LinkMap
+    from memory_kb.index.facts import Look
     from memory_kb.index.listing import Browsed, FilterValues, Reading, Recent
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
@@ -149,8 +158,6 @@ class Browsing:
         Raises:
             UsageError: there is no such order, or a filter is not a word of the format.
         """
-        from memory_kb.index import listing as browsing
-
         if order not in browsing.ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
         chosen = self._index.filters(**filters)
@@ -160,27 +167,19 @@ class Browsing:
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""
-        from memory_kb.index.listing import find_recent
-
         return self._index.read(find_recent)
 
     def filter_values(self) -> FilterValues:
         """Return what the filters of a vault can choose."""
-        from memory_kb.index.listing import find_filter_values
-
         return self._index.read(find_filter_values)
 
     def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
         """Return names of entries that go with a word, with what links to each; or tags."""
-        from memory_kb.index.catalog import suggest_names, suggest_tags
-
         find = suggest_tags if of_tags else suggest_names
         return self._index.read(lambda index: find(index, word, most))
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
-        from memory_kb.index.link_map import read_links
-
         return self._read_links(lambda store, _: read_links(store))
 
     def links_around(self, wanted: str, path: str, steps: int, limit: int) -> LinkMap:
@@ -197,8 +196,6 @@ class Browsing:
         Raises:
             UnknownEntry: there is none.
         """
-        from memory_kb.index.link_map import LinkMap, find_node, read_around
-        from memory_kb.index.link_names import named, resolve
 
         def read(store: FactStore, index: SqliteIndex) -> LinkMap:
             center = find_node(store, wanted, path)
@@ -215,14 +212,9 @@ class Browsing:
 
     def busiest_links(self, limit: int, kinds: Sequence[str], scopes: Sequence[str], folder: str) -> LinkMap:
         """Return where most links meet, of all entries or of some kinds, scopes and a folder; see `links_around`."""
-        from memory_kb.index.link_map import read_busiest
-
         return self._read_links(lambda store, _: read_busiest(store, limit, kinds, scopes, folder), may_be_old=True)
 
     def _read_links(self, work: Callable[[FactStore, SqliteIndex], LinkMap], *, may_be_old: bool = False) -> LinkMap:
-        from memory_kb.index.doctor import cross_check
-        from memory_kb.index.facts import FACTS, FactStore
-
         def read(index: SqliteIndex) -> LinkMap:
             with closing(FactStore(self._vault.machine / FACTS, or_memory=True)) as store:
                 if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
@@ -233,7 +225,6 @@ class Browsing:
 
     def last_look(self, verb: str) -> LastLook:
         """Return what the last `lint` or `doctor` found."""
-        from memory_kb.index.doctor import read_look
 
         def read(index: SqliteIndex) -> LastLook:
             return LastLook(read_look(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
@@ -247,9 +238,6 @@ class Browsing:
             source: the path of the file, "" for none.
             targets: what the links say, such as `notes/tea` of `[[notes/tea]]`.
         """
-        from memory_kb.index.link_names import named, resolve
-        from memory_kb.index.listing import view
-
         names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
         found = ((target, resolve(names, target, source)) for target in targets)
         return {target: view(entry) for target, entry in found if entry is not None}
@@ -261,8 +249,6 @@ class Browsing:
             UnknownEntry: there is none.
             AmbiguousId: there are several.
         """
-        from memory_kb.store.undo import undone_by
-
         entry = self._reading.show(wanted)
         runs = self._undo.done_runs()
         undone = undone_by(run.head for run in runs)
@@ -293,9 +279,6 @@ class Browsing:
 
     def upkeep(self) -> Upkeep:
         """Return what was spent today on language models, and when each step of the maintenance was last done."""
-        from memory_kb.providers.spending import SpendLog
-        from memory_kb.store.logs import MaintenanceLog
-
         llm, logs = self._vault.settings.llm, self._vault.machine / "log"
         spent = SpendLog(logs / "spend.jsonl", llm.daily_spend, self._vault.clock).spent_today()
         last = sorted(MaintenanceLog(logs).last().items(), key=lambda one: one[1], reverse=True)

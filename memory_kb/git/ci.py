@@ -8,9 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
+from memory_kb.git.backtest import find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
+from memory_kb.git.touched import find_touched
+from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
+from memory_kb.learning.checks import Checks, run_check
+from memory_kb.learning.contradictions import find_contradictions
+from memory_kb.learning.guards import guarding_rules, read_guard
 from memory_kb.model import EVERYTHING, Problem
+from memory_kb.search.candidates import Request
+from memory_kb.search.evaluation import File, grep, measure, propose_queries, summarize
+from memory_kb.search.query import parse_query
+from memory_kb.store.files import read_if_there
+from memory_kb.store.logs import RetrievalLog
+from memory_kb.store.plan import make_memory
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Contexts
@@ -18,8 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.git.service import Git
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.search.candidates import Request
-    from memory_kb.search.evaluation import File, QuestionResult, Row
+    from memory_kb.search.evaluation import QuestionResult, Row
     from memory_kb.search.service import Searching
     from memory_kb.store.queries import Queries, StandingQuery
     from memory_kb.vault import Vault
@@ -84,10 +96,6 @@ class Evaluation:
         Raises:
             UsageError: there are no queries.
         """
-        from memory_kb.index.doctor import check_queries
-        from memory_kb.search.candidates import Request
-        from memory_kb.search.evaluation import grep, summarize
-
         queries = self.standing_queries()
         if not queries.queries and not queries.problems:
             raise UsageError(
@@ -116,12 +124,6 @@ class Evaluation:
 
         Each of them finds today what it expects.
         """
-        from memory_kb.search.candidates import Request
-        from memory_kb.search.evaluation import propose_queries
-        from memory_kb.search.query import parse_query
-        from memory_kb.store.logs import RetrievalLog
-        from memory_kb.store.plan import make_memory
-
         known = self.standing_queries().queries
         asked = tuple(RetrievalLog(self._vault.machine / "log").read())
 
@@ -161,8 +163,6 @@ class Evaluation:
             NoRepository: the vault is in no git repository.
             GitFailed: git cannot read the revisions.
         """
-        from memory_kb.git.touched import find_touched
-
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
         repository = self._git.repository()
@@ -201,10 +201,6 @@ class Evaluation:
         self, repository: Repository, base: str, head: str, *, staged: bool
     ) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
-        from memory_kb.git.backtest import find_breaches, find_covered, read_change
-        from memory_kb.learning.checks import Checks, run_check
-        from memory_kb.learning.guards import guarding_rules, read_guard
-
         project = repository.prefix(self._vault.folder)
         checks, changed = Checks(self._vault), read_change(repository, base, head)
         is_here = staged or head == repository.find("HEAD")
@@ -230,28 +226,19 @@ class Evaluation:
 
     @property
     def _queries_path(self) -> str:
-        from memory_kb.index.doctor import queries_path
-
         return queries_path(self._vault)
 
     def standing_queries(self) -> Queries:
         """Return the standing queries of this vault."""
-        from memory_kb.index.doctor import read_queries
-
         return read_queries(self._vault)
 
     def _answer(self, query: StandingQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
-        from memory_kb.search.evaluation import measure
-
         result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
         return measure(query, result.hits), result.mode, result.degraded
 
     def _files(self, index: SqliteIndex) -> Sequence[File]:
         """Return the notes as grep sees them."""
-        from memory_kb.search.evaluation import File
-        from memory_kb.store.files import read_if_there
-
         ids: dict[str, list[str]] = {}
         for entry in index.entries(EVERYTHING):
             ids.setdefault(entry.source, []).append(entry.entry_id)
@@ -264,8 +251,6 @@ class Evaluation:
         self, name: str, revision: str, asked: Sequence[StandingQuery], counted: Sequence[StandingQuery]
     ) -> RevisionView:
         """Return all that is compared of this vault."""
-        from memory_kb.search.candidates import Request
-
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
         contexts = {one.task or one.question: self._ask_context(one) for one in counted}
         problems, titles = self._index.read(self._examine)
@@ -278,10 +263,6 @@ class Evaluation:
 
     def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
-        from memory_kb.index.doctor import check_queries, cross_check
-        from memory_kb.learning.contradictions import find_contradictions
-        from memory_kb.store.plan import make_memory
-
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))
         problems = [
             *map(_unusable, self._vault.warnings),
@@ -301,8 +282,6 @@ class Evaluation:
 
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:
         """Yield secrets outside of the index, and unresolved conflicts."""
-        from memory_kb.credentials import describe_secret, locate_secret
-
         for file in self._files(index):
             found = locate_secret(file.text)
             if found:

@@ -8,12 +8,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import GitFailed, InvalidSettings, MemoryKBError, NoRepository, ProviderFailed
-from memory_kb.git.repository import Repository
+from memory_kb.errors import (
+    GitFailed,
+    InvalidSettings,
+    MemoryKBError,
+    NoRepository,
+    ProviderFailed,
+    UnknownRun,
+    UsageError,
+)
+from memory_kb.git import merge_driver as gitsetup
+from memory_kb.git.backtest import backtest, backtest_command
+from memory_kb.git.history import MOST_COMMITS, Sought, trace
+from memory_kb.git.repository import Repository, lay_out, settings_file
+from memory_kb.index import listing as inventory
+from memory_kb.index.link_names import read_metadata
+from memory_kb.learning.checks import Checks, run_check
+from memory_kb.learning.guards import read_guard
+from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.settings import LoadedSettings, load_settings
+from memory_kb.store.files import read_if_there
 from memory_kb.store.journal import LoggedDecision, RunRecord
 from memory_kb.store.machine import find_command
-from memory_kb.text import shorten
+from memory_kb.store.undo import choose_run
+from memory_kb.text import decode, hash_of, shorten
 
 if TYPE_CHECKING:
     from memory_kb.git.backtest import Backtest
@@ -166,8 +184,6 @@ class Git:
             NoRepository: the vault is in no git repository.
             GitFailed: its configuration cannot be written.
         """
-        from memory_kb.git import merge_driver as gitsetup
-
         repository = self.repository()
         if uninstall:
             return gitsetup.uninstall(repository, self._vault.folder, dry_run=dry_run)
@@ -194,9 +210,6 @@ class Git:
             NoRepository: the files are in no git repository.
             GitFailed: a merge or rebase is not finished, or git or a hook of its refuses.
         """
-        from memory_kb.errors import UnknownRun
-        from memory_kb.store.undo import choose_run
-
         runs = self._undo.done_runs()
         if session is not None:
             runs = [one for one in runs if one.head.occasion == f"session {session}"]
@@ -290,19 +303,12 @@ class Git:
 
     def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
         """Return whether a file is no longer what the last of some runs made of it."""
-        from memory_kb.store.files import read_if_there
-        from memory_kb.text import hash_of
-
         data = read_if_there(path, self._vault.resolve(path))
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
         return (None if data is None else hash_of(data)) != last
 
     def _tell(self, path: str, entry_id: str | None) -> EntryName:
         """Return what an entry is called in a message."""
-        from memory_kb.markdown.document import display_title, parse_document
-        from memory_kb.store.files import read_if_there
-        from memory_kb.text import decode
-
         name = path.rpartition("/")[2]
         try:
             text = decode(read_if_there(path, self._vault.resolve(path)) or b"")
@@ -330,9 +336,6 @@ class Git:
             UnknownEntry: there is no such entry.
             NoRepository: its file is in no git repository.
         """
-        from memory_kb.git.history import MOST_COMMITS, Sought, trace
-        from memory_kb.index import listing as inventory
-        from memory_kb.index.link_names import read_metadata
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = inventory.find(self._vault, index, wanted)
@@ -371,11 +374,6 @@ class Git:
             UsageError: the rule does not guard, a pattern is no regular expression or takes too long, or its command
                 was not allowed.
         """
-        from memory_kb.errors import UsageError
-        from memory_kb.git.backtest import backtest, backtest_command
-        from memory_kb.learning.checks import Checks, run_check
-        from memory_kb.learning.guards import read_guard
-
         guard, repository = read_guard(rule), self.repository()
         project = repository.prefix(self._vault.folder)
         if guard.forbid or guard.require:
@@ -398,8 +396,6 @@ class Git:
         only: Collection[str] | None = None,
     ) -> Vault:
         """Return the vault of a commit or tree, or some notes of it; with another home than ours, that one."""
-        from memory_kb.git.repository import lay_out, settings_file
-
         try:
             place = lay_out(repository, revision, self._vault, self._vault.machine, only)
             loaded = LoadedSettings(self._vault.settings, ())

@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers.conversations import ExportedChat
-from memory_kb.importers.notes import NotePiece, dated_fields
+from memory_kb.importers import bullets, conversations, notes
+from memory_kb.importers.conversations import ExportedChat, found_of
+from memory_kb.importers.notes import FORMATS, NotePiece, dated_fields, left_out, read_mem0
+from memory_kb.importers.sources import detect, json_pieces, read_texts
 from memory_kb.learning.capture import make_offer, read_messages
-from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
+from memory_kb.learning.ingest import Intake, Offer, Taken, id_of, plan_intake
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
+from memory_kb.sessions.importing import Labels, import_found
+from memory_kb.store.json_arrays import iterate
+from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Intake
-    from memory_kb.reports import RunReport
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -257,9 +261,6 @@ class Imports:
             UsageError: its format is not known, or the call makes no sense.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.importers.notes import FORMATS
-        from memory_kb.importers.sources import detect
-
         file = Path(source).expanduser()
         place = self._vault.place_for(scope, job, task)
         if format not in ("auto", *FORMATS):
@@ -311,8 +312,6 @@ class Imports:
 
     def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
         """Take offers in whose links lead to each other, or to what is there instead."""
-        from memory_kb.learning.ingest import plan_intake
-
         if not self._vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
         if not dry_run:
@@ -331,9 +330,6 @@ class Imports:
         return intake, self._writer.run("import", intake.changes, dry_run=dry_run)
 
     def _read_pieces(self, source: Path, kind: str) -> Iterator[NotePiece]:
-        from memory_kb.importers import bullets, notes
-        from memory_kb.importers.sources import read_texts
-
         if kind == "mem0":
             yield from _read_memories(source)
             return
@@ -349,11 +345,6 @@ class Imports:
         yield from problems
 
     def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        from memory_kb.importers.conversations import found_of
-        from memory_kb.reports import RunReport
-        from memory_kb.sessions.importing import Labels, import_found
-        from memory_kb.store.session_log import SessionFiles
-
         files, labels = SessionFiles(self._vault.machine), Labels(job=place.job, task=place.task)
         passed = Tally()
         sessions = events = 0
@@ -370,10 +361,6 @@ class Imports:
 
 
 def _read_memories(source: Path) -> Iterator[NotePiece]:
-    from memory_kb.importers.notes import left_out, read_mem0
-    from memory_kb.importers.sources import json_pieces
-    from memory_kb.store.json_arrays import iterate
-
     with json_pieces(source) as pieces:
         for one in iterate(pieces, ("results", "memories")):
             yield (
@@ -385,11 +372,6 @@ def _read_memories(source: Path) -> Iterator[NotePiece]:
 
 def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[ExportedChat]:
     """Yield the conversations of an export one by one; what is none is reported in `passed`."""
-    from memory_kb.importers import conversations
-    from memory_kb.importers.notes import left_out
-    from memory_kb.importers.sources import json_pieces
-    from memory_kb.store.json_arrays import iterate
-
     with json_pieces(source) as pieces:
         for one in iterate(pieces):
             if one.wrong:

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import IO
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out
+from memory_kb.importers import conversations
+from memory_kb.importers import notes as mem0
+from memory_kb.importers.bullets import CURATED, DAY, is_topic
+from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out, looks_like
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 
@@ -41,9 +44,6 @@ def detect(source: Path) -> str:
 
 
 def _detect_folder(folder: Path) -> str | None:
-    from memory_kb.importers.bullets import DAY
-    from memory_kb.importers.notes import looks_like
-
     if (folder / _CHATS).is_file():
         return _detect_file(folder / _CHATS)
     notes = [file for file, _ in zip(find_files(folder, (".md",)), range(_SAMPLE), strict=False)]
@@ -62,11 +62,6 @@ def _detect_folder(folder: Path) -> str | None:
 
 
 def _detect_file(file: Path) -> str | None:
-    from memory_kb.importers import conversations
-    from memory_kb.importers import notes as mem0
-    from memory_kb.importers.bullets import DAY
-    from memory_kb.importers.notes import looks_like
-
     if file.suffix.lower() == ".md":
         if file.name.lower() in _INSTRUCTIONS:
             return "agents-md"
@@ -109,8 +104,6 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
 
 def _why_not(file: Path, source: Path, format: str) -> str:
     """Return why a file of a folder is not read; "" for one that is."""
-    from memory_kb.importers.bullets import CURATED, DAY, is_topic
-
     name = file.relative_to(source).as_posix()
     if readable_name(name) != name:
         return "its name is not valid UTF-8; give it another one and import it again"
