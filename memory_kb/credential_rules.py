@@ -197,8 +197,10 @@ _TOKEN = (
     rf"(?i:(?<![A-Za-z0-9_])(?:(?:{_OF})?(?:token|secret)|{_OF}key|(?:api|zugangs)[ -]?schlüssel|jeton|clé (?:d['’])?api|clave (?:de )?api"
     r"|chave (?:de |da )?api|chiave api|api[ -]?sleutel)(?![\w-])|トークン|(?:API|シークレット)キー|令牌|密钥)"
 )
-#: A word with a number behind it is the name of a thing; letters and digits in turns, or signs, are none.
-_RANDOM = r"(?:(?=[^\s\"'`\](]{0,80}\d[A-Za-z])(?=[^\s\"'`\](]{0,80}[A-Za-z]\d)|(?=[^\s\"'`\](]{0,80}[!#%^&*])|(?=[^\s\"'`\](]{0,80}-\d{4}(?![\w-])))"
+#: A word with a number behind it is the name of a thing; letters and digits in turns, or a number behind a dash, are none.
+_MIXED = r"(?=[^\s\"'`\](]{0,80}\d[A-Za-z])(?=[^\s\"'`\](]{0,80}[A-Za-z]\d)|(?=[^\s\"'`\](]{0,80}-\d{4}(?![\w-]))"
+#: A password has signs as well; behind a word they end its sentence.
+_RANDOM = rf"(?:{_MIXED}|(?=[^\s\"'`\](]{{0,80}}[!#%^&*]))"
 #: What a service gives out with its mark in front: no name of a thing has a digit, or so many capitals, in one run behind it.
 _MARKED = r"[A-Za-z]{2,8}[_-](?=[A-Za-z0-9]{0,100}(?:\d|(?:[a-z]{1,9}[A-Z]{1,9}){3}))[A-Za-z0-9]{12,200}"
 _NO_VALUE = (
@@ -362,7 +364,7 @@ RULES: tuple[Rule, ...] = (
         _TOKEN_WORDS,
         (
             rf"{_TOKEN}(?:{_IS}|\s{{1,3}}[\"'`]?)"
-            rf"(?P<value>{_MARKED}(?![A-Za-z0-9_./(-])|{_RANDOM}[A-Za-z0-9_+=-]{{10,200}}(?![A-Za-z0-9_./(]))"
+            rf"(?P<value>{_MARKED}(?![A-Za-z0-9_./(-])|(?:{_MIXED})[A-Za-z0-9_+=-]{{10,200}}(?![A-Za-z0-9_./(]))"
         ),
         2.5,
         "said",

@@ -12,14 +12,15 @@ from typing import NamedTuple
 from memory_kb.credential_rules import CODE, COMMON, FREE, KEY_BODY, PLACEHOLDER, RULES, Rule
 from memory_kb.private import cut_private
 
-#: No pattern of a token matches less than this, a blank, or letters other than those of ASCII.
+#: No pattern of a token matches less than this, or a blank.
 _LEAST_WORD = 12
-_LONG_WORD = re.compile(rf"[!-~]{{{_LEAST_WORD},}}")
+#: What chance leaves out of no token: a digit, or capitals in a row.
+_RANDOM_PART = re.compile(r"[0-9]|[A-Z]{8}")
 _WORD = re.compile(r"[!-~\0]*")
 #: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
 _JOINT = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
-#: A run of characters that may be the key of a service: long, with a digit.
-_UNMARKED = re.compile(r"(?<![\w=+/-])(?=[\w=+/-]*\d)[\w=+/-]{16}")
+#: What may be the key of a service: a long run of characters with a digit, assigned to something.
+_UNMARKED = re.compile(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]*\d)[\w=+/-]{16}")
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
@@ -178,7 +179,7 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
     folded = plain.text.casefold()
     words = _long_words(plain.text)
     fitting = _called_by(folded) | _called_by(words.casefold(), "token")
-    if _UNMARKED.search(words):
+    if words and _UNMARKED.search(plain.text):
         fitting |= _called_by(folded, "service")
     for rule, keywords in ((RULES[place], fitting[place]) for place in sorted(fitting)):
         for view, match in _matches(rule, keywords, plain, folded, words):
@@ -247,11 +248,11 @@ def _match_near(pattern: re.Pattern[str], text: str, places: Sequence[int], lead
 
 def _long_words(text: str) -> str:
     """Return the words of a text that are long enough for a token, also those that line ends break."""
-    words = _LONG_WORD.findall(text)
+    words = text.split()
     if "\n" in text:
         lines = text.replace("\r\n", "\n").replace("\\\n", "\n").replace(" \n", "\n").replace("\t\n", "\n")
-        words += filter(_may_be_token, _broken_words(*_JOINT.subn("\0", lines)))
-    return " ".join(words)
+        words += _broken_words(*_JOINT.subn("\0", lines))
+    return " ".join([word for word in words if len(word) >= _LEAST_WORD and _RANDOM_PART.search(word)])
 
 
 def _broken_words(joined: str, count: int) -> Iterator[str]:
@@ -265,11 +266,6 @@ def _broken_words(joined: str, count: int) -> Iterator[str]:
         found = _WORD.match(joined, place)
         end = found.end() if found else place + 1
         yield joined[start:end].replace("\0", "")
-
-
-def _may_be_token(word: str) -> bool:
-    """Return whether a word is more than small letters, which all tokens are."""
-    return len(word) >= _LEAST_WORD and not (word.isalpha() and word.islower())
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:

@@ -105,6 +105,7 @@ PROSE = [
     "token budget: 2000",
     "Secret: keep calm and carry on",
     "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "The token is deprecated! The secret is overestimated! Our API key: unavailable% for now",
     "mailto:someone@example.org, ssh://git@example.org/repo.git",
 ]
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Run, write_files
+from conftest import Run, clean_environment, write_files
 
 NOTE = "---\nid: n1\ntitle: Node\nkind: policy\n---\nThe build needs Node 22.\n"
 EVENT = '{"type": "note", "text": "An event of another day", "ts": "2026-11-20T10:00:00Z", "seq": 1, "session": "s1"}\n'
@@ -251,11 +251,22 @@ def test_sessions_of_what_was_set_aside_are_taken_back_on_a_word(folder: Path, r
     assert not (folder / "memory/.memory-kb/sessions/s2.jsonl").exists()
 
 
-def test_a_package_of_our_name_in_a_clone_is_not_run(tmp_path: Path, home: Path) -> None:
-    owned = tmp_path / "owned"
-    files = {"memory/config.yaml": "", "memory/a.md": NOTE, "memory_kb/__init__.py": f"open({str(owned)!r}, 'w')\n"}
-    folder = write_files(tmp_path / "clone", files)
-    machine = folder / "memory/.memory-kb"
+@pytest.fixture
+def owned(tmp_path: Path) -> Path:
+    """A file that a package in `clone` makes when it is imported in place of ours."""
+    return tmp_path / "owned"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, owned: Path) -> Path:
+    """A vault that came with a package of our name."""
+    package = f"open({str(owned)!r}, 'w')\n"
+    files = {"memory/config.yaml": "", "memory/a.md": NOTE, "memory_kb/__init__.py": package}
+    return write_files(tmp_path / "clone", files)
+
+
+def test_a_package_of_our_name_in_a_clone_is_not_run(clone: Path, owned: Path, home: Path) -> None:
+    folder, machine = clone, clone / "memory/.memory-kb"
     machine.mkdir()
     # As a process, which need not wait for the one that it begins.
     call = f"finish_in_background(Path({str(folder)!r}), {str(home)!r}, Path({str(machine)!r}))"
@@ -265,4 +276,41 @@ def test_a_package_of_our_name_in_a_clone_is_not_run(tmp_path: Path, home: Path)
     while not owned.exists() and not (machine / ".memory.db").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert (machine / ".memory.db").exists()
+    assert not owned.exists()
+
+
+def test_no_page_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path) -> None:
+    address = f"Address({str(clone)!r}, {str(home)!r}, dict(os.environ))"
+    program = f"""
+import os, time
+from memory_kb.serving.workers import Address
+from memory_kb.web.background import BackgroundLooks
+looks = BackgroundLooks({address})
+while looks.begin("lint", is_due=True):
+    time.sleep(0.05)
+"""
+    subprocess.run([sys.executable, "-P", "-c", program], cwd=clone, check=True)
+    assert not owned.exists()
+    assert (clone / "memory/.memory-kb/lint/facts.db").exists()
+
+
+@pytest.mark.slow
+def test_no_installed_command_runs_a_package_of_our_name(clone: Path, owned: Path, home: Path, tmp_path: Path) -> None:
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.symlink_to(Path(sys.executable).resolve())
+    env = clean_environment(home) | {
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    words = ["install", "claude-code", "--user", "--pin-vault", "--vault", str(clone)]
+    subprocess.run([python, "-P", "-m", "memory_kb", *words], cwd=tmp_path, env=env, check=True, capture_output=True)
+    held = json.loads((tmp_path / ".claude/settings.json").read_text())
+    command = held["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
+    assert str(python) in command
+    prompt = json.dumps(
+        {"hook_event_name": "UserPromptSubmit", "prompt": "Which Node?", "cwd": str(clone), "session_id": "s"}
+    )
+    subprocess.run(command, shell=True, cwd=clone, env=env, input=prompt, text=True, check=True)
     assert not owned.exists()

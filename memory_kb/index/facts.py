@@ -297,7 +297,7 @@ def _examine_all(paths: Sequence[str], look: Fetch) -> Iterator[Facts]:
         # Without room for processes this one does it all.
         with (
             contextlib.suppress(BrokenProcessPool, OSError),
-            ProcessPoolExecutor(processes, get_context("fork")) as pool,
+            ProcessPoolExecutor(processes, get_context("fork"), _end_with_parent) as pool,
         ):
             for batch in batches:
                 waiting.append(pool.submit(_examine_batch, look(batch)))
@@ -306,6 +306,18 @@ def _examine_all(paths: Sequence[str], look: Fetch) -> Iterator[Facts]:
                     done += 1
     for batch in batches[done:]:
         yield from _examine_batch(look(batch))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that began it is gone, however that ended."""
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _examine_batch(sources: Sequence[Unexamined]) -> list[Facts]:

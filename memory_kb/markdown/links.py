@@ -218,8 +218,11 @@ def _links_to_own_parts(text: str, start: int, stop: int) -> Iterator[TextLink]:
 
 def _opening_bracket(text: str, closing: int, start: int) -> int | None:
     """Return where the bracket is that a closing one belongs to, within its paragraph."""
-    depth = 1
-    for sign in reversed(list(_BRACKET.finditer(text, max(start, closing - _MOST_SHOWN), closing))):
+    depth, start = 1, max(start, closing - _MOST_SHOWN)
+    nearest = text.rfind("[", start, closing)
+    if nearest > start and not _BRACKET.search(text, nearest + 1, closing) and text[nearest - 1] != "\\":
+        return nearest
+    for sign in reversed(list(_BRACKET.finditer(text, start, closing))):
         if sign[0] not in ("[", "]"):
             return None
         depth += 1 if sign[0] == "]" else -1

@@ -135,7 +135,10 @@ def _width(lead: str) -> int:
 
 def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: bool) -> int:
     """Return where a fence ends: behind its closing line, or where the quote or list item ends that it is in."""
-    closing = re.compile(rf"{re.escape(mark[0])}{{{len(mark)},}}[ \t]*\r?\n?\Z")
+    closing = rf"{re.escape(mark[0])}{{{len(mark)},}}[ \t]*\r?$\n?"
+    if not column and not is_quoted:
+        found = re.compile(f"^ {{0,3}}{closing}", re.MULTILINE).search(text, place)
+        return found.end() if found else len(text)
     while place < len(text):
         end = _end_of_line(text, place)
         quotes = _QUOTES.match(text, place, end) if is_quoted else None
@@ -147,7 +150,7 @@ def _end_of_fence(text: str, place: int, mark: str, column: int, *, is_quoted: b
         is_blank = at >= end or text[at] in "\r\n"
         if indent < 0 and not is_blank:
             return place
-        if indent < _TAB and closing.match(text[at:end]):
+        if indent < _TAB and re.fullmatch(closing, text[at:end]):
             return end
         place = end
     return len(text)
