@@ -151,7 +151,7 @@ def test_only_a_token_opens_it_to_other_machines(start: Start, run: Run, tmp_pat
     assert server.ask("/enter", "POST", urlencode({"token": "wrong"})).status == 401
     entered = server.ask("/enter", "POST", urlencode({"token": token}))
     cookie = entered.headers["set-cookie"]
-    assert entered.status == 303 and "HttpOnly" in cookie and "SameSite=Strict" in cookie and token not in cookie
+    assert entered.status == 303 and "HttpOnly" in cookie and "SameSite=strict" in cookie and token not in cookie
     assert "Flaky" in server.ask("/", cookie=cookie.partition(";")[0], host=f"my.machine:{server.port}").text
     form = server.ask("/entry/edit?id=flaky-1", cookie=cookie.partition(";")[0], host=f"my.machine:{server.port}")
     fields = {"mark": form.mark, "id": "retry-1"}

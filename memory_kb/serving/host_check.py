@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import signal
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -33,43 +33,36 @@ class HostCheck:
 
     async def __call__(self, scope: _Scope, receive: Any, send: _Send) -> None:
         """Pass a request on, or refuse it."""
-        refusal = (
-            self.check({name: value.decode("latin-1") for name, value in scope["headers"]})
-            if scope["type"] == "http"
-            else None
-        )
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
+
+        refusal = self.check(Headers(scope=scope)) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
             return
         status, reason = refusal
-        headers = [
-            (b"content-type", b"text/plain; charset=utf-8"),
-            *([(b"www-authenticate", b"Bearer")] if status == 401 else []),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": f"{reason}\n".encode()})
+        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+        await PlainTextResponse(f"{reason}\n", status, headers)(scope, receive, send)
 
-    def check(self, headers: dict[bytes, str]) -> tuple[int, str] | None:
+    def check(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """Return why a request with these headers is refused, or None.
 
         Example:
             >>> check = HostCheck(None, "127.0.0.1", None)
-            >>> check.check({b"host": "127.0.0.1:80"}), check.check({b"host": "evil.example"})[0]
+            >>> check.check({"host": "127.0.0.1:80"}), check.check({"host": "evil.example"})[0]
             (None, 421)
-            >>> check.check({b"host": "localhost:80", b"origin": "https://evil.example"})[0]
+            >>> check.check({"host": "localhost:80", "origin": "https://evil.example"})[0]
             403
-            >>> check.check({b"host": "localhost:80", b"origin": "http://localhost:3000"})[0]
+            >>> check.check({"host": "localhost:80", "origin": "http://localhost:3000"})[0]
             403
         """
-        if not self._is_ours(f"//{headers.get(b'host', '')}"):
+        if not self._is_ours(f"//{headers.get('host', '')}"):
             return 421, "this server does not answer under that Host"
-        origin = headers.get(b"origin")
-        if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
+        origin = headers.get("origin")
+        if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
             return 403, "pages of other origins may not use this server"
-        if self._token is not None:
-            scheme, _, given = headers.get(b"authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
-                return 401, "this server wants its token: Authorization: Bearer TOKEN"
+        if self._token is not None and not has_bearer(headers, self._token):
+            return 401, "this server wants its token: Authorization: Bearer TOKEN"
         return None
 
     def _is_ours(self, address: str) -> bool:
@@ -79,6 +72,12 @@ class HostCheck:
         except ValueError:
             return False
         return name in _LOOPBACK or name == self._host or (bool(name) and self._host in _ANYWHERE)
+
+
+def has_bearer(headers: Mapping[str, str], token: str) -> bool:
+    """Return whether a request shows a token as its authorization."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
 class Listen(NamedTuple):

@@ -7,11 +7,14 @@ import hmac
 import html
 import secrets
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from memory_kb.serving.host_check import HostCheck
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from memory_kb.serving.host_check import HostCheck, has_bearer
 
 #: A form with the longest text that may be edited, every character of it escaped.
 MAX_BODY = 4 * 1024 * 1024
@@ -64,90 +67,84 @@ class Auth:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        send = self._with_headers(send)
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host = {name: value for name, value in headers.items() if name == b"host"}
-        refusal = self._host_check.check(host) or self._check_origin(scope["method"], headers)
-        if refusal:
-            await _answer(send, refusal[0], f"{refusal[1]}\n")
-        elif _length(headers) > MAX_BODY:
-            await _answer(send, 413, "that is more than this page reads\n")
-        elif self._token is not None and not self._is_known(headers) and scope["path"] != "/static/page.css":
-            await self._request_token(scope, receive, send)
-        else:
-            await self._app(scope, _bounded(receive), send)
+        answer: Any = await self._answer(Request(scope, _bounded(receive))) or self._app
+        await answer(scope, _bounded(receive), self._with_headers(send))
 
-    def _check_origin(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
+    async def _answer(self, request: Request) -> Response | None:
+        """Return the answer to a request that is refused or lacks the token, or None."""
+        refusal = self._host_check.check({"host": request.headers.get("host", "")}) or self._check_origin(request)
+        if refusal:
+            return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
+        if _length(request) > MAX_BODY:
+            return PlainTextResponse("that is more than this page reads\n", 413)
+        if self._token is None or request.scope["path"] == "/static/page.css" or self._is_known(request, self._token):
+            return None
+        return await self._request_token(request, self._token)
+
+    def _check_origin(self, request: Request) -> tuple[int, str] | None:
         """Return why a request that another site caused is refused, or None."""
-        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", "none")
-        if origin is not None and origin.lower().partition("://")[2] != headers.get(b"host", "").lower():
+        headers = request.headers
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
             return 403, "pages of other origins may not use this page"
-        followed = (
-            method == "GET"
-            and headers.get(b"sec-fetch-mode") == "navigate"
-            and headers.get(b"sec-fetch-dest") == "document"
-        )
-        if site not in ("none", "same-origin") and not followed:
+        followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+        if site not in ("none", "same-origin") and not (request.method == "GET" and followed):
             return 403, "other sites may only link to this page"
         return None
 
-    def _is_known(self, headers: dict[bytes, str]) -> bool:
+    def _is_known(self, request: Request, token: str) -> bool:
         """Return whether a request has the token, or the cookie that replaces it."""
-        scheme, _, given = headers.get(b"authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_token(given.strip()):
-            return True
-        try:
-            kept = SimpleCookie(headers.get(b"cookie", "")).get(self._cookie)
-        except CookieError:
-            return False
-        return kept is not None and hmac.compare_digest(kept.value.encode(), self._cookie_value.encode())
+        kept = request.cookies.get(self._cookie, "")
+        return has_bearer(request.headers, token) or hmac.compare_digest(kept.encode(), self._sign(token).encode())
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), (self._token or "").encode())
+    def _sign(self, token: str) -> str:
+        return hmac.new(self._secret, token.encode(), hashlib.sha256).hexdigest()
 
-    @property
-    def _cookie_value(self) -> str:
-        return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
-
-    async def _request_token(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _request_token(self, request: Request, token: str) -> Response:
         """Read the token from a form or an address, or answer with a form for it."""
-        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=None)
-        if scope["path"] == "/enter" and scope["method"] == "POST":
-            form = parse_qs((await _read_all(receive, 4096)).decode("latin-1"))
-            if self._is_token(form.get("token", [""])[-1]):
-                await self._admit(send, "/")
-                return
-            await _answer(send, 401, _FORM.format("That is not the token."), "text/html")
-            return
-        if scope["method"] == "GET" and self._is_token(query.pop("token", [""])[-1]):
-            rest = urlencode(query, doseq=True)
+        if request.scope["path"] == "/enter" and request.method == "POST":
+            try:
+                form = parse_qs((await request.body()).decode("latin-1"))
+            except ClientDisconnect:
+                form = {}
+            if _is_last(form.get("token", []), token):
+                return self._admit("/", token)
+            return HTMLResponse(_FORM.format("That is not the token."), 401)
+        query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if request.method == "GET" and _is_last(query.pop("token", []), token):
             # Never to another host, however many slashes the path begins with.
-            path = "/" + scope["path"].lstrip("/\\")
-            await self._admit(send, f"{path}?{rest}" if rest else path)
-            return
+            path = "/" + request.scope["path"].lstrip("/\\")
+            rest = urlencode(query, doseq=True)
+            return self._admit(f"{path}?{rest}" if rest else path, token)
         words = "The server was started with a token, since other machines can reach it."
-        await _answer(send, 401, _FORM.format(html.escape(words)), "text/html")
+        return HTMLResponse(_FORM.format(html.escape(words)), 401)
 
-    async def _admit(self, send: Any, to: str) -> None:
-        cookie = f"{self._cookie}={self._cookie_value}; Path=/; HttpOnly; SameSite=Strict"
-        await _answer(
-            send, 303, "", more=[(b"location", to.encode("ascii", "replace")), (b"set-cookie", cookie.encode())]
-        )
+    def _admit(self, to: str, token: str) -> Response:
+        answer = RedirectResponse(to, 303)
+        answer.set_cookie(self._cookie, self._sign(token), httponly=True, samesite="strict")
+        return answer
 
     def _with_headers(self, send: Any) -> Any:
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message.get("headers", ())}
-                fixed = {**_HEADERS, "content-security-policy": self._csp, "cache-control": "no-store"}
-                more = [(name.encode(), value.encode()) for name, value in fixed.items() if name.encode() not in given]
-                message = {**message, "headers": [*message.get("headers", ()), *more]}
+                headers = MutableHeaders(scope=message)
+                for name, value in {
+                    **_HEADERS,
+                    "content-security-policy": self._csp,
+                    "cache-control": "no-store",
+                }.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         return send_with_headers
 
 
-def _length(headers: dict[bytes, str]) -> int:
-    text = headers.get(b"content-length", "0")
+def _is_last(given: list[str], token: str) -> bool:
+    return bool(given) and hmac.compare_digest(given[-1].encode(), token.encode())
+
+
+def _length(request: Request) -> int:
+    text = request.headers.get("content-length", "0")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else MAX_BODY + 1
 
 
@@ -165,26 +162,3 @@ def _bounded(receive: Any) -> Any:
         return message
 
     return receiving
-
-
-async def _read_all(receive: Any, limit: int) -> bytes:
-    body = b""
-    while len(body) <= limit:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    return body[:limit]
-
-
-async def _answer(
-    send: Any, status: int, text: str, kind: str = "text/plain", more: Iterable[tuple[bytes, bytes]] = ()
-) -> None:
-    body = text.encode()
-    headers = [
-        (b"content-type", f"{kind}; charset=utf-8".encode()),
-        (b"content-length", str(len(body)).encode()),
-        *more,
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -15,8 +15,8 @@ from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_WORD, has_cjk
 
 _MOST_WORDS = 20_000
-#: Characters of an excerpt, about, and lines of it.
-_WIDTH, _MOST_LINES = 300, 12
+#: Characters of an excerpt, about; a paragraph, a table or a block of code is shown whole.
+_WIDTH = 300
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _BEGINNING = re.compile(r"#{1,6} |[ \t]{0,3}(?:[-*+]|\d{1,9}[.)]) ")
 _RULE, _CELL_END = re.compile(r"[|: -]+$"), re.compile(r"(?<!\\)\|")
@@ -62,7 +62,7 @@ def excerpt(text: str, query: str, path: str, width: int = _WIDTH) -> str:
     windows = [_end_of_window(blocks, start, width) for start in range(len(blocks))]
     counts = [len(set().union(*found[start:end])) for start, end in enumerate(windows)]
     start = max(range(len(blocks)), key=lambda one: (counts[one], bool(found[one]), -one), default=0)
-    shown = _shorten("".join(blocks[start : windows[start]]) if blocks else "", wanted)
+    shown = _with_head("".join(blocks[start : windows[start]]) if blocks else "")
     return _mark_html(_TAG.sub(_still, render(dedent(shown), LinkBase(path))), wanted)
 
 
@@ -99,33 +99,12 @@ def _end_of_window(blocks: list[str], start: int, width: int) -> int:
     return end
 
 
-def _shorten(text: str, wanted: _Wanted) -> str:
-    """Return a text without most of the lines of a long table or block of code, and without the end of a long paragraph."""
-    lines = text.splitlines(keepends=True)
-    if text.startswith("|") and not _RULE.match("".join(lines[1:2])):  # a part of a table, without its head
-        lines.insert(1, "|---" * len(_CELL_END.findall(lines[0][1:])) + "|\n")
-        text = "".join(lines)
-    if len(lines) > _MOST_LINES:
-        head = 2 if lines[0].lstrip().startswith("|") else 1 if _FENCE.match(lines[0]) else 0
-        first = next((number for number, line in enumerate(lines) if number >= head and any(_find(line, wanted))), head)
-        rest = max(head, min(first - 1, len(lines) - _MOST_LINES + head))
-        text = "".join((*lines[:head], *lines[rest : rest + _MOST_LINES - head]))
-    if len(text) <= 2 * _WIDTH or _FENCE.match(text) or text.startswith("|"):
+def _with_head(text: str) -> str:
+    """Return a text in which a part of a table that lacks its head has an empty one below its first row."""
+    first, _, rest = text.partition("\n")
+    if not text.startswith("|") or _RULE.match(rest.partition("\n")[0]):
         return text
-    begin = _choose(text, list(_find(text, wanted)), _WIDTH)
-    begin = text.find(" ", begin) + 1 if begin else 0
-    end = max(text.rfind(" ", begin, begin + 2 * _WIDTH), begin + _WIDTH)
-    return f"{'… ' if begin else ''}{text[begin:end]} …"
-
-
-def _choose(text: str, spans: list[tuple[int, int]], width: int) -> int:
-    """Return where the stretch begins that holds the most different words, a little before the first of them."""
-    best, place = 0, 0
-    for number, (begin, _) in enumerate(spans):
-        inside = {stem(_fold(text[a:b])) for a, b in spans[number : number + 60] if b <= begin + width}
-        if len(inside) > best:
-            best, place = len(inside), begin
-    return max(0, place - width // 3)
+    return f"{first}\n{'|---' * len(_CELL_END.findall(first[1:]))}|\n{rest}"
 
 
 def _still(found: re.Match[str]) -> str:
