@@ -20,8 +20,7 @@ from memory_kb.cli.app import (
     vaults_option,
     verb,
 )
-from memory_kb.cli.output import Options, clean, one_line, pick, print_problems, say
-from memory_kb.cli.progress import Progress
+from memory_kb.cli.output import Options, Progress, clean, one_line, pick, print_problems, say
 from memory_kb.cli.runs import FINDINGS, finish_run, print_preview
 from memory_kb.errors import UsageError
 from memory_kb.text import counted

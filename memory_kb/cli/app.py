@@ -29,11 +29,10 @@ _SECTIONS = {
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
     "agents": "serve install import uninstall bridge hook mcp export completion",
-    "benefit": "benefit",
     "citations": "cite verify",
     "entries": "init learn forget rename supersede lsp",
     "episodes": "capture extract reflect episode diary premortem assume",
-    "git": "undo eval git commit ci",
+    "git": "undo eval benefit git commit ci",
     "index": "status index watch doctor lint model cache",
     "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
     "review": "outcome review exposure",

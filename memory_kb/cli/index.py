@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, as_plain, print_findings, print_note_problems, print_table, say
-from memory_kb.cli.plain import index_notes
-from memory_kb.cli.progress import Progress
+from memory_kb.cli.output import Options, Progress, as_plain, print_findings, print_note_problems, print_table, say
+from memory_kb.cli.run import index_notes
 from memory_kb.cli.runs import FINDINGS
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase

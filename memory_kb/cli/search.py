@@ -13,6 +13,7 @@ from memory_kb.cli.app import flag, limit_option, option, together, vaults_optio
 from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
     Options,
+    Progress,
     as_plain,
     clean,
     format_id,
@@ -23,7 +24,6 @@ from memory_kb.cli.output import (
     say,
     style,
 )
-from memory_kb.cli.progress import Progress
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
