@@ -214,13 +214,7 @@ class KnowledgeBase:
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
 
-        Ages count to the day of the commit, the vault's own settings are those of the revision, the
-        global home is as it is now. A search is one by words alone: vectors exist only of the notes
-        as they are now.
-
-        Raises:
-            UsageError: there is no such revision.
-            NoRepository: the vault is in no git repository.
+        See `Git.vault_at`.
         """
         return self._open_past(self.git.vault_at(revision))
 

@@ -144,18 +144,13 @@ def test_notes_keep_their_text_names_tags_and_embeds(kb: KnowledgeBase, source: 
     )
     text = kb.show(guide.id).text or ""
     assert "![[Servers#^prod]]. #deploy/prod `#not-a-tag`" in text and "1. Tag. ^first" in text
-    assert Counter(one.what for one in report.left_out) == {"note": 2, "attachment": 1, "link": 1}
+    assert Counter(one.what for one in report.left_out) == {"note": 2}
     outgoing = {one.target: one.entry and one.entry.title for one in kb.links(guide.id).outgoing}
     assert outgoing == {servers.id: "Our servers", "Servers": "Our servers", "Missing note": None}
     assert [problem.message for problem in kb.lint()] == [
         "the wikilink to 'Deploy guide#Steps' leads to a note without the heading 'Steps'",
         "the wikilink to 'Missing note' leads to no entry",
     ]
-
-
-def test_a_block_that_is_not_there_is_reported(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
-    report = kb.import_(source({"a.md": "[[b#^one]] [[b#^two]]\n", "b.md": "Text ^one\n"}), format="obsidian")
-    assert [one.why for one in report.left_out] == ["b has no block ^two; the text still names it"]
 
 
 def test_days_become_episodes_and_the_curated_file_facts(kb: KnowledgeBase, source: Callable[..., Path]) -> None:

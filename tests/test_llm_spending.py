@@ -19,7 +19,6 @@ from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.providers.base import Llm
 from memory_kb.providers.openai import openai_llm
 from memory_kb.providers.spending import SpendLog, Usage, cost
-from memory_kb.vault import hold_lock
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -135,17 +134,6 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
     log.check(0.0)
 
 
-def test_a_ledger_held_by_another_process_is_written_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memory_kb.providers.spending._LOCK_SECONDS", 0.05)
-    log = SpendLog(tmp_path / "spend.jsonl", 1.0, lambda: NOON)
-    with hold_lock(tmp_path / "spend.lock", 1):
-        log.note("openai", "m", Usage(1, 1), 0.25)
-    assert log.spent_today() == 0.25
-
-
-@pytest.mark.slow
 def test_several_processes_keep_one_ledger(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"

@@ -11,7 +11,7 @@ from memory_kb.learning.ingest import id_of
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.fields import parse_date, read_text, read_words
-from memory_kb.markdown.links import find_block_ids, find_tags, find_wikilinks, without_code
+from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
 from memory_kb.markdown.scanner import scan_lines
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, WORKING_KINDS, Location, Span
@@ -182,41 +182,18 @@ def read_obsidian(files: Sequence[TextFile]) -> Iterator[NotePiece]:
     notes = [read_note(file) for file in files]
     keys = {note.path: f"import/obsidian/{note.path}" for note in notes}
     names = name_notes(notes, keys, "aliases", "alias")
-    blocks = {note.stem.casefold(): frozenset(find_block_ids(note.body)) for note in notes}
     for note in notes:
         if not note.body.strip():
             yield left_out("note", note.path, 1, "it is empty")
         elif "excalidraw-plugin" in note.meta or "kanban-plugin" in note.meta:
             yield left_out("note", note.path, 1, "it is the drawing or board of a plugin")
         else:
-            yield from _read_one(note, keys[note.path], names, blocks)
+            yield _read_one(note, keys[note.path], names)
 
 
-def _read_one(
-    note: SourceNote, key: str, names: dict[str, str], blocks: dict[str, frozenset[str]]
-) -> Iterator[NotePiece]:
-    links: dict[str, None] = {}
-    missing: list[NotePiece] = []
-    bare = without_code(note.body)
-    for link in find_wikilinks(bare):
-        line = note.line + bare.count("\n", 0, link.whole.start)
-        target = link.target.removesuffix(".md").casefold()
-        if link.is_attachment:
-            missing.append(
-                left_out("attachment", note.path, line, f"{link.target} is no text; the entry still names it")
-            )
-        elif target not in names:
-            missing.append(
-                left_out("link", note.path, line, f"[[{link.target}]] leads to no note here; the text still names it")
-            )
-        elif link.anchor.startswith("^") and link.anchor[1:] not in blocks.get(
-            target.rpartition("/")[2], frozenset({link.anchor[1:]})
-        ):
-            missing.append(
-                left_out("link", note.path, line, f"{link.target} has no block {link.anchor}; the text still names it")
-            )
-        elif link.is_embed and names[target] != id_of(key):
-            links[names[target]] = None
+def _read_one(note: SourceNote, key: str, names: dict[str, str]) -> NotePiece:
+    embeds = (link.target for link in find_wikilinks(without_code(note.body)) if link.is_embed)
+    links = dict.fromkeys(names.get(target.removesuffix(".md").casefold()) for target in embeds)
     tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
     fields: list[tuple[str, Value]] = [
         *dated_fields(note.meta.get("created") or note.meta.get("created_at") or note.meta.get("date")),
@@ -225,9 +202,10 @@ def _read_one(
     # Links name notes by their files, whatever title a property gives.
     aliases = dict.fromkeys((*((note.stem,) if note.stem != note.title else ()), *note.words("aliases", "alias")))
     fields += [("aliases", list(aliases))] if aliases else []
-    fields += [("links", [{"to": to, "relation": "related_to"} for to in links])] if links else []
+    linked = [{"to": to, "relation": "related_to"} for to in links if to not in (None, id_of(key))]
+    fields += [("links", linked)] if linked else []
     text = drop_title(note.body, note.title) or note.body.strip("\n")
-    yield NotePiece(
+    return NotePiece(
         "note",
         note.path,
         note.line,
@@ -243,7 +221,6 @@ def _read_one(
             tuple(fields),
         ),
     )
-    yield from missing
 
 
 def _kind_called(word: str) -> str:

@@ -65,24 +65,26 @@ def find_mistake(value: object, schema: Mapping[str, Any], where: str = "the ans
         'the answer.tags[1] is no string'
     """
     if "enum" in schema:
-        return (
-            None
-            if any(value == option and type(value) is type(option) for option in schema["enum"])
-            else f"{where} is none of {schema['enum']}"
-        )
+        is_one = any(value == option and type(value) is type(option) for option in schema["enum"])
+        return None if is_one else f"{where} is none of {schema['enum']}"
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
     if names and not any(_is_of(value, name) for name in names):
         return f"{where} is no {' or '.join(names)}"
+    parts: list[tuple[str, object, Mapping[str, Any]]] = []
     if isinstance(value, Mapping):
-        return _find_in_object(value, schema, where)
-    if isinstance(value, list):
-        return _find_in_array(value, schema, where)
-    if isinstance(value, str):
-        return _find_in_size(len(value), schema, "minLength", "maxLength", f"{where} has {{}} characters")
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _find_in_size(value, schema, "minimum", "maximum", f"{where} is {{}}")
-    return None
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        unknown = [name for name in value if name not in properties]
+        if missing:
+            return f"{where} lacks {missing[0]}"
+        if unknown and schema.get("additionalProperties", False) is False:
+            return f"{where} has an unknown field {unknown[0][:40]!r}"
+        parts = [(f"{where}.{name}", part, properties[name]) for name, part in value.items() if name in properties]
+    elif isinstance(value, list):
+        parts = [(f"{where}[{number}]", item, schema.get("items", {})) for number, item in enumerate(value)]
+    inner = (find_mistake(part, shape, place) for place, part, shape in parts)
+    return _find_in_size(value, schema, where) or next(filter(None, inner), None)
 
 
 def _is_of(value: object, name: str) -> bool:
@@ -91,35 +93,19 @@ def _is_of(value: object, name: str) -> bool:
     return isinstance(value, _TYPES[name]) or (name == "integer" and isinstance(value, float) and value.is_integer())
 
 
-def _find_in_object(value: Mapping[str, object], schema: Mapping[str, Any], where: str) -> str | None:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    if missing:
-        return f"{where} lacks {missing[0]}"
-    for name, part in value.items():
-        if name not in properties:
-            if schema.get("additionalProperties", False) is False:
-                return f"{where} has an unknown field {name[:40]!r}"
-            continue
-        wrong = find_mistake(part, properties[name], f"{where}.{name}")
-        if wrong is not None:
-            return wrong
-    return None
-
-
-def _find_in_array(value: list[object], schema: Mapping[str, Any], where: str) -> str | None:
-    wrong = _find_in_size(len(value), schema, "minItems", "maxItems", f"{where} has {{}} items")
-    for position, item in enumerate(value if wrong is None else ()):
-        wrong = wrong or find_mistake(item, schema.get("items", {}), f"{where}[{position}]")
-    return wrong
-
-
-def _find_in_size(size: float, schema: Mapping[str, Any], least: str, most: str, phrase: str) -> str | None:
+def _find_in_size(value: object, schema: Mapping[str, Any], where: str) -> str | None:
+    size: float
+    if isinstance(value, str):
+        size, least, most, said = len(value), "minLength", "maxLength", f"has {len(value)} characters"
+    elif isinstance(value, list):
+        size, least, most, said = len(value), "minItems", "maxItems", f"has {len(value)} items"
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        size, least, most, said = value, "minimum", "maximum", f"is {value}"
+    else:
+        return None
     if size < schema.get(least, size):
-        return f"{phrase.format(size)}, fewer than {schema[least]}"
-    if size > schema.get(most, size):
-        return f"{phrase.format(size)}, more than {schema[most]}"
-    return None
+        return f"{where} {said}, fewer than {schema[least]}"
+    return f"{where} {said}, more than {schema[most]}" if size > schema.get(most, size) else None
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:

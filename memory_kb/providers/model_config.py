@@ -118,8 +118,7 @@ def find_model(name: str | None, environ: Mapping[str, str], home: Path | None =
         return _expand(name, home)
     if not is_name(name):
         return None
-    places = (*_fetched(models_folder(environ, home), name), *_cached(_cache_folder(environ, home), name))
-    return next((place for place in places if _is_whole(place)), None)
+    return next(filter(_is_whole, _places(name, models_folder(environ, home), _cache_folder(environ, home))), None)
 
 
 def models_folder(environ: Mapping[str, str], home: Path | None = None) -> Path | None:
@@ -179,16 +178,16 @@ def _list_models(folder: Path | None) -> list[Path]:
     return sorted({file.parent for pattern in patterns for file in folder.glob(pattern)})
 
 
-def _fetched(folder: Path | None, name: str) -> Iterator[Path]:
-    """Yield where in the models folder a model may be."""
-    if folder is not None:
-        yield folder / name
-        owner, slash, plain = name.rpartition("/")
-        if slash and owner == DEFAULT_OWNER:
-            yield folder / plain
-        elif not slash:
-            yield folder / DEFAULT_OWNER / name
-            yield from sorted(folder.glob(f"*/{name}"))
+def _places(name: str, models: Path | None, cache: Path | None) -> Iterator[Path]:
+    """Yield where a model may be: among the fetched ones, then in the cache of Hugging Face, there the newest first."""
+    names = [name, name.removeprefix(f"{DEFAULT_OWNER}/")]
+    names += [] if "/" in name else [f"{DEFAULT_OWNER}/{name}", f"*/{name}"]
+    for one in names:
+        yield from sorted(models.glob(one)) if models else ()
+    for one in names:
+        found = cache.glob(f"models--{one.replace('/', '--')}/snapshots/*") if cache else ()
+        snapshots = filter(Path.is_dir, found)
+        yield from sorted(snapshots, key=lambda place: place.stat().st_mtime, reverse=True)
 
 
 def _cache_folder(environ: Mapping[str, str], home: Path | None) -> Path | None:
@@ -198,18 +197,6 @@ def _cache_folder(environ: Mapping[str, str], home: Path | None) -> Path | None:
         return _expand(environ["HF_HOME"], home) / "hub"
     cache = environ.get("XDG_CACHE_HOME") or (home / ".cache" if home else None)
     return Path(cache, "huggingface", "hub") if cache else None
-
-
-def _cached(cache: Path | None, name: str) -> Iterator[Path]:
-    """Yield where in the cache of Hugging Face a model may be, newest first."""
-    if cache is None:
-        return
-    folders = [cache / f"models--{name.replace('/', '--')}"]
-    if "/" not in name:
-        folders += [cache / f"models--{DEFAULT_OWNER}--{name}", *sorted(cache.glob(f"models--*--{name}"))]
-    for folder in folders:
-        snapshots = filter(Path.is_dir, folder.glob("snapshots/*"))
-        yield from sorted(snapshots, key=lambda place: place.stat().st_mtime, reverse=True)
 
 
 def _is_whole(folder: Path) -> bool:

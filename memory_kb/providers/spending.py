@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.errors import ProviderFailed, SpendLimitReached, VaultBusy
-from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.errors import ProviderFailed, SpendLimitReached
+from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.store.logs import append
 from memory_kb.trust import write_plain
-from memory_kb.vault import hold_lock
 
-_LOCK_SECONDS = 10.0
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
 _PRICES: dict[str, dict[str, tuple[float, float]]] = {
     "openai": {
@@ -177,8 +175,7 @@ class SpendLog:
         if usd <= 0:
             return
         try:
-            make_folder(self._file.parent)
-            os.close(open_plain(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+            append(self._file, ())
         except OSError as exc:
             raise self._unwritable(exc) from exc
         spent = self.spent_today()
@@ -205,24 +202,9 @@ class SpendLog:
             "usd": round(usd, 9),
         }
         try:
-            make_folder(self._file.parent)
-            with contextlib.ExitStack() as stack:
-                # One write of a line this short is whole anyway; the lock serves the look at the end of the file.
-                with contextlib.suppress(VaultBusy):
-                    stack.enter_context(hold_lock(self._file.with_suffix(".lock"), _LOCK_SECONDS))
-                self._append(json.dumps(line).encode() + b"\n")
+            append(self._file, [line])
         except OSError as exc:
             raise self._unwritable(exc) from exc
-
-    def _append(self, line: bytes) -> None:
-        descriptor = open_plain(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        try:
-            if os.lseek(descriptor, 0, os.SEEK_END) > 0:
-                os.lseek(descriptor, -1, os.SEEK_END)
-                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
 
     def _unwritable(self, exc: OSError) -> ProviderFailed:
         return ProviderFailed(
