@@ -47,15 +47,6 @@ class InvalidBlock(Exception):
         self.line = line
 
 
-class _Budget(NamedTuple):
-    """The number of values a block was made of so far.
-
-    One list is shared by the whole walk.
-    """
-
-    spent: list[int]
-
-
 @functools.cache
 def yaml_loader() -> type[yaml.SafeLoader]:
     """Return the safe loader class for frontmatter and configuration.
@@ -177,8 +168,8 @@ def _parse(block: str, scale: int) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise InvalidBlock("the frontmatter is not a mapping of keys to values")
-    budget = _Budget([MAX_VALUES * (1 - scale)])
-    return {_plain_key(key): _plain_value(item, budget, 1) for key, item in value.items()}
+    spent = [MAX_VALUES * (1 - scale)]
+    return {_plain_key(key): _plain_value(item, spent, 1) for key, item in value.items()}
 
 
 def _check_depth(block: str) -> None:
@@ -201,11 +192,7 @@ def _check_depth(block: str) -> None:
 
 
 def _plain_key(key: object) -> str:
-    return (
-        _plain_text(key)
-        if isinstance(key, str)
-        else _plain_text(str(_plain_number(key) if isinstance(key, int) else key))
-    )
+    return as_read(str(_plain_number(key) if isinstance(key, int) else key))
 
 
 def _plain_number(number: int) -> int | str:
@@ -216,17 +203,13 @@ def _plain_number(number: int) -> int | str:
     return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
 
 
-def _plain_text(text: str) -> str:
-    return as_read(text)
-
-
-def _plain_value(value: object, budget: _Budget, depth: int) -> Any:
-    """Copy a YAML value into what JSON can hold, stopping at a bomb."""
-    budget.spent[0] += 1
-    if budget.spent[0] > MAX_VALUES or depth > MAX_DEPTH:
+def _plain_value(value: object, spent: list[int], depth: int) -> Any:
+    """Copy a YAML value into what JSON can hold, stopping at a bomb; `spent` counts the values of the whole walk."""
+    spent[0] += 1
+    if spent[0] > MAX_VALUES or depth > MAX_DEPTH:
         raise InvalidBlock(f"the frontmatter expands to more than {MAX_VALUES:,} values or {MAX_DEPTH} levels")
     if isinstance(value, str):
-        return _plain_text(value)
+        return as_read(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return _plain_number(value)
     if value is None or isinstance(value, bool):
@@ -234,10 +217,10 @@ def _plain_value(value: object, budget: _Budget, depth: int) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
-        return {_plain_key(key): _plain_value(item, budget, depth + 1) for key, item in value.items()}
+        return {_plain_key(key): _plain_value(item, spent, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [_plain_value(item, budget, depth + 1) for item in value]
-    return _plain_text(str(value))
+        return [_plain_value(item, spent, depth + 1) for item in value]
+    return as_read(str(value))
 
 
 # A block is read to plan a change of it, as the change leaves it, and by the index soon after.

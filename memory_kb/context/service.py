@@ -9,10 +9,10 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
-from memory_kb.context.gather import FittingEntry, Material
+from memory_kb.context.gather import FittingEntry, Material, Wanted
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.citations import ClaimState, say_mark
+from memory_kb.learning.citations import ClaimState, assess, say_mark
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
@@ -25,6 +25,8 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.model import make_place
 from memory_kb.providers.base import TokenCounter
+from memory_kb.search.candidates import Request
+from memory_kb.search.host import bears_on
 from memory_kb.settings import ContextSettings
 from memory_kb.store.logs import log_shown
 from memory_kb.store.plan import Memory
@@ -508,8 +510,6 @@ class Contexts:
         Raises:
             UsageError: there is nothing to go by, or a job or its task cannot be called so.
         """
-        from memory_kb.context.gather import Wanted
-
         if not task.strip() and not files:
             raise UsageError(
                 "there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"'
@@ -563,19 +563,10 @@ class Contexts:
 
     def _ask_host(self, task: str) -> tuple[Hit, ...]:
         """Return what an agent remembers by itself about a task, and does not give its model by itself."""
-        from memory_kb.search.candidates import Request
-        from memory_kb.search.host import bears_on
-
         hits = self._searching.search_host(Request(task, by_entry=True), only_ungiven=True) if task else ()
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_HOST]
 
     def _make_assessor(self, today: date) -> Callable[[Memory], ClaimState]:
         """Return a function for the state of an entry; the project is read at its first call."""
-        project = functools.cache(functools.partial(project_files, self._vault))
-
-        def assess_one(memory: Memory) -> ClaimState:
-            from memory_kb.learning.citations import assess
-
-            return assess(memory, project(_GIT_SECONDS), today, with_commits=False)
-
-        return assess_one
+        project = functools.cache(functools.partial(project_files, self._vault, _GIT_SECONDS))
+        return lambda memory: assess(memory, project(), today, with_commits=False)

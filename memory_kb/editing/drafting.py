@@ -343,7 +343,7 @@ class Drafting:
         """
         memory = self._at(path, entry_id, drafts)
         makers: Mapping[str, Callable[[], Sequence[Change]]] = {
-            "retire": lambda: self._plan_retiring(memory),
+            "retire": lambda: list(filter(None, [plan_fields(memory, {"status": "retired"}, "Forgotten on request.")])),
             "approve": lambda: self._plan_approving(memory, drafts),
             "promote": lambda: self._plan_promoting(memory),
             "merge": lambda: self._plan_merging(memory, other, drafts),
@@ -351,10 +351,6 @@ class Drafting:
         if action not in makers:
             raise UsageError(f"unknown action {action!r}", f"it may be {', '.join(ACTIONS)}")
         return self._composed(makers[action](), drafts)
-
-    def _plan_retiring(self, memory: Memory) -> list[Change]:
-        change = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
-        return [change] if change else []
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
         ground = self._review.ground()

@@ -180,11 +180,10 @@ class Evaluation:
         try:
             old, new = (past.evaluation.standing_queries() for past in opened)
             asking = arrange(old, new, self._queries_path, max_tokens)
+            both = [one for one in asking.queries if one.question in asking.known]
             base, head = (
-                past.evaluation.observe(
-                    name, revision, asking.of_head if past is opened[1] else asking.of_base, asking.counted
-                )
-                for past, (name, revision) in zip(opened, sides, strict=True)
+                past.evaluation.observe(name, revision, asked, asking.queries)
+                for past, (name, revision), asked in zip(opened, sides, (both, asking.queries), strict=True)
             )
         finally:
             for past in opened:

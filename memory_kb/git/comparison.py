@@ -18,28 +18,18 @@ class Asking:
     """What is asked of two revisions.
 
     Attributes:
-        counted: the queries that count: those of the later revision, and those that it lost by accident.
-        unasked: those that were taken out while the others stayed; what becomes of them is reported without failing.
-        known: the questions that the earlier revision has.
+        queries: those of the later revision, and those that it lost by accident.
+        unasked: the questions that were taken out while others stayed.
+        known: the questions that the earlier revision has; it is asked no others.
         problems: what is to be fixed before anything is asked.
         notices: what else should be known.
     """
 
-    counted: tuple[StandingQuery, ...] = ()
-    unasked: tuple[StandingQuery, ...] = ()
+    queries: tuple[StandingQuery, ...] = ()
+    unasked: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
-
-    @property
-    def of_head(self) -> Sequence[StandingQuery]:
-        """What the later revision is asked."""
-        return (*self.counted, *self.unasked)
-
-    @property
-    def of_base(self) -> Sequence[StandingQuery]:
-        """What the earlier one is asked."""
-        return [one for one in self.of_head if one.question in self.known]
 
 
 def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> Asking:
@@ -47,10 +37,10 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
 
     Example:
         >>> old = Queries((StandingQuery("a"), StandingQuery("b")))
-        >>> [one.question for one in arrange(old, Queries((StandingQuery("a"),)), "q.yaml").counted]
-        ['a']
+        >>> arrange(old, Queries((StandingQuery("a"),)), "q.yaml").unasked
+        ('b',)
         >>> emptied = arrange(old, Queries(()), "q.yaml")
-        >>> [one.question for one in emptied.counted], emptied.problems[0].message
+        >>> [one.question for one in emptied.queries], emptied.problems[0].message
         (['a', 'b'], 'the standing queries are gone; the 2 that were asked before are asked still')
     """
     asked = {one.question for one in new.queries}
@@ -63,11 +53,10 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
         count = len(old.queries)
         said = f"the {count} that were asked before are" if count > 1 else "the one that was asked before is"
         problems = (Problem(path, 1, f"the standing queries are gone; {said} asked still"),)
-    counted = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
-    notices = () if counted or new.problems else (f"{path} has no queries; recall is not measured",)
-    return Asking(
-        counted, () if kept else tuple(gone), frozenset(one.question for one in old.queries), problems, notices
-    )
+    queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
+    notices = () if queries or new.problems else (f"{path} has no queries; recall is not measured",)
+    unasked = () if kept else tuple(one.question for one in gone)
+    return Asking(queries, unasked, frozenset(one.question for one in old.queries), problems, notices)
 
 
 _NUMBERS = re.compile(r"\d[\d,]*")
@@ -173,62 +162,42 @@ class CiReport:
         return not self.findings
 
 
-def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking | None = None) -> CiReport:
+def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = Asking()) -> CiReport:
     """Hold two revisions against each other.
 
     Args:
         base: the one before; it was asked the queries of the one after.
         head: the one after.
         path: the file of the queries, to which lost answers are attributed.
-        asking: what both were asked, where it is not all that they answered.
+        asking: what both were asked, for its problems and notices.
     """
-    asking = asking or Asking(tuple(one.query for one in head.outcomes))
-    asked = {one.question for one in asking.counted}
-    rows = (
-        summarize(side.name, [one for one in side.outcomes if one.query.question in asked]) for side in (base, head)
-    )
     before = {one.query.question: one for one in base.outcomes}
-    changes = [
+    queries = tuple(
         QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one)
         for one in head.outcomes
-    ]
-    queries = [one for one in changes if one.after.query.question in asked]
+    )
     counted = base.contexts or {}
     contexts = tuple(
         ContextChange(task, counted.get(task, GivenContext()), after) for task, after in (head.contexts or {}).items()
     )
     new, known = split_problems(base.problems, head.problems)
-    findings = [
-        *asking.problems,
-        *(_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing")),
-        *new,
-    ]
-    was_there = list(known)
+    lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
+    findings, was_there = [*asking.problems, *lost, *new], list(known)
     for change in contexts:
         old = {_NUMBERS.sub("", one) for one in change.before.complaints}
         for one in change.after.complaints:
             (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
-    unasked = tuple(one.question for one in asking.unasked)
-    notices = (
-        *asking.notices,
-        *(_say_unasked(one) for one in changes if one.after.query.question not in asked and one.verdict == "lost"),
-    )
     return CiReport(
         base,
         head,
-        (next(rows), next(rows)),
-        tuple(queries),
+        (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
+        queries,
         contexts,
         tuple(dict.fromkeys(findings)),
         tuple(dict.fromkeys(was_there)),
-        unasked,
-        notices,
+        asking.unasked,
+        asking.notices,
     )
-
-
-def _say_unasked(change: QueryChange) -> str:
-    rank = change.before.rank if change.before else None
-    return f"{change.after.query.question!r} is no longer asked, and would no longer find what it expects (was rank {rank})"
 
 
 def judge(before: QuestionResult | None, after: QuestionResult) -> str:

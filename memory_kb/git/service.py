@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -106,22 +108,16 @@ def compose_message(
         name_entry: returns the title of an entry.
         subject: the first line, where a person gave one.
     """
-    lines = list(_gather(runs, paths, name_entry))
-    topics = [
-        f"{sum(line.group == group for line in lines)} {group}"
-        for group in _GROUPS
-        if any(line.group == group for line in lines)
-    ]
+    lines = sorted(_gather(runs, paths, name_entry), key=lambda line: _GROUPS.index(line.group))
+    topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]
     if len(lines) == 1:
         topics = [f"{lines[0].group} {lines[0].entry.title}"]
     occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
     about = f" ({_one_line(occasions[0])})" if len(occasions) == 1 else ""
     first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
     body: list[str] = []
-    for group in _GROUPS:
-        chosen = [line for line in lines if line.group == group]
-        if chosen:
-            body += ["", f"{group[:1].upper()}{group[1:]}:", *(_say(line) for line in chosen)]
+    for group, chosen in itertools.groupby(lines, key=lambda line: line.group):
+        body += ["", f"{group.capitalize()}:", *map(_say, chosen)]
     if len(body) > _MOST_LINES:
         rest = sum(line.startswith("- ") for line in body[_MOST_LINES:])
         body = [*body[:_MOST_LINES], f"- and {rest} more"]

@@ -205,20 +205,14 @@ def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
     return intake._replace(taken=tuple(map(described, intake.taken)))
 
 
-def report_pieces(pieces: Iterable[NotePiece], intake: Intake, whats: Sequence[str]) -> tuple[ImportedPiece, ...]:
-    """Return what became of the offers, in their order; `whats` and the pieces say what they were."""
-    origins = [(piece.origin, piece.line) for piece in pieces if piece.draft]
-    notices = []
-    for number, one in enumerate(intake.taken):
-        origin, line = (
-            origins[number]
-            if number < len(origins)
-            else (one.offer.origin or "", int(str(dict(one.offer.draft.fields).get("session_seq", 0))))
+def report_pieces(pieces: Iterable[NotePiece], intake: Intake) -> tuple[ImportedPiece, ...]:
+    """Return what became of the pieces that were offered, in their order."""
+    return tuple(
+        ImportedPiece(
+            piece.what, piece.origin, piece.line, one.action, one.offer.draft.kind, one.id, one.path, one.message
         )
-        notices.append(
-            ImportedPiece(whats[number], origin, line, one.action, one.offer.draft.kind, one.id, one.path, one.message)
-        )
-    return tuple(notices)
+        for piece, one in zip(pieces, intake.taken, strict=True)
+    )
 
 
 _CHATS = ("claude-export", "chatgpt-export")
@@ -293,22 +287,18 @@ class Imports:
         pieces: list[NotePiece] = []
         passed = Tally()
         if kind in _CHATS:
-            offers = [
-                offer
-                for talk in _conversations(source, kind, passed)
-                for offer in offer_statements(talk, place, kind, passed)
-            ]
-            whats = ["statement"] * len(offers)
+            talks = _conversations(source, kind, passed)
+            offers = [offer for talk in talks for offer in offer_statements(talk, place, kind, passed)]
+            for one in offers:
+                line = int(str(dict(one.draft.fields).get("session_seq", 0)))
+                pieces.append(NotePiece("statement", one.origin or "", line))
         else:
             for piece in self._read_pieces(source, kind):
                 passed.add(piece)
                 pieces += [piece] if piece.draft else []
             offers = offer_pieces(pieces, place)
-            whats = [piece.what for piece in pieces]
         intake, run = self._take_in_linked(offers, dry_run=dry_run)
-        return ImportReport(
-            kind, readable_name(source.name), report_pieces(pieces, intake, whats), passed.left_out, run
-        )
+        return ImportReport(kind, readable_name(source.name), report_pieces(pieces, intake), passed.left_out, run)
 
     def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
         """Take offers in whose links lead to each other, or to what is there instead."""
