@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from forking import can_fork, fork_server, offer_fork_servers
 from hypothesis import HealthCheck, settings
+from workers import Workers
 
 from memory_kb import KnowledgeBase
 
@@ -43,8 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "tests", derandomize=True, deadline=None, max_examples=20 if is_quick else 100, suppress_health_check=checks
     )
     settings.load_profile("tests")
-    if can_fork({}) and not hasattr(config, "workerinput"):
-        offer_fork_servers(to_others=config.getoption("dist", "no") != "no")
+    if can_fork({}):
+        offer_fork_servers()
+        if (count := int(os.environ.get("TEST_WORKERS", "1"))) > 1:
+            config.pluginmanager.register(Workers(count))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import gc
 import importlib
 import json
@@ -19,7 +18,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,9 +26,6 @@ _OF_INTERPRETERS = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 
 #: The variable that names the folder of the servers' addresses.
 _ADDRESSES = "FORK_SERVERS"
-
-#: The sockets of those that were not started yet.
-_OFFERED: dict[str, socket.socket] = {}
 
 #: Modules that load much, and that few commands use.
 _SERVERS = ("lsp", "mcp", "serve")
@@ -53,46 +48,42 @@ def command(*arguments: str | Path, env: Mapping[str, str] | None = None) -> lis
     return [sys.executable, "-S", "-E", str(stand_in), fork_server(serves).address, *map(str, arguments)]
 
 
-@functools.cache
 def fork_server(serves: bool = False) -> ForkServer:
     """Return the fork server of all commands, or of those that serve, which load more."""
-    name = "serves" if serves else "any"
-    if name in _OFFERED:
-        _start(name)
-    return ForkServer(f"{os.environ[_ADDRESSES]}/{name}")
+    return ForkServer(f"{os.environ[_ADDRESSES]}/{'serves' if serves else 'any'}")
 
 
-def offer_fork_servers(to_others: bool) -> None:
-    """Have each fork server started when it is first asked, by this process or by those that it starts."""
+def offer_fork_servers() -> None:
+    """Have each fork server start when it is first asked, by this process or by those that it starts."""
+    if _ADDRESSES in os.environ:
+        return
     folder = tempfile.TemporaryDirectory(prefix="fork", ignore_cleanup_errors=True)
     os.environ[_ADDRESSES] = folder.name
     atexit.register(folder.cleanup)
     for name in ("any", "serves"):
-        listening = _OFFERED[name] = socket.socket(socket.AF_UNIX)
-        atexit.register(listening.close)
-        listening.bind(f"{folder.name}/{name}")
-        listening.listen(64)
-        if to_others:
-            threading.Thread(target=_start_when_asked, args=(name,), daemon=True).start()
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(f"{folder.name}/{name}")
+            listening.listen(64)
+            pid = os.fork()
+            if pid == 0:
+                _wait_and_start(listening, name)
+        atexit.register(os.waitpid, pid, 0)
+        atexit.register(os.kill, pid, signal.SIGKILL)
 
 
-def _start_when_asked(name: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # it is closed when the tests end
-        select.select([_OFFERED[name]], [], [])
-        _start(name)
-
-
-def _start(name: str) -> None:
-    number = _OFFERED.pop(name).fileno()
-    paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
-    process = subprocess.Popen(
-        [sys.executable, __file__, str(number), name],
-        pass_fds=[number],
-        env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
-        stdin=subprocess.DEVNULL,
-    )
-    atexit.register(process.wait)
-    atexit.register(process.kill)
+def _wait_and_start(listening: socket.socket, name: str) -> None:
+    """Become a fork server as soon as somebody connects."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        select.select([listening], [], [])
+        paths = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.set_inheritable(listening.fileno(), True)
+        environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)}
+        os.execve(sys.executable, [sys.executable, __file__, str(listening.fileno()), name], environment)
+    finally:
+        os._exit(1)
 
 
 class ForkServer:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -68,7 +69,7 @@ async def stdio(
     environment = clean_environment(home) | dict(env or {})
     program, *words = command("--vault", folder, "mcp", *arguments, env=env)
     started = StdioServerParameters(command=program, args=words, env=environment)
-    async with Client(stdio_client(started), mode=mode) as client:
+    async with Client(stdio_client(started, sys.stderr), mode=mode) as client:
         yield client
 
 
