@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -275,17 +276,11 @@ class _Sync:
             yield Difference(Verdict.ADDED, file, None)
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
-        folder = identify(self._vault)
-        before, number = self._index.window(), -1
+        before = self._index.window()
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
-        with self._index.write(rebuild=rebuild) as writer:
-            for number, difference in enumerate(found):
-                self._apply(writer, difference)
-                if self._progress and number % 64 == 0:
-                    self._progress(number, self._total)
-            if identify(self._vault) != folder:
-                raise _replaced(self._vault)
+        with self._writing(rebuild=rebuild) as writer:
+            number = self._apply_until(writer, enumerate(found), math.inf)
             window = SyncWindow(self._start_ns, time.time_ns())
             if rebuild or (number >= 0 and self._regions is None):
                 writer.finish(window)
@@ -295,26 +290,38 @@ class _Sync:
 
     def _write_first(self, found: Iterable[Difference]) -> None:
         """Write what a first index lacks, and commit about every second."""
-        folder = identify(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
         # All are listed before the first commit ends the reading of the index.
         found = list(found)
-        self._total, left = len(found), iter(enumerate(found))
+        self._total, left, number = len(found), iter(enumerate(found)), -1
         is_partial = True
         while is_partial:
-            until, is_partial = time.monotonic() + _BATCH_SECONDS, False
-            with self._index.write() as writer:
-                for number, difference in left:
-                    self._apply(writer, difference)
-                    if self._progress and number % 64 == 0:
-                        self._progress(number, self._total)
-                    if time.monotonic() >= until:
-                        is_partial = True
-                        break
-                if identify(self._vault) != folder:
-                    raise _replaced(self._vault)
+            with self._writing() as writer:
+                number = max(number, self._apply_until(writer, left, time.monotonic() + _BATCH_SECONDS))
+                is_partial = number + 1 < self._total
                 writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
+
+    @contextlib.contextmanager
+    def _writing(self, *, rebuild: bool = False) -> Iterator[SqliteWriter]:
+        """Begin a change, which is taken back if the vault's folder is replaced meanwhile."""
+        folder = identify(self._vault)
+        with self._index.write(rebuild=rebuild) as writer:
+            yield writer
+            if identify(self._vault) != folder:
+                sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
+                raise VaultNotFound(sentence, "run the command again")
+
+    def _apply_until(self, writer: SqliteWriter, found: Iterator[tuple[int, Difference]], end: float) -> int:
+        """Write numbered differences until a moment; return the number of the last one, -1 where there was none."""
+        number = -1
+        for number, difference in found:
+            self._apply(writer, difference)
+            if self._progress and number % 64 == 0:
+                self._progress(number, self._total)
+            if time.monotonic() >= end:
+                break
+        return number
 
     def _apply(self, writer: SqliteWriter, difference: Difference) -> None:
         from memory_kb.index.rows import hash_bytes, read_file, say_unreadable
@@ -345,10 +352,6 @@ class _Sync:
         if known:
             writer.remove(known.path)
             self._removed += 1
-
-
-def _replaced(vault: Vault) -> VaultNotFound:
-    return VaultNotFound(f"the vault's folder {vault.folder} was replaced by another one", "run the command again")
 
 
 def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:

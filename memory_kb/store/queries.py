@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 
 from memory_kb.markdown.fields import read_text, read_words
 from memory_kb.model import Problem
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
+from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: Hits that count unless a query says otherwise.
 K = 10
 _MOST_K, _MOST_QUERIES = 1_000, 2_000
 #: An expected id may be cut to no less than this.
 _SHORTEST = 8
-#: The file may be so many times as large as a block of frontmatter.
-_SCALE = 16
+#: The most characters of a file.
+_MOST_CHARACTERS = 16 * MAX_BLOCK
 _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files", "max_tokens"})
 
 
@@ -66,68 +66,38 @@ def parse_queries(text: str, path: str) -> Queries:
         >>> parse_queries("- question: flaky tests\\n  expect: a\\n- 7\\n", "queries.yaml")
         Queries(queries=(StandingQuery(question='flaky tests', expect=('a',), ...),), problems=(Problem(path='queries.yaml', line=3, ...),))
     """
-    text = text.removeprefix("\ufeff")
-    head, rest = text.partition("\n")[::2]
-    if head.strip() == "---":
-        text = "\n" + rest
-    is_list = (
-        next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
-        .lstrip()
-        .startswith(("-", "["))
-    )
-    block = "queries:\n" + "".join(f" {line}" for line in text.splitlines(keepends=True)) if is_list else text
-    try:
-        listed = load_mapping(block, _SCALE).get("queries") if text.strip() else None
-    except InvalidBlock as exc:
-        message = (
-            str(exc)
-            .replace("the frontmatter", "the file")
-            .replace("not a mapping of keys to values", "no list of queries")
-        )
-        return Queries(
-            (), (Problem(path, max(1, exc.line + (0 if is_list else 1)), f"{message}; no query of it is asked"),)
-        )
-    if listed is None:
-        return Queries(())
-    if not isinstance(listed, list):
-        return Queries((), (Problem(path, 1, "is no list of queries; each begins with `- question:`"),))
-    lines = _lines_of_items(block, len(listed), 1 if is_list else 0)
     queries: list[StandingQuery] = []
     problems: list[Problem] = []
-    for item, line in zip(listed[:_MOST_QUERIES], lines, strict=False):
-        found = _read(item, line, path, problems)
+    try:
+        if len(text) > _MOST_CHARACTERS:
+            raise InvalidBlock(f"the file is longer than {_MOST_CHARACTERS:,} characters")  # noqa: TRY301 - told as others
+        items = cut_list(text.removeprefix("\ufeff"), ("queries",))
+    except InvalidBlock as exc:
+        message = str(exc).replace("the frontmatter", "the file")
+        return Queries((), (Problem(path, exc.line + 1, f"{message}; no query of it is asked"),))
+    if items is None and any(line.strip() and not line.startswith("#") for line in text.splitlines()):
+        problems.append(Problem(path, 1, "is no list of queries; each begins with `- question:`"))
+    for item in (items or ())[:_MOST_QUERIES]:
+        found = _read(item, path, problems)
         queries += [found] if found else []
-    if len(listed) > _MOST_QUERIES:
-        problems.append(
-            Problem(path, lines[_MOST_QUERIES], f"has more than {_MOST_QUERIES:,} queries; the rest is not asked")
-        )
+    if items and len(items) > _MOST_QUERIES:
+        rest = items[_MOST_QUERIES].line
+        problems.append(Problem(path, rest, f"has more than {_MOST_QUERIES:,} queries; the rest is not asked"))
     return Queries(tuple(queries), tuple(problems))
 
 
-def _lines_of_items(block: str, count: int, added: int) -> list[int]:
-    """Return the line of each item of the list, counted from 1."""
-    import yaml
-
-    from memory_kb.yaml_loader import yaml_loader
-
-    root = yaml.compose(block, yaml_loader())
-    pairs = root.value if isinstance(root, yaml.MappingNode) else []
-    nodes: list[yaml.Node] = next(
-        (value.value for key, value in pairs if key.value == "queries" and isinstance(value, yaml.SequenceNode)), []
-    )
-    lines = [node.start_mark.line + 1 - added for node in nodes]
-    return lines if len(lines) == count else [1] * count
-
-
-def _read(item: Any, line: int, path: str, problems: list[Problem]) -> StandingQuery | None:
-    if not isinstance(item, dict):
+def _read(written: YamlItem, path: str, problems: list[Problem]) -> StandingQuery | None:
+    line = written.line
+    try:
+        item = load_mapping(written.text)
+    except InvalidBlock:
         problems.append(Problem(path, line, "is no query; it needs `question:` and `expect:`"))
         return None
     question = read_text(item.get("question")) or read_text(item.get("task"))
     if question is None:
         problems.append(Problem(path, line, "the query has no question"))
         return None
-    unknown = sorted(set(map(str, item)) - _FIELDS)
+    unknown = sorted(set(item) - _FIELDS)
     if unknown:
         problems.append(Problem(path, line, f"the query has a field that means nothing: {', '.join(unknown)[:100]}"))
     type_ = read_text(item.get("type"))
