@@ -23,7 +23,7 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.rows import decode, hash_bytes, read_file, read_note
+from memory_kb.index.rows import decode, read_file, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
@@ -34,7 +34,7 @@ from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
-from memory_kb.text import readable_name
+from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, default_status, locate
 
 
@@ -347,8 +347,8 @@ class _Comparison:
         except OSError:
             return True
         rows = self._index.chunks_of(file.path)
-        said = json.dumps([self._made_by, hash_bytes(raw.data), raw.is_cut, rows])
-        digest = hash_bytes(said.encode())
+        said = json.dumps([self._made_by, hash_of(raw.data), raw.is_cut, rows])
+        digest = hash_of(said.encode())
         if self._kept.get(file.path) != digest:
             is_memory = self._vault.memory is not None
             place, status = locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from memory_kb.index.schema import (
     read_version,
     replace_damaged,
     scrub,
+    transaction,
 )
 from memory_kb.injected import strip
 from memory_kb.model import wrap
@@ -537,7 +537,7 @@ class SessionIndex:
             if only is None:
                 gone = {row[0] for row in connection.execute("SELECT session FROM file_meta")} - set(there)
                 for session in sorted(gone):
-                    with _writing(connection):
+                    with transaction(connection):
                         _forget(connection, session)
                 total = total._replace(removed=len(gone))
         except (sqlite3.OperationalError, VaultBusy) as exc:
@@ -562,7 +562,7 @@ class SessionIndex:
                 batch = _read_batch(path, session, offset, stat)
             except FileNotFoundError:
                 return total
-            with _writing(connection):
+            with transaction(connection):
                 if _known(connection, session) != known:
                     continue  # another process was faster: look again at what is left
                 if offset == 0 and known:
@@ -578,18 +578,6 @@ def _known(connection: sqlite3.Connection, session: str) -> _Known | None:
         "SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)
     ).fetchone()
     return _Known(*row) if row else None
-
-
-@contextlib.contextmanager
-def _writing(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 def _forget(connection: sqlite3.Connection, session: str) -> None:

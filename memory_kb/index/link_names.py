@@ -14,7 +14,8 @@ from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
 
-_DAY = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
+#: The day that a heading may begin with.
+DAY_PREFIX = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
             names.setdefault(name, entry)
             names.setdefault(f"{name}.md", entry)
     for entry in entries:
-        for name in (entry.title, _DAY.sub("", entry.title)):
+        for name in (entry.title, DAY_PREFIX.sub("", entry.title)):
             names.setdefault(name.casefold(), entry)
     for entry in entries:
         if entry.metadata and '"alias' in entry.metadata:

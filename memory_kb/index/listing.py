@@ -18,7 +18,7 @@ from urllib.parse import quote
 from memory_kb.errors import AmbiguousId, UnknownEntry, UnreadableInput
 from memory_kb.globs import Ignore
 from memory_kb.index.link_names import (
-    _DAY,
+    DAY_PREFIX,
     aliases_of,
     entries_with_texts,
     file_names,
@@ -112,7 +112,7 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
     """Return the entries of a title, else of an alias, else the first entry of every file of a name."""
     name = wanted.strip().casefold()
     entries = [] if not name else list(index.entries(EVERYTHING))
-    titled = [one for one in entries if name in (one.title.casefold(), _DAY.sub("", one.title).casefold())]
+    titled = [one for one in entries if name in (one.title.casefold(), DAY_PREFIX.sub("", one.title).casefold())]
     called = titled or [
         one
         for one in entries

@@ -164,13 +164,7 @@ def read_file(file: FileStat, limit: int) -> RawNote:
 def explain_unreadable(location: str) -> str | None:
     """Return why a file cannot be read, or None where it can or is gone."""
     try:
-        descriptor = os.open(location, _FLAGS)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            os.read(descriptor, 1)
-        finally:
-            os.close(descriptor)
+        read_file(FileStat("", location, 0, 0, 0), 1)
     except FileNotFoundError:
         return None
     except OSError as exc:
@@ -181,13 +175,6 @@ def explain_unreadable(location: str) -> str | None:
 def say_unreadable(error: OSError) -> str:
     """Return what is informed of a file that the system does not let us read."""
     return f"cannot be read: {error.strerror}; left out"
-
-
-def hash_bytes(data: bytes) -> str:
-    """Return the sha256 of a file's bytes, as `file_meta` keeps it."""
-    import hashlib
-
-    return hashlib.sha256(data, usedforsecurity=False).hexdigest()
 
 
 def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:

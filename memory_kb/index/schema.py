@@ -398,14 +398,21 @@ def create_tables(
 ) -> None:
     """Run a script that makes tables, in one transaction and with a write-ahead log, unless they are current."""
     _begin_logging(connection)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if not is_current():
             run_script(connection, script)
             set_version(connection, version)
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write within one transaction, which Ctrl-C at any moment leaves closed."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
         connection.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
+        if connection.in_transaction:  # a full disk has ended it already
             connection.execute("ROLLBACK")
         raise
 

@@ -15,6 +15,7 @@ from memory_kb.index.port import KnownFile, SyncWindow
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.settings import Settings
 from memory_kb.store.walk import walk, walk_region, walk_root
+from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
 
 if TYPE_CHECKING:
@@ -158,12 +159,12 @@ def needs_writing(
 
 def has_same_bytes(file: FileStat | None, known: KnownFile | None, settings: Settings) -> bool:
     """Return whether a file still says what the index has read of it."""
-    from memory_kb.index.rows import hash_bytes, read_file
+    from memory_kb.index.rows import read_file
 
     if file is None or known is None:
         return False
     try:
-        return hash_bytes(read_file(file, settings.index.max_file_bytes).data) == known.hash
+        return hash_of(read_file(file, settings.index.max_file_bytes).data) == known.hash
     except OSError:
         return False
 
@@ -276,10 +277,10 @@ class _Sync:
             yield Difference(Verdict.ADDED, file, None)
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
-        before = self._index.window()
+        folder, before = identify(self._vault), self._index.window()
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
-        with self._writing(rebuild=rebuild) as writer:
+        with self._writing(folder, rebuild=rebuild) as writer:
             number = self._apply_until(writer, enumerate(found), math.inf)
             window = SyncWindow(self._start_ns, time.time_ns())
             if rebuild or (number >= 0 and self._regions is None):
@@ -290,6 +291,7 @@ class _Sync:
 
     def _write_first(self, found: Iterable[Difference]) -> None:
         """Write what a first index lacks, and commit about every second."""
+        folder = identify(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
         # All are listed before the first commit ends the reading of the index.
@@ -297,15 +299,14 @@ class _Sync:
         self._total, left, number = len(found), iter(enumerate(found)), -1
         is_partial = True
         while is_partial:
-            with self._writing() as writer:
+            with self._writing(folder) as writer:
                 number = max(number, self._apply_until(writer, left, time.monotonic() + _BATCH_SECONDS))
                 is_partial = number + 1 < self._total
                 writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
 
     @contextlib.contextmanager
-    def _writing(self, *, rebuild: bool = False) -> Iterator[SqliteWriter]:
-        """Begin a change, which is taken back if the vault's folder is replaced meanwhile."""
-        folder = identify(self._vault)
+    def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> Iterator[SqliteWriter]:
+        """Begin a change, which is taken back if another folder is in the place of the vault's then."""
         with self._index.write(rebuild=rebuild) as writer:
             yield writer
             if identify(self._vault) != folder:
@@ -324,7 +325,7 @@ class _Sync:
         return number
 
     def _apply(self, writer: SqliteWriter, difference: Difference) -> None:
-        from memory_kb.index.rows import hash_bytes, read_file, say_unreadable
+        from memory_kb.index.rows import read_file, say_unreadable
 
         _, file, known = difference
         if file is None:
@@ -341,7 +342,7 @@ class _Sync:
             self._remove(writer, known)
             return
         self._has_fresh = self._has_fresh or is_fresh(raw.stat.mtime_ns, SyncWindow(self._start_ns, raw.stat.mtime_ns))
-        if known and known.hash == hash_bytes(raw.data):
+        if known and known.hash == hash_of(raw.data):
             writer.touch(raw.stat)
             return
         put_note(writer, self._vault, raw, is_known=known is not None)
@@ -360,10 +361,8 @@ def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 def put_note(writer: SqliteWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
     """Add what a file says to an index."""
-    from memory_kb.index.rows import hash_bytes
-
     note = _read(vault, raw)
-    writer.put(raw.stat, hash_bytes(raw.data), note.problems, note.chunks, is_known=is_known)
+    writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)
 
 
 def _read(vault: Vault, raw: RawNote) -> ReadNote:

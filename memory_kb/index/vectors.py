@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.index.port import VectorTable
+from memory_kb.index.schema import transaction
 from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import Space
 
@@ -235,19 +236,6 @@ def _is_unit(embedding: bytes, dimension: int) -> bool:
         return False
     numbers = struct.unpack(f"<{dimension}f", embedding)
     return abs(math.fsum(number * number for number in numbers) - 1) < _LENGTH_SLACK
-
-
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write within one short transaction, which Ctrl-C at any moment leaves closed."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _now() -> str:

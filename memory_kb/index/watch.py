@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
@@ -24,7 +23,6 @@ from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock, confirm, prepare_questions
 from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
-from memory_kb.settings import Settings
 from memory_kb.store.machine import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.vault import MACHINE, Vault
@@ -60,8 +58,6 @@ class Watched(NamedTuple):
 
     asked: str
     vault: Vault
-    settings: Settings
-    machine: Path
     keeper: VaultIndex
     steps: tuple[Step, ...] = ()
 
@@ -190,20 +186,19 @@ class _Watch:
         poll: bool | None,
     ) -> None:
         self._watched, self._audience, self._stop = watched, audience, stop
-        self._setting = watched.settings.watch
-        self._identity = VaultIdentity(watched.vault, watched.machine, watched.asked, find)
+        self._setting = watched.vault.settings.watch
+        self._identity = VaultIdentity(watched.vault, watched.asked, find)
         self._changes = ChangeSignal(self._setting.debounce)
         self._background = Background(watched.steps)
-        self._lock = WatcherLock(watched.machine)
+        self._lock = WatcherLock(watched.vault.machine)
         self._observer: Observer | None = None
         self._questions: list[str] = []
         self._how = "polling"
         self._retry_at = self._look_at = self._idle_at = self._delay = 0.0
         self._surprises = 0
-        self._told: set[str] = set()
-        self._complaints: set[str] = set()
+        self._said: set[str] = set()
         self._problems: frozenset[Problem] = frozenset()
-        prepare_questions(watched.machine)
+        prepare_questions(watched.vault.machine)
         if not (self._setting.poll if poll is None else poll):
             self._observe()
 
@@ -223,7 +218,7 @@ class _Watch:
             self._questions += self._changes.take_questions()
             due = due or self._find_cause()
             for sentence in self._background.take_sentences():
-                self._say_once(sentence, self._told)
+                self._say_once(sentence)
             now = time.monotonic()
             if due and now >= self._retry_at:
                 due = self._sync(due)
@@ -238,7 +233,7 @@ class _Watch:
         questions, self._questions = self._questions, []
         has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
         if sys.platform == "linux" and self._observer and not self._surprises and not has_unlisted:
-            confirm(self._watched.machine, questions)
+            confirm(self._watched.vault.machine, questions)
 
     def _pause(self, due: str | None) -> float:
         now = time.monotonic()
@@ -298,11 +293,11 @@ class _Watch:
             if not self._identity.has_changed():
                 # What fails once may just have been in the middle of something.
                 if self._delay:
-                    self._say_once(f"{exc}; trying again", self._complaints)
+                    self._say_once(f"{exc}; trying again")
                 self._delay = _next_delay(self._delay)
                 self._retry_at = time.monotonic() + self._delay
             return cause
-        self._delay, self._complaints = 0.0, set()
+        self._delay = 0.0
         self._look_at = max(self._look_at, time.monotonic() + self._interval())
         self._publish(cause, report, generation)
         self._start_background()
@@ -345,9 +340,9 @@ class _Watch:
         self._observer, self._look_at = None, 0.0
         self._audience.on_notice(notice)
 
-    def _say_once(self, sentence: str, said: set[str]) -> None:
-        if sentence not in said:
-            said.add(sentence)
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
             self._audience.on_notice(sentence)
 
     def _start_background(self) -> None:

@@ -89,8 +89,6 @@ class Watching:
         return Watched(
             self._vault.named[0],
             own,
-            own.settings,
-            own.machine,
             VaultIndex(own),
             (*steps, *(self._idle_steps() if maintain else ())),
         )

@@ -72,9 +72,9 @@ class VaultIdentity:
         find: returns what the vault is now.
     """
 
-    def __init__(self, vault: Vault, machine: Path, asked: str, find: Callable[[], Vault]) -> None:
+    def __init__(self, vault: Vault, asked: str, find: Callable[[], Vault]) -> None:
         self._vault, self._find = vault, find
-        roots = [root.folder for root in vault.roots]
+        roots, machine = [root.folder for root in vault.roots], vault.machine
         self._folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
         self._files = [str(vault.home / "config.yaml"), str(vault.config_file)]
         # A folder of this name makes a plain folder a vault.

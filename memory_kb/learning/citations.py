@@ -147,7 +147,7 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
         Unrecordable: there is nothing that could be known again.
     """
     if reference.commit:
-        whole = project.find_commit(reference.commit)
+        whole = project.git.find_commit(reference.commit)
         if not whole:
             raise Unrecordable("no such commit is here")
         return Citation(reference, whole)
@@ -155,7 +155,7 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
     if source.state in ("missing", "unreadable"):
         raise Unrecordable("there is no such file" if source.state == "missing" else f"it {source.reason}")
     if reference.lines is None:
-        return Citation(reference, _hash_file(source), project.head())
+        return Citation(reference, _hash_file(source), project.git.head())
     if source.state == "binary":
         raise Unrecordable("it is no text; cite the file as a whole")
     lines = split_lines(source.text)
@@ -164,7 +164,7 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
         raise Unrecordable(f"it has {len(lines):,} lines")
     if not any(map(_WORD.search, lines[start - 1 : end])):
         raise Unrecordable("there is no word on these lines that could be known again")
-    return Citation(reference, hash_lines(lines[start - 1 : end]), project.head())
+    return Citation(reference, hash_lines(lines[start - 1 : end]), project.git.head())
 
 
 def _hash_file(source: CitedFile) -> str:
@@ -194,7 +194,7 @@ def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
             return found._replace(verdict="moved", reason=f"is now {found.place}")
         if is_renamed:
             return found._replace(verdict="drifted", reason=f"was renamed to {heir_path} and changed")
-    if project.gave_up():
+    if project.git.gave_up:
         return CitationFinding(citation, "drifted", path, reason="is not there any more")
     return CitationFinding(citation, "gone", path, reason="is gone")
 
@@ -203,10 +203,10 @@ def _judge_commit(citation: Citation, project: ProjectFiles) -> CitationFinding:
     commit = citation.reference.text
     if not citation.hash:
         return CitationFinding(citation, "unrecorded", commit)
-    if project.find_commit(citation.hash):
+    if project.git.find_commit(citation.hash):
         return CitationFinding(citation, "fresh", commit)
     # It may be on a branch that was never fetched, so nothing says that it is gone for good.
-    if project.knows_commits():
+    if project.git.is_whole():
         return CitationFinding(citation, "drifted", commit, reason="is not in this repository")
     return CitationFinding(citation, "unreadable", commit, reason="cannot be looked up here")
 

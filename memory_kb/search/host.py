@@ -19,7 +19,7 @@ from memory_kb.search.candidates import Request
 from memory_kb.search.search import retrieve
 from memory_kb.stop_words import stop_words
 from memory_kb.store.host_memory import KINDS_OF_TYPES, HostFile, find_host_files
-from memory_kb.text import tokens
+from memory_kb.text import hash_of, tokens
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class HostMemory:
                 continue
         if not stats:
             return False
-        from memory_kb.index.rows import hash_bytes, read_file, read_note
+        from memory_kb.index.rows import read_file, read_note
 
         seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
         if seen != self._seen or self._index is None:
@@ -103,7 +103,7 @@ class HostMemory:
                         raw = read_file(stat, _MAX_BYTES)
                     except OSError:
                         continue
-                    digest = hash_bytes(raw.data)
+                    digest = hash_of(raw.data)
                     raw = raw._replace(data=own_words(raw.data, Path(stat.location)))
                     note = read_note(raw, Location(), "active")
                     writer.put(stat, digest, (), [_named(chunk) for chunk in note.chunks], is_known=False)

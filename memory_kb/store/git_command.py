@@ -170,7 +170,7 @@ def _call(
 def tracks(folder: Path, environ: Mapping[str, str]) -> bool:
     """Return whether git keeps a file of a folder, or may do so: where it cannot be asked, it does."""
     top = Path(os.path.realpath(folder.parent))
-    if not any((place / ".git").exists() for place in (top, *top.parents)):
+    if find_repository(top) is None:
         return False
     try:
         asked = ("ls-files", "-z", "--", folder.name)
@@ -306,8 +306,7 @@ class History:
     @functools.cached_property
     def _is_there(self) -> bool:
         """Whether a repository is around, found out without starting git."""
-        top = Path(os.path.realpath(self._folder))
-        return any((place / ".git").exists() for place in (top, *top.parents))
+        return find_repository(Path(os.path.realpath(self._folder))) is not None
 
     def head(self) -> str | None:
         """Return the last commit, shortened."""

@@ -55,7 +55,8 @@ class ProjectFiles:
         self._heirs: dict[str, tuple[tuple[str, bool], ...]] = {}
 
     @cached_property
-    def _git(self) -> History:
+    def git(self) -> History:
+        """The history of the project's repository."""
         from memory_kb.store.git_command import History
 
         return History(self.folder, self._environ, self._seconds)
@@ -107,37 +108,21 @@ class ProjectFiles:
                 and os.path.exists(os.path.join(self._top, ".gitmodules"))
             ):
                 return True
-        return self._git.is_skipped(path)
+        return self.git.is_skipped(path)
 
     def heirs(self, path: str) -> tuple[tuple[str, bool], ...]:
         """Return where the text of a missing file may be now; True where git says it was renamed so."""
         if path not in self._heirs:
             ending = os.path.splitext(path)[1]
-            renamed = [one for one in self._git.renames_of(path) if self.read(one).state != "missing"]
-            new = [one for one in self._git.new_files() if os.path.splitext(one)[1] == ending and one not in renamed]
+            renamed = [one for one in self.git.renames_of(path) if self.read(one).state != "missing"]
+            new = [one for one in self.git.new_files() if os.path.splitext(one)[1] == ending and one not in renamed]
             new.sort(key=lambda one: (os.path.basename(one) != os.path.basename(path), one))
             self._heirs[path] = (*((one, True) for one in renamed), *((one, False) for one in new[:_MOST_CANDIDATES]))
         return self._heirs[path]
 
-    def gave_up(self) -> bool:
-        """Return whether git took so long that files may have heirs that nobody found."""
-        return "_git" in self.__dict__ and self._git.gave_up
-
-    def head(self) -> str | None:
-        """Return the last commit, shortened; None where there is none."""
-        return self._git.head()
-
-    def find_commit(self, commit: str) -> str | None:
-        """Return the whole hash of a commit that is here."""
-        return self._git.find_commit(commit)
-
-    def knows_commits(self) -> bool:
-        """Return whether there is a repository with its whole history."""
-        return self._git.is_whole()
-
     def text_at(self, commit: str, path: str) -> str | None:
         """Return what a file said at a commit."""
-        data = self._git.blob(commit, path, MAX_BYTES)
+        data = self.git.blob(commit, path, MAX_BYTES)
         return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
