@@ -26,8 +26,8 @@ K = 10
 _MOST_K, _MOST_QUERIES = 1_000, 2_000
 #: An expected id may be cut to no less than this.
 _SHORTEST = 8
-#: The most characters of a file.
-_MOST_CHARACTERS = 16 * MAX_BLOCK
+#: The file may be so many times as large as a block of frontmatter.
+_SCALE = 16
 _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files", "max_tokens"})
 
 
@@ -68,15 +68,18 @@ def parse_queries(text: str, path: str) -> Queries:
     """
     queries: list[StandingQuery] = []
     problems: list[Problem] = []
+    text = text.removeprefix("\ufeff")
     try:
-        if len(text) > _MOST_CHARACTERS:
-            raise InvalidBlock(f"the file is longer than {_MOST_CHARACTERS:,} characters")  # noqa: TRY301 - told as others
-        items = cut_list(text.removeprefix("\ufeff"), ("queries",))
+        items = cut_list(text, ("queries",)) if len(text) <= _SCALE * MAX_BLOCK else None
+        if items is None and load_mapping(text, _SCALE).get("queries") is not None:
+            problems.append(Problem(path, 1, "is no list of queries; each begins with `- question:`"))
     except InvalidBlock as exc:
-        message = str(exc).replace("the frontmatter", "the file")
+        message = (
+            str(exc)
+            .replace("the frontmatter", "the file")
+            .replace("not a mapping of keys to values", "no list of queries")
+        )
         return Queries((), (Problem(path, exc.line + 1, f"{message}; no query of it is asked"),))
-    if items is None and any(line.strip() and not line.startswith("#") for line in text.splitlines()):
-        problems.append(Problem(path, 1, "is no list of queries; each begins with `- question:`"))
     for item in (items or ())[:_MOST_QUERIES]:
         found = _read(item, path, problems)
         queries += [found] if found else []
