@@ -172,6 +172,8 @@ DATABASE = ".memory.db"
 MEMORY = Path(":memory:")
 #: The lock of whoever indexes, beside the database.
 LOCK = "index.lock"
+#: Given a new index and its path: puts in what can be had without reading the notes.
+Fill = Callable[[sqlite3.Connection, Path], None]
 _DAMAGE = (
     "malformed",
     "not a database",
@@ -181,7 +183,7 @@ _DAMAGE = (
     "Could not decode",
     "invalid fts5",
 )
-_SIDE_FILES = ("", "-wal", "-shm", "-journal")
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
 #: With less room SQLite cannot begin to work: its shared memory alone takes half of this.
 _LEAST_ROOM = 65_536
 
@@ -245,13 +247,13 @@ def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def open_database(
-    path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None
+    path: Path, tokenizer: str, wait: float, mark: str | None, fill: Fill
 ) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Open the index, making or remaking it as needed; one that does not bear `mark` was made elsewhere.
 
     Return what had to be remade too.
     """
-    connection, notices = _open_any(path, tokenizer, wait)
+    connection, notices = _open_any(path, tokenizer, wait, fill)
     with _closing_on_error(connection):
         if mark is None or path == MEMORY or _bears(connection, mark):
             return connection, notices
@@ -262,7 +264,7 @@ def open_database(
             notices += (
                 f"{path.name} was not made by this machine; it is kept as {_set_aside(path, '.foreign')} and rebuilt",
             )
-    connection, more = _open_any(path, tokenizer, wait)
+    connection, more = _open_any(path, tokenizer, wait, fill)
     with _closing_on_error(connection):
         _bears(connection, mark)
     return connection, notices + more
@@ -282,13 +284,12 @@ def _bears(connection: sqlite3.Connection, mark: str) -> bool:
     return True
 
 
-def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connection, tuple[str, ...]]:
+def _open_any(path: Path, tokenizer: str, wait: float, fill: Fill) -> tuple[sqlite3.Connection, tuple[str, ...]]:
     """Open the index, making or remaking it as needed.
 
     Say what had to be remade, for which another process that indexes is waited for. A file that is not a database, or not ours, is moved aside, under a
     lock, since other processes may be opening it too. An index of another version is emptied
-    inside a transaction; vectors in it stay. A new one takes over the vectors of the one that was
-    moved aside last, as far as they can be read.
+    inside a transaction; vectors in it stay. A new one is given what `fill` finds for it.
     """
     notices: list[str] = []
     if path == MEMORY:
@@ -313,7 +314,7 @@ def _open_any(path: Path, tokenizer: str, wait: float) -> tuple[sqlite3.Connecti
             with hold_lock(path.with_name(LOCK), wait):
                 create(connection, tokenizer)
                 if not version:
-                    _take_over_vectors(connection, path)
+                    fill(connection, path)
     return connection, tuple(notices)
 
 
@@ -436,15 +437,6 @@ def _begin_logging(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
-    broken = [file for file in path.parent.glob(f"{path.name}.broken*") if not file.name.endswith(_SIDE_FILES[1:])]
-    if broken:
-        from memory_kb.index.vectors import EmbeddingCache
-
-        with contextlib.suppress(OSError, sqlite3.Error):
-            EmbeddingCache(connection).take_over(max(broken, key=lambda file: file.stat().st_mtime_ns))
-
-
 def run_script(connection: sqlite3.Connection, script: str) -> None:
     """Run several statements inside the transaction that is open."""
     statement = ""
@@ -480,7 +472,7 @@ def _set_aside(path: Path, ending: str = ".broken") -> str:
         if not kept.exists():
             break
         kept = path.with_name(f"{path.name}{ending}-{number}")
-    for side in _SIDE_FILES:
+    for side in SIDE_FILES:
         with contextlib.suppress(FileNotFoundError):
             os.replace(path.with_name(path.name + side), kept.with_name(kept.name + side))
     return kept.name

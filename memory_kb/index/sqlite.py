@@ -9,14 +9,14 @@ import operator
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
-from memory_kb.index.schema import BUSY_SECONDS, LOCK, is_frozen, open_database, scrub
+from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
 from memory_kb.vault import hold_lock
@@ -79,7 +79,7 @@ class SqliteIndex:
     def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
         self.path = path
         self._tokenizer = tokenizer
-        self._connection, self.notices = open_database(path, tokenizer, wait, mark)
+        self._connection, self.notices = open_database(path, tokenizer, wait, mark, _take_over_vectors)
         self._connection.create_function("fits_file", 2, _fits_file, deterministic=True)
         self._connection.create_function("has_tag", 2, _has_tag, deterministic=True)
 
@@ -572,6 +572,16 @@ class SqliteIndex:
             "SELECT count(*), coalesce(sum(length(content)), 0) FROM chunks"
         ).fetchone()
         return int(chunks), int(characters)
+
+
+def _take_over_vectors(connection: sqlite3.Connection, path: Path) -> None:
+    """Give a new index the vectors of the one that was moved aside last, as far as they can be read."""
+    broken = [file for file in path.parent.glob(f"{path.name}.broken*") if not file.name.endswith(SIDE_FILES[1:])]
+    if broken:
+        from memory_kb.index.vectors import EmbeddingCache
+
+        with suppress(OSError, sqlite3.Error):
+            EmbeddingCache(connection).take_over(max(broken, key=lambda file: file.stat().st_mtime_ns))
 
 
 def _like(word: str) -> str:
