@@ -315,7 +315,7 @@ class Readings:
 
     def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
         """Read from the index what the sections of a context are made of."""
-        _, degraded = self._index.refresh()
+        degraded = self._index.refresh().reasons
         request, unnamed = self._searching.construct(
             Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
         )

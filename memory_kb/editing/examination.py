@@ -10,9 +10,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.catalog import find_headings, make_catalog, overlay, read_draft, read_unsaved
+from memory_kb.index.catalog import find_headings, make_catalog, make_part, overlay, read_draft, read_unsaved
 from memory_kb.index.doctor import is_file
-from memory_kb.index.link_names import KeptTargets, find_rival, say_rival
+from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
 from memory_kb.index.lint import Ground, Known, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import find_duplicate
@@ -65,8 +65,11 @@ class Examination:
                 self._catalog = make_catalog(index, self._targets)
             return self._catalog
 
-        saved, is_memory = self._index.read(read), self._vault.memory is not None
-        notes = {path: text for path, text in (drafts or {}).items() if self.is_note(path)}
+        return self._with_drafts(self._index.read(read), drafts or {})
+
+    def _with_drafts(self, saved: Catalog, drafts: Drafts) -> Catalog:
+        is_memory = self._vault.memory is not None
+        notes = {path: text for path, text in drafts.items() if self.is_note(path)}
         return overlay(saved, {path: read_draft(path, text, is_memory=is_memory) for path, text in notes.items()})
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
@@ -84,12 +87,18 @@ class Examination:
         be saved either.
         """
         is_memory = self._vault.memory is not None
-        memories = list(map(make_memory, read_unsaved(path, text, is_memory=is_memory)))
+        unsaved = read_unsaved(path, text, is_memory=is_memory)
+        memories = list(map(make_memory, unsaved))
         document = parse_document(text, path, default_status(path, is_memory=is_memory))
-        return tuple(remark(text, document, memories, self._remark_ground(path, memories, drafts or {})))
+        wanted = {(path, target) for one in unsaved for _, target in links_of(one.entry, one.text)}
+        ids = {memory.id for memory in memories}
+        # All entries of a large vault would fill the memory of the page.
+        part = self._index.read(lambda index: make_part(index, wanted, ids))
+        ground = self._remark_ground(path, memories, self._with_drafts(part, drafts or {}), drafts or {})
+        return tuple(remark(text, document, memories, ground))
 
-    def _remark_ground(self, path: str, memories: Sequence[Memory], drafts: Drafts) -> Ground:
-        catalog, today = self.catalog(drafts), self._vault.today()
+    def _remark_ground(self, path: str, memories: Sequence[Memory], catalog: Catalog, drafts: Drafts) -> Ground:
+        today = self._vault.today()
         own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
         ids = Counter((memory.id, memory.place) for memory in memories)
 

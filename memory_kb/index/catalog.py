@@ -14,6 +14,7 @@ from typing import NamedTuple
 from memory_kb.index.link_names import (
     KeptTargets,
     aliases_of,
+    entries_named,
     entries_with_texts,
     file_names,
     group_stems,
@@ -289,6 +290,12 @@ def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
         ):
             links[entry.source, entry.line] = found
     return Catalog(index.generation, tuple(entries), name_entries(entries), links)
+
+
+def make_part(index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Collection[str]) -> Catalog:
+    """Return a catalog of what some links, given as the file and what is written there, or some ids may mean."""
+    entries = entries_named(index, wanted, ids)
+    return replace(_part(index, entries), names=name_entries(entries))
 
 
 def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]:

@@ -73,15 +73,18 @@ _LEFTOVER_AGE = 3_600
 
 
 def lint(
-    vault: Vault, index: SqliteIndex, settings: Settings, paths: Sequence[str] = (), further: Iterable[Problem] = ()
+    vault: Vault,
+    index: SqliteIndex,
+    paths: Sequence[str],
+    unreadable: Iterable[Problem],
+    further: Iterable[Problem],
 ) -> tuple[Problem, ...]:
     """Return what should be fixed in the notes.
 
-    That is fields, blocks, ids, links, secrets, standing queries, and what others have found.
+    That is fields, blocks, ids, links, secrets, standing queries, what cannot be read, and what others have found.
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
-    unreadable = find_unreadable(vault, index, settings)
     with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
         checked = cross_check(vault, index, store)
     problems = [*index.problems(), *unreadable, *checked, *queries, *further]
@@ -114,16 +117,24 @@ def read_look(vault: Vault, verb: str) -> Look | None:
         return store.read_look(verb)
 
 
-def find_unreadable(vault: Vault, index: SqliteIndex, settings: Settings) -> list[Problem]:
-    """Return the files and folders that may not be read, also those that were read before and look as they did."""
+def find_unreadable(
+    vault: Vault, index: SqliteIndex, settings: Settings, seen: Sequence[Problem] | None
+) -> list[Problem]:
+    """Return the files and folders that may not be read, also those that were read before and look as they did.
+
+    Args:
+        seen: what a look at all files has reported, None where there was none.
+    """
     from memory_kb.index.rows import explain_unreadable
 
-    problems: list[Problem] = []
-    known = set(index.paths())
-    for file in walk(vault, settings.ignore, problems):
-        is_doubtful = file.path not in known or not os.access(file.location, os.R_OK)
-        if is_doubtful and (reason := explain_unreadable(file.location)):
-            problems.append(Problem(file.path, 1, reason))
+    problems = list(seen or ())
+    files = {path: str(vault.resolve(path)) for path in index.paths()}
+    unknown = (
+        () if seen is not None else (one for one in walk(vault, settings.ignore, problems) if one.path not in files)
+    )
+    doubtful = [(path, location) for path, location in files.items() if not os.access(location, os.R_OK)]
+    doubtful += [(file.path, file.location) for file in unknown]
+    problems += [Problem(path, 1, reason) for path, location in doubtful if (reason := explain_unreadable(location))]
     return problems
 
 

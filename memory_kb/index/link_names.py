@@ -36,17 +36,25 @@ def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
 
 def named(index: SqliteIndex, wanted: Collection[tuple[str, str]]) -> dict[str, StoredEntry]:
     """Return what `name_entries` of all entries has for some links, given as the file and what is written there."""
+    return name_entries(entries_named(index, wanted))
+
+
+def entries_named(
+    index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Collection[str] = ()
+) -> list[StoredEntry]:
+    """Return all entries that some links may mean, or that have one of some ids, and others of their files."""
     keys = [(target.strip(), link_keys(target, source)) for source, target in wanted]
     stems = {posixpath.basename(key).removesuffix(".md") for _, pair in keys for key in pair}
     files = {path for path in index.paths() if stem_of(path) in stems}
-    files.update(index.files_with_ids({key for _, pair in keys for key in pair}))
-    names = name_entries(index.entries_of(files))
+    files.update(index.files_with_ids({key for _, pair in keys for key in pair}.union(ids)))
+    entries = index.entries_of(files)
+    names = name_entries(entries)
     # Titles and aliases are asked for only where there is no file and no id.
     titles = {target for target, pair in keys if names.keys().isdisjoint(pair)}
     if not all(map(has_words, titles)):
-        return name_entries(list(index.entries(EVERYTHING)))
+        return list(index.entries(EVERYTHING))
     found = index.files_saying(titles, "title")
-    return name_entries(index.entries_of(files.union(found))) if found else names
+    return index.entries_of(files.union(found)) if found else entries
 
 
 def has_words(text: str) -> bool:
@@ -195,7 +203,7 @@ def file_names(path: str) -> tuple[str, ...]:
 
 def stem_of(path: str) -> str:
     """Return the name of a file alone, in lower case."""
-    return file_names(path)[-1]
+    return posixpath.basename(path).casefold().removesuffix(".md")
 
 
 def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:

@@ -166,9 +166,14 @@ class Indexing:
         """
         from memory_kb.index import doctor
 
-        with self._index.settled():
+        with self._index.settled() as refreshed:
             further = (*self._further(), *self._machine_problems())
-            return self._index.read(lambda index: doctor.lint(self._vault, index, self._vault.settings, paths, further))
+
+            def look(index: SqliteIndex) -> tuple[Problem, ...]:
+                unreadable = doctor.find_unreadable(self._vault, index, self._vault.settings, refreshed.problems)
+                return doctor.lint(self._vault, index, paths, unreadable, further)
+
+            return self._index.read(look)
 
 
 SESSIONS = ".sessions.db"

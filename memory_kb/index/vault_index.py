@@ -59,10 +59,15 @@ class _OutOfTime(Exception):
 
 
 class Refreshed(NamedTuple):
-    """How many files on disk the index still does not hold, and why."""
+    """How many files on disk the index still does not hold, and why.
+
+    Attributes:
+        problems: what was wrong with files and folders, None where not all of them were looked at.
+    """
 
     pending: int = 0
     reasons: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] | None = None
 
 
 def count_files(number: int) -> str:
@@ -296,7 +301,8 @@ class VaultIndex:
         problems: list[Problem] = []
         is_kept = not is_new and self._is_kept(index)
         if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, regions, problems)):
-            return Refreshed(0, _describe_unlisted(problems))
+            is_whole = not is_kept and regions is None
+            return Refreshed(0, _describe_unlisted(problems), tuple(problems) if is_whole else None)
         try:
             if not waits and index.generation:
                 report = self._sync(0, regions, progress=progress)
@@ -312,7 +318,7 @@ class VaultIndex:
             return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
         left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` lists them"
         unread = (left_out,) if report.unreadable else ()
-        return Refreshed(0, unread + _describe_unlisted(report.problems))
+        return Refreshed(0, unread + _describe_unlisted(report.problems), report.problems if regions is None else None)
 
     def _is_kept(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be looked at."""
@@ -329,16 +335,16 @@ class VaultIndex:
         return not needs_writing(self._vault, index, self._settings, tuple(regions))
 
     @contextmanager
-    def settled(self) -> Iterator[None]:
-        """Look at the files once, and then take the index for up to date while this lasts.
+    def settled(self) -> Iterator[Refreshed]:
+        """Look at the files once, and then take the index for up to date while this lasts; yield what was seen.
 
         For a series of steps that announce what they write with `look_into`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
-        self.refresh()
+        refreshed = self.refresh()
         self._settled += 1
         try:
-            yield
+            yield refreshed
         finally:
             self._settled -= 1
 

@@ -184,7 +184,7 @@ class Searching:
     def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
         from memory_kb.search.search import FEW_WORDS, retrieve
 
-        pending, degraded = self._index.refresh(progress) if sync else (None, ())
+        pending, degraded, _ = self._index.refresh(progress) if sync else (None, (), None)
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         elif not sync and index.is_partial:
