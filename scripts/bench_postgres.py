@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,32 +114,37 @@ def measure_one(folder: Path, url: str, queries: Sequence[str], number: int) -> 
     yield Figure(passages, 1, "bytes a passage", "", size / passages, local / passages)
 
 
-def measure_many(folders: Sequence[Path], url: str, queries: Sequence[str]) -> Iterator[Figure]:
-    """Index many vaults, and query one of them and all at once."""
+def measure_many(folders: Sequence[Path], url: str, queries: Sequence[str], stops: Sequence[int]) -> Iterator[Figure]:
+    """Index many vaults one after the other; at some numbers of them query the first one and all at once."""
     database = f"{url.rpartition('/')[0]}/many"
     ask(url, "CREATE DATABASE many")
     home = folders[0].parent / "home"
     plain = {"HOME": str(home), "MEMORY_KB_EMBEDDINGS_PROVIDER": "none", "MEMORY_KB_INDEX_URL": database}
-    started = time.perf_counter()
-    for folder in folders:
+    before, seconds = 0, 0.0
+    for count, folder in enumerate(folders, 1):
+        started = time.perf_counter()
         environ = plain | {"MEMORY_KB_INDEX_VAULTS": f"{folder.name}={folder}"}
         with KnowledgeBase.open(folder, home, environ=environ) as kb:
             kb.sync()
-    seconds = time.perf_counter() - started
-    passages, count = int(ask(database, "SELECT sum(chunks)::bigint FROM memory_kb.vaults")), len(folders)
-    yield Figure(passages, count, "passages indexed a second", "", passages / seconds)
-    with ExitStack() as stack:
-        kb = stack.enter_context(KnowledgeBase.open(folders[0], home, environ=plain))
-        names = [folders[0].name]
-        ways = [
-            lambda query: kb.search(query, vaults=names, sync=False),
-            lambda query: kb.search(query, vaults=["all"], sync=False),
-        ]
-        for what, taken in zip(("in one vault", "across all"), time_queries(queries, ways), strict=True):
-            for share in (0.5, 0.95):
-                yield Figure(passages, count, f"warm query {what}, p{100 * share:.0f}", "ms", percentile(taken, share))
-    size = ask(database, "SELECT pg_database_size(current_database())")
-    yield Figure(passages, count, "bytes a passage", "", size / passages)
+        seconds += time.perf_counter() - started
+        if count not in stops:
+            continue
+        ask(database, "ANALYZE")
+        passages = int(ask(database, "SELECT sum(chunks)::bigint FROM memory_kb.vaults"))
+        yield Figure(passages, count, "passages indexed a second", "", (passages - before) / seconds)
+        size = ask(database, "SELECT pg_database_size(current_database())")
+        yield Figure(passages, count, "bytes a passage", "", size / passages)
+        with KnowledgeBase.open(folders[0], home, environ=plain) as kb:
+            ways = [
+                lambda query, kb=kb: kb.search(query, vaults=[folders[0].name], sync=False),
+                lambda query, kb=kb: kb.search(query, vaults=["all"], sync=False),
+            ]
+            for what, taken in zip(("in one vault", "across all"), time_queries(queries, ways), strict=True):
+                for share in (0.5, 0.95):
+                    yield Figure(
+                        passages, count, f"warm query {what}, p{100 * share:.0f}", "ms", percentile(taken, share)
+                    )
+        before, seconds = passages, 0.0
 
 
 def run(
@@ -149,9 +154,9 @@ def run(
     generate: Callable[[Path, int], None],
     draw_queries: Callable[[Sequence[Path]], list[str]],
 ) -> Iterator[Figure]:
-    """Measure one vault of each size, and the largest number of passages once more in many vaults."""
+    """Measure one vault of each size; with `vaults` the largest number is in so many, measured at each size on the way."""
     with server(work / "server") as url:
-        for number, passages in enumerate(sizes):
+        for number, passages in enumerate(sorted(sizes)[: -1 if vaults > 1 else None]):
             folder = work / f"size{number}"
             generate(folder / "vault", round(passages / PASSAGES_PER_FILE))
             queries = draw_queries(sorted((folder / "vault").rglob("*.md")))
@@ -167,4 +172,5 @@ def run(
                 folder.mkdir()
                 for file in files[number * each : (number + 1) * each]:
                     file.rename(folder / file.name)
-            yield from measure_many(folders, url, queries)
+            stops = {max(1, round(passages / PASSAGES_PER_FILE / each)) for passages in sizes} | {vaults}
+            yield from measure_many(folders, url, queries, sorted(stops))

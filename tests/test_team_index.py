@@ -211,7 +211,7 @@ ATTACKS = (
     "DELETE FROM memory_kb.chunks WHERE vault = 2 RETURNING key",
     "TRUNCATE memory_kb.chunks",
     "SELECT embedding FROM memory_kb.vectors WHERE vault = 2",
-    "UPDATE memory_kb.postings SET key = (2::bigint << 40) + 1 RETURNING key",
+    "UPDATE memory_kb.postings SET block = 2::bigint << 28 RETURNING block",
     "SET row_security = off; SELECT content FROM memory_kb.chunks",
     "SET ROLE memory_kb",
     "SET SESSION AUTHORIZATION memory_kb",
@@ -225,7 +225,7 @@ ATTACKS = (
 LEAK = """CREATE FUNCTION pg_temp.leak(seen text) RETURNS boolean COST 0.000001 LANGUAGE plpgsql AS $$
 BEGIN IF seen LIKE '%smile%' THEN RAISE EXCEPTION 'leaked %', seen; END IF; RETURN true; END $$;
 SELECT key FROM memory_kb.chunks WHERE pg_temp.leak(content);
-SELECT key FROM memory_kb.postings WHERE pg_temp.leak(term)"""
+SELECT block FROM memory_kb.postings WHERE pg_temp.leak(term)"""
 
 
 def test_a_hostile_client_gets_nothing(tmp_path: Path, open_team: OpenTeam, server: Server) -> None:
@@ -314,6 +314,16 @@ def test_another_branch_is_left_out(clones: list[Path], open_team: OpenTeam) -> 
     assert "this clone is on draft" in kb.sync().notices[0]
 
 
+def assert_consistent(server: Server, url: str) -> None:
+    """Assert that a vault says of its chunks, and its postings of the places of words, what is there."""
+    counted = server.run(url, "SELECT chunks, terms, terms FROM memory_kb.vaults")
+    assert server.run(url, "SELECT count(*), sum(length), sum(length) FROM memory_kb.chunks") == counted
+    places = "SELECT sum(cardinality(owners)), sum(cardinality(places)) FROM memory_kb.postings"
+    assert server.run(url, places) == [counted[0][1:]]
+    numbers = "SELECT count(DISTINCT (block, n)) FROM memory_kb.postings, unnest(numbers) n"
+    assert server.run(url, numbers) == [counted[0][:1]]
+
+
 _INDEX = "from memory_kb.cli import main; main()"
 
 
@@ -345,10 +355,7 @@ def test_a_killed_writer_leaves_the_state_before_and_no_lock(
             time.sleep(delay)
             running.send_signal(signal.SIGKILL)
         wait_until_the_lock_is_free(server, url)
-        chunks, terms = server.run(url, "SELECT chunks, terms FROM memory_kb.vaults")[0]
-        assert server.run(url, "SELECT count(*), count(DISTINCT key) FROM memory_kb.chunks") == [(chunks, chunks)]
-        lengths = "SELECT sum(length) FROM (SELECT DISTINCT key, length FROM memory_kb.postings) p"
-        assert server.run(url, lengths) == [(terms,)]
+        assert_consistent(server, url)
         # The server keeps the lock until it notices that its client is gone.
         eventually(lambda: kb.sync().notices == ())
         assert len(kb.search(f"after{delay}", limit=300, vaults=["one"]).hits) == 300
@@ -397,9 +404,6 @@ def test_a_server_killed_while_it_is_written_to(tmp_path: Path, open_team: OpenT
         finally:
             server.start()
         assert running.returncode == 0
-        chunks, terms = server.run(url, "SELECT chunks, terms FROM memory_kb.vaults")[0]
-        assert server.run(url, "SELECT count(*), count(DISTINCT key) FROM memory_kb.chunks") == [(chunks, chunks)]
-        lengths = "SELECT sum(length) FROM (SELECT DISTINCT key, length FROM memory_kb.postings) p"
-        assert server.run(url, lengths) == [(terms,)]
+        assert_consistent(server, url)
         assert kb.sync().notices == ()
         assert len(kb.search(f"after{delay}", limit=300, vaults=["one"]).hits) == 300

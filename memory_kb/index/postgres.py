@@ -92,10 +92,11 @@ class PostgresIndex:
         weights: Sequence[float],
         filters: Filters,
         limit: int,
-        among: str = "",  # noqa: ARG002 - the server counts words while it reads them, so it would not be faster
+        among: str = "",
     ) -> list[Candidate]:
         statement, node = self._statement(), parse(expression, self._words.terms)
-        ranked = statement.ranks(node, weights, self._weigh(node))
+        wanted = parse(among, self._words.terms) if among else None
+        ranked = statement.ranks(node, weights, self._weigh(node), among=wanted)
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         best_few = f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"
         ranks: dict[int, float] = dict(self._connection.execute(best_few.encode(), statement.values).fetchall())
@@ -115,17 +116,12 @@ class PostgresIndex:
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         statement = self._statement(keys)
-        matches = statement.matches(parse(expression, self._words.terms), statement.bind(list(keys)))
+        matches = statement.matches(parse(expression, self._words.terms), keys)
         return frozenset(key for (key,) in self._connection.execute(matches.encode(), statement.values))
 
     def _statement(self, keys: Iterable[int] | None = None) -> SqlStatement:
         """Return a statement over all vaults, or over those of some chunks."""
-        vaults = self._ids if keys is None else sorted({key >> KEY_BITS for key in keys})
-        return SqlStatement(vaults, self._find_rarest)
-
-    def _find_rarest(self, terms: Sequence[str]) -> str:
-        self._count_terms(terms)
-        return min(terms, key=lambda term: self._frequencies[Phrase((term,))])
+        return SqlStatement(self._ids if keys is None else sorted({key >> KEY_BITS for key in keys}))
 
     def _weigh(self, node: QueryNode) -> Statistics:
         """Return what the BM25 of an expression depends on."""
@@ -138,7 +134,7 @@ class PostgresIndex:
         new = [term for term in terms if Phrase((term,)) not in self._frequencies]
         if new:
             self._frequencies |= {Phrase((term,)): 0 for term in new}
-            query = "SELECT term, count(*) FROM postings WHERE vault = ANY(%s) AND term = ANY(%s) GROUP BY term"
+            query = "SELECT term, sum(chunks) FROM postings WHERE vault = ANY(%s) AND term = ANY(%s) GROUP BY term"
             counts = self._connection.execute(query, (self._ids, new))
             self._frequencies |= {Phrase((term,)): number for term, number in counts}
 
@@ -146,7 +142,7 @@ class PostgresIndex:
         """Return the number of chunks that say a phrase; it is counted once for every state of the vaults."""
         if phrase not in self._frequencies:
             statement = self._statement()
-            counted = f"SELECT count(*) FROM ({statement.phrase(phrase)}) f"
+            counted = f"SELECT count(*) FROM ({statement.matches(QueryNode('', phrase))}) f"
             self._frequencies[phrase] = self._ask_number(counted, statement)
         return self._frequencies[phrase]
 

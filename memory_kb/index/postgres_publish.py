@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_schema import COUNTS, KEY_BITS, VaultRow, list_vaults
-from memory_kb.index.postgres_words import MOST_TERM_CHARS
+from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, VaultRow, list_vaults
+from memory_kb.index.postgres_words import MOST_TERM_CHARS, pack_counts
 from memory_kb.index.vectors import batched
-from memory_kb.index.words import COLUMN_BITS, WordCutter
+from memory_kb.index.words import WordCutter
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 
@@ -21,16 +22,11 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.base import Space
 
-#: Chunks whose words are sent at a time, and rows or files.
-_CHUNKS, _BATCH = 5_000, 2_000
+#: Files that are taken out at a time.
+_BATCH = 2_000
 #: So many chunks sent change what the server has to plan for.
 _MANY = 1_000
-#: The largest number of a smallint.
-_MOST_COUNTED = 32_767
-#: What COPY reads as more than itself.
-_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 _COLUMNS = ", ".join(Chunk._fields)
-_COPIED = f"vault, length, key, {', '.join(COUNTS)}, term, places"
 
 
 class Revision(NamedTuple):
@@ -48,48 +44,59 @@ class Clone(NamedTuple):
 
 
 def publish(
-    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, tokenizer: str
+    connection: Connection,
+    vault: str,
+    local: SqliteIndex,
+    clone: Clone,
+    made_with: str,
+    tokenizer: str,
+    patience: float,
 ) -> str:
     """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why not, if so.
 
-    The notes of the home stay on the machine. One clone indexes a revision, the newest one wins, and nobody waits
-    for another who is at it: the server frees the lock of a writer that is gone.
+    The notes of the home stay on the machine. One clone indexes a revision, and the newest one wins. Another writer is
+    waited for, at most `patience` seconds; the server frees the lock of one that is gone.
     """
-    with connection.transaction():
-        lock = "SELECT pg_try_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))"
-        if not _ask(connection, lock, vault)[0]:
-            return "another machine is indexing it"
-        state = _read_state(connection, vault)
-        revision, vectors = clone.revision or _NOWHERE, postgres_vectors.describe_space(local)
-        seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
-        if (state.made_with, state.revision, state.writer, state.seen) == (
-            made_with,
-            revision.commit,
-            clone.name,
-            seen,
-        ):
-            return ""
-        files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
-        found = connection.execute("SELECT path, hash FROM files WHERE vault = %s", (state.id,))
-        there: dict[str, str] = dict(found.fetchall())
-        reason = _refuse(state, clone)
-        if reason:
-            is_same = files == there and state.made_with == made_with
-            return "" if is_same else reason
-        is_kept = state.made_with == made_with
-        gone = [path for path, digest in there.items() if not is_kept or files.get(path) != digest]
-        new = [path for path in files if path not in there or not is_kept or there[path] != files[path]]
-        writer = _Writer(connection, state, WordCutter(tokenizer))
-        writer.delete(gone)
-        sent = writer.add(local, new, files)
-        embedded = writer.add_vectors(local, vectors)
-        writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new or embedded))
-    if sent > _MANY or embedded > _MANY:
+    import psycopg
+
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {1 + int(1000 * patience)}".encode())
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))", (vault,))
+            reason, sent = _send(connection, vault, local, clone, made_with, tokenizer)
+    except psycopg.errors.LockNotAvailable:
+        return "another machine is indexing it"
+    if sent > _MANY:
         # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
         connection.execute("ANALYZE chunks; ANALYZE postings; ANALYZE vectors")
-    if embedded and vectors and not writer.is_guarded:
-        postgres_vectors.index_nearest(connection, vectors[0])
-    return ""
+    if sent:
+        postgres_vectors.index_nearest(connection)
+    return reason
+
+
+def _send(
+    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, tokenizer: str
+) -> tuple[str, int]:
+    """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
+    state = _read_state(connection, vault)
+    revision, vectors = clone.revision or _NOWHERE, postgres_vectors.describe_space(local)
+    seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
+    if (made_with, revision.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
+        return "", 0
+    files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
+    found = connection.execute("SELECT path, hash FROM files WHERE vault = %s", (state.id,))
+    there: dict[str, str] = dict(found.fetchall())
+    is_kept = state.made_with == made_with
+    if reason := _refuse(state, clone):
+        return "" if files == there and is_kept else reason, 0
+    gone = [path for path, digest in there.items() if not is_kept or files.get(path) != digest]
+    new = [path for path in files if not is_kept or there.get(path) != files[path]]
+    writer = _Writer(connection, state, WordCutter(tokenizer))
+    writer.delete(gone)
+    sent = writer.add(local, new, files)
+    embedded = writer.add_vectors(local, vectors)
+    writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new or embedded))
+    return "", sent + embedded
 
 
 _NOWHERE = Revision("", 0)
@@ -101,12 +108,6 @@ def _read_state(connection: Connection, vault: str) -> VaultRow:
     if not found:
         connection.execute("INSERT INTO vaults (name, made_with) VALUES (%s, '')", (vault,))
     return found[0] if found else _read_state(connection, vault)
-
-
-def _ask(connection: Connection, query: str, *values: object) -> tuple[Any, ...]:
-    row = connection.execute(query.encode(), values).fetchone()
-    assert row is not None
-    return row
 
 
 def _refuse(state: VaultRow, clone: Clone) -> str:
@@ -124,6 +125,29 @@ def _refuse(state: VaultRow, clone: Clone) -> str:
     return ""
 
 
+#: Take chunks out of a block of postings: terms that only they say, and what they say of others.
+_UNPOST = (
+    """DELETE FROM postings WHERE block = %(block)s
+    AND NOT EXISTS (SELECT FROM unnest(numbers) n WHERE NOT n = ANY(%(gone)s::smallint[]))""",
+    """UPDATE postings p SET
+    (numbers, lengths, counts) = (SELECT array_agg(n), array_agg(length), array_agg(count)
+        FROM unnest(p.numbers, p.lengths, p.counts) o (n, length, count) WHERE NOT n = ANY(%(gone)s::smallint[])),
+    (owners, places) = (SELECT array_agg(n), array_agg(place)
+        FROM unnest(p.owners, p.places) o (n, place) WHERE NOT n = ANY(%(gone)s::smallint[]))
+    WHERE block = %(block)s AND EXISTS (SELECT FROM unnest(p.numbers) n WHERE n = ANY(%(gone)s::smallint[]))""",
+)
+#: The bits of a key that number a chunk in its block.
+_NUMBER = (1 << BLOCK_BITS) - 1
+
+
+class _NewChunk(NamedTuple):
+    """A chunk with its key, and what is indexed of it, by column."""
+
+    key: int
+    chunk: Chunk
+    texts: tuple[str | None, ...]
+
+
 class _Writer:
     """The changes of one publication."""
 
@@ -131,64 +155,60 @@ class _Writer:
         self._connection, self._state, self._cutter = connection, state, cutter
         self._last = max(state.last_key, state.id << KEY_BITS)
         self._chunks, self._terms, self._space = state.chunks, state.terms, state.space
-        self.is_guarded = bool(_ask(connection, "SELECT row_security_active('chunks')")[0])
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Take files out, with their chunks and the words of these."""
+        """Take files out, with their chunks and the postings of these."""
         vault = self._state.id
         for batch in batched(paths, _BATCH):
             rows = self._connection.execute(
-                f"SELECT key, {_COLUMNS} FROM chunks WHERE vault = %s AND source = ANY(%s)".encode(), (vault, batch)
+                "DELETE FROM chunks WHERE vault = %s AND source = ANY(%s) RETURNING key, length", (vault, batch)
             ).fetchall()
-            for some in batched(rows, _BATCH):
-                keys = [row[0] for row in some]
-                texts = [(row[0], texts_of(Chunk._make(row[1:]))) for row in some]
-                lengths, found = self._cutter.postings(texts, MOST_TERM_CHARS)
-                gone = list(found)
-                self._connection.execute(
-                    "DELETE FROM postings p USING unnest(%s::text[], %s::bigint[]) gone (term, key) "
-                    "WHERE p.vault = %s AND p.term = gone.term AND p.key = gone.key",
-                    ([term for _, term, _ in gone], [key for key, _, _ in gone], vault),
-                )
-                self._terms -= sum(lengths.values())
-                self._chunks -= len(keys)
-                self._connection.execute("DELETE FROM chunks WHERE key = ANY(%s)", (keys,))
-                self._connection.execute("DELETE FROM vectors WHERE vault = %s AND key = ANY(%s)", (vault, keys))
+            keys = sorted(key for key, _ in rows)
+            for block, some in itertools.groupby(keys, lambda key: key >> BLOCK_BITS):
+                values = {"block": block, "gone": [key & _NUMBER for key in some]}
+                for statement in _UNPOST:
+                    self._connection.execute(statement.encode(), values)
+            self._connection.execute("DELETE FROM vectors WHERE vault = %s AND key = ANY(%s)", (vault, keys))
             self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (vault, batch))
+            self._chunks -= len(rows)
+            self._terms -= sum(length for _, length in rows)
 
     def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
         """Add files as the machine's own index holds them; return the number of their chunks."""
-        before = self._chunks
+        before, vault = self._chunks, self._state.id
         problems: dict[str, list[list[object]]] = {}
         for problem in local.problems():
             problems.setdefault(problem.path, []).append([problem.line, problem.message])
-        vault = self._state.id
-        with self._connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO files (vault, path, hash, problems) VALUES (%s, %s, %s, %s)",
-                [
-                    (vault, path, hashes[path], json.dumps(problems[path]) if path in problems else None)
-                    for path in paths
-                ],
-            )
-        for batch in batched((chunk for path in paths for chunk in local.chunks_of(path)), _CHUNKS):
-            self._add_chunks(batch)
+        with self._arriving("files", "vault, path, hash, problems") as copy:
+            for path in paths:
+                copy.write_row((vault, path, hashes[path], json.dumps(problems[path]) if path in problems else None))
+        # Blocks are never added to.
+        self._last |= _NUMBER
+        for block, chunks in itertools.groupby(self._number(local, paths), lambda one: one.key >> BLOCK_BITS):
+            self._add_block(block, list(chunks))
         return self._chunks - before
 
-    def _add_chunks(self, batch: Sequence[Chunk]) -> None:
-        vault, keys, chunks = self._state.id, list[int](), list(map(_storable, batch))
-        for chunk in chunks:
-            # As in a machine's own index: chunks of one entry follow each other, others do not.
-            self._last += 1 if chunk.part else 2
-            keys.append(self._last)
-        with self._arriving("chunks", f"vault, key, {_COLUMNS}") as copy:
-            for key, chunk in zip(keys, chunks, strict=True):
-                copy.write_row((vault, key, *chunk))
-        texts = [(key, texts_of(chunk)) for key, chunk in zip(keys, chunks, strict=True)]
-        lengths, postings = self._cutter.postings(texts, MOST_TERM_CHARS)
-        with self._arriving("postings", _COPIED) as copy:
-            for some in batched(_copied(vault, lengths, postings), _BATCH):
-                copy.write("".join(some))
+    def _number(self, local: SqliteIndex, paths: Iterable[str]) -> Iterator[_NewChunk]:
+        """Yield the chunks of files with their keys: those of one entry follow each other, others do not."""
+        for path in paths:
+            for chunk, texts in zip(local.chunks_of(path), local.indexed_texts(path), strict=True):
+                self._last += 1 if chunk.part else 2
+                yield _NewChunk(self._last, chunk, texts)
+
+    def _add_block(self, block: int, chunks: Sequence[_NewChunk]) -> None:
+        vault = self._state.id
+        lengths, postings = self._cutter.postings(((one.key & _NUMBER, one.texts) for one in chunks), MOST_TERM_CHARS)
+        with self._arriving("chunks", f"vault, key, length, {_COLUMNS}") as copy:
+            for key, chunk, _ in chunks:
+                copy.write_row((vault, key, lengths[str(key & _NUMBER)], *map(_storable, chunk)))
+        written = {number: str(length) for number, length in lengths.items()}
+        with self._arriving("postings", "vault, block, term, numbers, lengths, counts, owners, places") as copy:
+            for term, owners, columns, places in postings:
+                said: dict[str, str] = {}
+                for owner, column in zip(owners.split(","), columns, strict=True):
+                    said[owner] = said.get(owner, "") + column
+                arrays = (said, map(written.__getitem__, said), map(pack_counts, said.values()), (owners,), (places,))
+                copy.write_row((vault, block, term, *(f"{{{','.join(one)}}}" for one in arrays)))
         self._chunks += len(chunks)
         self._terms += sum(lengths.values())
 
@@ -209,12 +229,8 @@ class _Writer:
 
     @contextmanager
     def _arriving(self, table: str, columns: str, form: str = "") -> Iterator[Copy]:
-        """Take rows, by way of a table of our own where policies hold: nobody may copy into a table that has them."""
+        """Take rows, by way of a table of our own: nobody may copy into a table that has policies."""
         with self._connection.cursor() as cursor:
-            if not self.is_guarded:
-                with cursor.copy(f"COPY {table} ({columns}) FROM STDIN {form}".encode()) as copy:
-                    yield copy
-                return
             made = f"CREATE TEMP TABLE arriving ON COMMIT DROP AS SELECT {columns} FROM {table} LIMIT 0"
             cursor.execute(made.encode())
             with cursor.copy(f"COPY arriving ({columns}) FROM STDIN {form}".encode()) as copy:
@@ -235,37 +251,6 @@ class _Writer:
         )
 
 
-def _copied(vault: int, lengths: dict[int, int], postings: Iterable[tuple[int, str, list[int]]]) -> Iterator[str]:
-    """Yield postings as COPY takes them."""
-    columns = range(len(COUNTS))
-    once = ["\t".join("1" if column == chosen else "0" for column in columns) for chosen in columns]
-    heads = {key: f"{vault}\t{length}\t{key}\t" for key, length in lengths.items()}
-    before = written = ""
-    for key, term, places in postings:
-        if term != before:
-            before, written = term, f"\t{term.translate(_ESCAPES)}\t{{"
-        if len(places) == 1:
-            yield f"{heads[key]}{once[places[0] >> COLUMN_BITS]}{written}{places[0]}}}\n"
-            continue
-        counts = [0] * len(COUNTS)
-        for place in places:
-            counts[place >> COLUMN_BITS] += 1
-        numbers = "\t".join(str(min(count, _MOST_COUNTED)) for count in counts)
-        yield f"{heads[key]}{numbers}{written}{','.join(map(str, places))}}}\n"
-
-
-def _storable(chunk: Chunk) -> Chunk:
+def _storable(value: object) -> object:
     # PostgreSQL's texts hold every character but this one.
-    return Chunk._make(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in chunk)
-
-
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")  # fmt: skip
-
-
-def texts_of(chunk: Chunk) -> tuple[str | None, ...]:
-    """Return what is indexed of a chunk, by column, as a machine's own index does."""
-    title = f"{chunk.title} {chunk.names} {chunk.title_terms or ''}"
-    dated = chunk.dated
-    if dated is not None:
-        dated = f"{dated} {int(dated[8:10] or 0)} {_MONTHS[int(dated[5:7]) - 1]}"
-    return (title, chunk.headings, chunk.content, chunk.tags, chunk.applies_to, dated, chunk.terms)
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value

@@ -6,21 +6,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import InvalidSettings
-from memory_kb.index.schema import TEXT_COLUMNS
 from memory_kb.model import Chunk
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = 3
+VERSION = 4
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
 CONNECT_SECONDS = 10
 
-#: How often a term is in each column of a chunk.
-COUNTS = tuple(f"in_{name}" for name in TEXT_COLUMNS)
+#: Postings are stored in blocks: those of the chunks whose keys differ in so many bits at most.
+BLOCK_BITS = 12
+
 _TYPES = {
     **dict.fromkeys(("position", "part", "reinforcement_count", "is_superseded"), "integer"),
     **dict.fromkeys(("char_offset", "line", "end_line", "is_titled", "fault"), "integer"),
@@ -62,8 +62,9 @@ CREATE TABLE memory_kb.files (
     PRIMARY KEY (vault, path)
 );
 CREATE TABLE memory_kb.chunks (
-    vault integer NOT NULL,
-    key   bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    vault  integer NOT NULL,
+    key    bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    length integer NOT NULL,               -- in terms
     {_COLUMNS},
     PRIMARY KEY (key)
 );
@@ -73,15 +74,21 @@ CREATE INDEX chunks_source ON memory_kb.chunks (vault, source);
 CREATE INDEX chunks_entry ON memory_kb.chunks (vault, entry_id) WHERE part = 0;
 CREATE INDEX chunks_faults ON memory_kb.chunks (vault) WHERE fault IS NOT NULL;
 CREATE INDEX chunks_supersedes ON memory_kb.chunks (vault) WHERE supersedes IS NOT NULL;
+-- Which chunks of a block say a term: their numbers in it, their lengths, and how often each column of theirs says it;
+-- and every place in them, beside the number of its chunk.
 CREATE TABLE memory_kb.postings (
-    vault  integer NOT NULL,
-    length integer NOT NULL,       -- of the chunk, in terms
-    key    bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
-    {", ".join(f"{name} smallint NOT NULL" for name in COUNTS)},
-    term   text COLLATE "C" NOT NULL,
-    places integer[] NOT NULL,
-    PRIMARY KEY (vault, term, key)
+    vault   integer NOT NULL,
+    block   bigint  NOT NULL CHECK (block >> {KEY_BITS - BLOCK_BITS} = vault),
+    term    text COLLATE "C" NOT NULL,
+    numbers smallint[] NOT NULL,
+    lengths integer[]  NOT NULL,
+    counts  bigint[]   NOT NULL,
+    owners  smallint[] NOT NULL,
+    places  integer[]  NOT NULL,
+    chunks  integer GENERATED ALWAYS AS (cardinality(numbers)) STORED,
+    PRIMARY KEY (vault, term, block)
 );
+CREATE INDEX postings_block ON memory_kb.postings (block);
 CREATE TABLE memory_kb.vectors (
     vault     integer NOT NULL,
     key       bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),

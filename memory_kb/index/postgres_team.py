@@ -94,8 +94,11 @@ class Team:
         except psycopg.Error as exc:
             raise Unreachable(f"the team's index fails: {_first_line(exc)}") from exc
 
-    def publish(self, local: SqliteIndex) -> tuple[str, ...]:
-        """Bring this vault's part of the team's index to what the machine's own holds; say what came of it."""
+    def publish(self, local: SqliteIndex, patience: float) -> tuple[str, ...]:
+        """Bring this vault's part of the team's index to what the machine's own holds; say what prevents it.
+
+        Another writer is waited for, at most `patience` seconds.
+        """
         name = self.name
         if not self._settings.url or name is None:
             return ()
@@ -106,7 +109,7 @@ class Team:
             if isinstance(clone, str):
                 return (f"{name} of the team's index is left as it is: {clone}",)
             with self.connected() as connection:
-                reason = publish(connection, name, local, clone, self._made_with, self._settings.tokenizer)
+                reason = publish(connection, name, local, clone, self._made_with, self._settings.tokenizer, patience)
         except Unreachable as exc:
             return (str(exc),)
         if reason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from memory_kb.index.port import VectorTable
@@ -93,23 +93,27 @@ def _pack(vector: bytes) -> bytes:
     return struct.pack(">HH", len(vector) // 4, 0) + np.frombuffer(vector, "<f4").astype(">f4").tobytes()
 
 
-def index_nearest(connection: Connection, space: Space) -> None:
-    """Make HNSW's index of a dimension, once there are so many vectors that it is needed."""
-    if not (extension := find_extension(connection)) or space.dimension > _MOST_DIMENSIONS:
-        return
-    total = connection.execute(
-        "SELECT sum(vectors) FROM vaults WHERE (space::json ->> 2)::integer = %s AND space <> ''", (space.dimension,)
-    ).fetchone()
-    if total and (total[0] or 0) > MOST_COMPARED:
-        connection.execute(
-            f"CREATE INDEX IF NOT EXISTS {_name(space)} ON vectors USING hnsw "
-            f"((embedding::{extension}.halfvec({space.dimension})) {extension}.halfvec_ip_ops) "
-            f"WHERE {extension}.vector_dims(embedding) = {space.dimension}".encode()
-        )
+def index_nearest(connection: Connection) -> None:
+    """Make HNSW's index of every dimension that has so many vectors that it is needed, where the role may."""
+    import psycopg
+
+    extension = find_extension(connection)
+    found = connection.execute(
+        "SELECT (space::json ->> 2)::integer AS dimension FROM vaults WHERE space <> '' GROUP BY 1 HAVING sum(vectors) > %s",
+        (MOST_COMPARED,),
+    )
+    for (dimension,) in found.fetchall() if extension else ():
+        if dimension <= _MOST_DIMENSIONS:
+            with suppress(psycopg.errors.InsufficientPrivilege):
+                connection.execute(
+                    f"CREATE INDEX IF NOT EXISTS {_name(dimension)} ON vectors USING hnsw "
+                    f"((embedding::{extension}.halfvec({dimension})) {extension}.halfvec_ip_ops) "
+                    f"WHERE {extension}.vector_dims(embedding) = {dimension}".encode()
+                )
 
 
-def _name(space: Space) -> str:
-    return f"vectors_near_{space.dimension}"
+def _name(dimension: int) -> str:
+    return f"vectors_near_{dimension}"
 
 
 def describe_search(connection: Connection, spaces: Iterable[tuple[str, int]]) -> str:
@@ -130,7 +134,7 @@ def describe_search(connection: Connection, spaces: Iterable[tuple[str, int]]) -
 def _is_approximate(connection: Connection, space: Space, vectors: int) -> bool:
     if vectors <= MOST_COMPARED:
         return False
-    row = connection.execute("SELECT to_regclass(%s)", (_name(space),)).fetchone()
+    row = connection.execute("SELECT to_regclass(%s)", (_name(space.dimension),)).fetchone()
     return row is not None and row[0] is not None
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.index.postgres_schema import COUNTS
+from memory_kb.index.postgres_schema import BLOCK_BITS
 from memory_kb.index.words import COLUMN_BITS
 
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6
 #: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
 MOST_TERM_CHARS = 600
+#: Where a number has how often each column of a chunk says a term, and the most that fits: a content is the longest.
+COUNTS = ((0, 255), (8, 255), (48, 32_767), (16, 255), (24, 255), (32, 255), (40, 255))
 _TOKEN = re.compile(r'\s*("[^"]*"(?:\s*\*)?|AND\b|OR\b|NOT\b|[()])')
 _LAST = "\U0010ffff"
 
@@ -24,6 +27,16 @@ class Phrase(NamedTuple):
 
     terms: tuple[str, ...]
     is_open: bool = False
+
+    @property
+    def is_term(self) -> bool:
+        """Whether it is one whole term."""
+        return len(self.terms) == 1 and not self.is_open
+
+    @property
+    def is_findable(self) -> bool:
+        """Whether there is something to look for."""
+        return bool(self.terms) and max(map(len, self.terms)) <= MOST_TERM_CHARS
 
 
 class QueryNode(NamedTuple):
@@ -96,13 +109,9 @@ def phrases_of(node: QueryNode) -> Iterator[Phrase]:
 
 
 class SqlStatement:
-    """A statement over the postings of some vaults, with its named values.
+    """A statement over the postings of some vaults, with its named values."""
 
-    `rarest` says which of some terms the fewest chunks have.
-    """
-
-    def __init__(self, vaults: Sequence[int], rarest: Callable[[Sequence[str]], str]) -> None:
-        self._rarest = rarest
+    def __init__(self, vaults: Sequence[int]) -> None:
         self.values: dict[str, object] = {"vaults": list(vaults)}
 
     def bind(self, value: object) -> str:
@@ -111,69 +120,90 @@ class SqlStatement:
         self.values[name] = value
         return f"%({name})s"
 
-    def phrase(self, phrase: Phrase, weights: Sequence[float] | None = None, keys: str = "") -> str:
-        """Return the query for the chunks of a phrase, with their length and its weighted frequency if there are weights.
+    def _read(self, columns: str, fits: str, keys: Sequence[int] | None) -> str:
+        """Return the query for columns of the postings of fitting terms, with the key of each chunk."""
+        wanted = "p.vault = ANY(%(vaults)s)"
+        if keys is not None:
+            wanted += f" AND p.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
+        numbers, *others = columns.split()
+        listed = "".join(f", unnest(p.{name}) AS {name}" for name in others)
+        found = f"SELECT (p.block << {BLOCK_BITS}) + unnest(p.{numbers}) AS key{listed} FROM postings p WHERE {wanted} AND {fits}"
+        return (
+            found if keys is None else f"SELECT * FROM ({found}) k WHERE key = ANY({self.bind(list(keys))}::bigint[])"
+        )
 
-        `keys` is the mark of the only keys that are wanted.
-        """
-        wanted = f"p.vault = ANY(%(vaults)s){f' AND p.key = ANY({keys})' if keys else ''} AND p.term"
-        if not phrase.terms or any(len(term) > MOST_TERM_CHARS for term in phrase.terms):
-            return "SELECT 0::bigint AS key, 0 AS length, 0::float8 AS freq WHERE false"
-        if len(phrase.terms) == 1 and not phrase.is_open:
-            counts = zip(COUNTS, weights or (), strict=False)
-            freq = " + ".join(f"p.{name} * {self.bind(weight)}::float8" for name, weight in counts) or "0::float8"
-            return (
-                f"SELECT p.key, p.length, {freq} AS freq FROM postings p WHERE {wanted} = {self.bind(phrase.terms[0])}"
-            )
+    def _fits(self, term: str, *, is_open: bool) -> str:
+        if is_open:
+            return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + _LAST)}"
+        return f"p.term = {self.bind(term)}"
+
+    def _starts(self, phrase: Phrase, keys: Sequence[int] | None) -> str:
+        """Return the query for where a phrase starts: a term is there as many places later as it has before it."""
         last = len(phrase.terms) - 1
-        steps = [self._step(term, n, is_open=phrase.is_open and n == last) for n, term in enumerate(phrase.terms)]
-        closed = phrase.terms[:last] if phrase.is_open else phrase.terms
-        # The others are looked for only where its rarest term is.
-        rarest = f"= {self.bind(self._rarest(closed))}" if closed else self._beginning(phrase.terms[0])
-        weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]" if weights else "0::float8"
+        steps = (
+            f"SELECT key, places - {number} AS start FROM ({self._read('owners places', fits, keys)}) o"
+            for number, fits in enumerate(
+                self._fits(term, is_open=phrase.is_open and number == last) for number, term in enumerate(phrase.terms)
+            )
+        )
+        return f"SELECT key, start FROM ({' UNION ALL '.join(steps)}) s GROUP BY 1, 2 HAVING count(*) = {last + 1}"
+
+    def weigh(self, phrase: Phrase, weights: Sequence[float], keys: Sequence[int] | None = None) -> str:
+        """Return the query for the chunks that say a phrase, with their length and its weighted frequency."""
+        if not phrase.is_findable:
+            return "SELECT 0::bigint AS key, 0 AS length, 0::float8 AS freq WHERE false"
+        if phrase.is_term:
+            found = self._read("numbers lengths counts", self._fits(phrase.terms[0], is_open=False), keys)
+            freq = " + ".join(
+                f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
+                for weight, (shift, most) in zip(weights, COUNTS, strict=True)
+            )
+            return f"SELECT key, lengths AS length, {freq} AS freq FROM ({found}) p"
+        weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]"
         return (
-            f"WITH rare AS MATERIALIZED (SELECT DISTINCT p.vault, p.key FROM postings p WHERE {wanted} {rarest}) "
-            f"SELECT key, length, sum({weight}) AS freq FROM (SELECT key, length, start FROM ({' UNION ALL '.join(steps)}) s "
-            f"GROUP BY key, length, start HAVING count(*) = {last + 1}) f GROUP BY key, length"
+            f"SELECT key, c.length, freq FROM (SELECT key, sum({weight}) AS freq FROM ({self._starts(phrase, keys)}) s "
+            "GROUP BY key) f JOIN chunks c USING (key)"
         )
 
-    def _step(self, term: str, number: int, *, is_open: bool) -> str:
-        """Return the query for where a phrase would start whose term of this number is where it does."""
-        fits = self._beginning(term) if is_open else f"= {self.bind(term)}"
-        return (
-            f"SELECT p.key, p.length, place - {number} AS start FROM rare r JOIN postings p ON p.vault = r.vault "
-            f"AND p.key = r.key AND p.term {fits}, unnest(p.places) place"
-        )
-
-    def _beginning(self, term: str) -> str:
-        return f">= {self.bind(term)} AND p.term < {self.bind(term + _LAST)}"
-
-    def matches(self, node: QueryNode, keys: str = "") -> str:
+    def matches(self, node: QueryNode, keys: Sequence[int] | None = None) -> str:
         """Return the query for the keys that an expression matches."""
-        if node.phrase:
-            return f"SELECT key FROM ({self.phrase(node.phrase, None, keys)}) f"
-        assert node.left
-        assert node.right
-        return f"({self.matches(node.left, keys)}) {_OPERATORS[node.operator]} ({self.matches(node.right, keys)})"
+        if node.phrase is None:
+            assert node.left
+            assert node.right
+            return f"({self.matches(node.left, keys)}) {_OPERATORS[node.operator]} ({self.matches(node.right, keys)})"
+        if not node.phrase.is_findable:
+            return "SELECT 0::bigint AS key WHERE false"
+        if node.phrase.is_term:
+            return self._read("numbers", self._fits(node.phrase.terms[0], is_open=False), keys)
+        return f"SELECT DISTINCT key FROM ({self._starts(node.phrase, keys)}) f"
 
     def ranks(
-        self, node: QueryNode, weights: Sequence[float], statistics: Statistics, keys: Sequence[int] | None = None
+        self,
+        node: QueryNode,
+        weights: Sequence[float],
+        statistics: Statistics,
+        keys: Sequence[int] | None = None,
+        among: QueryNode | None = None,
     ) -> str:
-        """Return the query for the keys that an expression matches with the BM25 of each, better is more negative."""
-        wanted = "" if keys is None else self.bind(list(keys))
+        """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
+
+        With `among`, only those that match it, too.
+        """
         parts = []
         for phrase in phrases_of(node):
             rarity = find_rarity(statistics.frequency(phrase), statistics.chunks)
-            found = self.phrase(phrase, weights, wanted)
+            found = self.weigh(phrase, weights, keys)
             parts.append(f"SELECT key, length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f")
         fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (statistics.mean_length or 1.0)
         worth = (
             f"rarity * (freq * {self.bind(_SATURATION + 1)}::float8) "
             f"/ (freq + {self.bind(fixed)}::float8 + {self.bind(growing)}::float8 * length)"
         )
-        plain = all(part in {"", "OR"} for part in _operators(node))
-        where = "" if plain else f"WHERE key IN ({self.matches(node, wanted)})"
-        return f"SELECT key, -sum({worth}) AS rank FROM ({' UNION ALL '.join(parts)}) f {where} GROUP BY key"
+        required = [among] if among else []
+        if not set(_operators(node)) <= {"", "OR"}:
+            required.append(node)
+        where = " AND ".join(f"key IN ({self.matches(one, keys)})" for one in required) or "true"
+        return f"SELECT key, -sum({worth}) AS rank FROM ({' UNION ALL '.join(parts)}) f WHERE {where} GROUP BY key"
 
 
 def _operators(node: QueryNode) -> Iterator[str]:
@@ -192,3 +222,15 @@ def find_rarity(matching: int, chunks: int) -> float:
     """
     rarity = math.log((chunks - matching + 0.5) / (matching + 0.5))
     return rarity if rarity > 0 else _LEAST_RARITY
+
+
+@functools.lru_cache(10_000)
+def pack_counts(columns: str) -> str:
+    """Return the number for how often a term is said, from the digits of the columns that say it.
+
+    Example:
+        >>> pack_counts("002") == str(2 | 1 << 48)
+        True
+    """
+    said = ((columns.count(digit), *COUNTS[int(digit)]) for digit in set(columns))
+    return str(sum(min(count, most) << shift for count, shift, most in said))

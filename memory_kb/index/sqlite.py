@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
-from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
+from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
 from memory_kb.vault import hold_lock
@@ -521,6 +521,12 @@ class SqliteIndex:
         columns = ", ".join(Chunk._fields)
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))
+
+    def indexed_texts(self, source: str) -> list[tuple[str | None, ...]]:
+        """Return what the full-text index holds of the chunks of a file, column by column."""
+        return self._connection.execute(
+            f"SELECT {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE source = ? ORDER BY chunk_rowid", (source,)
+        ).fetchall()
 
     def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
         """Return the texts of the entries of some files, in file order."""

@@ -395,14 +395,17 @@ class VaultIndex:
         with hold_lock(self._lock, LONG_PATIENCE):
             yield
 
-    def publish(self) -> tuple[str, ...]:
-        """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it."""
+    def publish(self, patience: float = LONG_PATIENCE) -> tuple[str, ...]:
+        """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it.
+
+        Another writer is waited for, at most `patience` seconds.
+        """
         if not self._settings.index.url or not self._settings.index.vaults:
             return ()
 
         def publish(index: SqliteIndex) -> tuple[str, ...]:
             with index.snapshot():
-                return self.team.publish(index)
+                return self.team.publish(index, patience)
 
         return self.use(publish)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 #: Words whose stems are remembered; more than these are forgotten together.
@@ -17,10 +17,14 @@ _COLUMN_MARK = 3
 
 
 class Postings(NamedTuple):
-    """How many terms each of some texts has, by key, and where: the key, the term and its places, term by term."""
+    """How many terms each of some texts has, by number, and where every term is.
 
-    lengths: dict[int, int]
-    rows: Iterator[tuple[int, str, list[int]]]
+    A row is a term, and for each place where it is the number of the text, the digit of the column, and the place.
+    All numbers are texts, and those of texts and places have commas between them.
+    """
+
+    lengths: Counter[str]
+    rows: list[tuple[str, str, str, str]]
 
 
 class WordCutter:
@@ -33,6 +37,9 @@ class WordCutter:
         self._connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, {tokenize})")
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
         self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, columnsize = 0, {tokenize})")
+        self._connection.execute(
+            "INSERT INTO texts (texts, rank) VALUES ('pgsz', 32000)"
+        )  # read through once, not searched
         self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance)")
 
     def close(self) -> None:
@@ -59,8 +66,8 @@ class WordCutter:
         self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(texts))
         return self._connection.execute(f"SELECT doc, term FROM stems {order}").fetchall()
 
-    def postings(self, texts: Sequence[tuple[int, tuple[str | None, ...]]], longest: int) -> Postings:
-        """Return the postings of some texts, each given by its key and its columns.
+    def postings(self, texts: Iterable[tuple[int, Sequence[str | None]]], longest: int) -> Postings:
+        """Return the postings of some texts, each given by its number and its columns.
 
         Terms of more characters than `longest` only count in the length.
         """
@@ -70,34 +77,18 @@ class WordCutter:
             "INSERT INTO texts (rowid, text) VALUES (?, ?)",
             (
                 (number << _COLUMN_MARK | column, text)
-                for number, (_, columns) in enumerate(texts)
+                for number, columns in texts
                 for column, text in enumerate(columns)
                 if text
             ),
         )
         self._connection.execute("COMMIT")
+        column = f"(doc & {(1 << _COLUMN_MARK) - 1})"
         # Terms come in their order without sorting; a text is there once for each column that says one.
         found = self._connection.execute(
-            "SELECT term, group_concat(doc), group_concat(offset) FROM terms GROUP BY term"
+            f"SELECT term, group_concat(doc >> {_COLUMN_MARK}), group_concat({column}, ''), "
+            f"group_concat({column} << {COLUMN_BITS} | offset) FROM terms GROUP BY term"
         )
-        rows = [(term, [*map(int, docs.split(","))], offsets) for term, docs, offsets in found]
-        lengths = dict.fromkeys((key for key, _ in texts), 0)
-        for doc, number in Counter(itertools.chain.from_iterable(docs for _, docs, _ in rows)).items():
-            lengths[texts[doc >> _COLUMN_MARK][0]] += number
-        keys = [key for key, _ in texts]
-        return Postings(lengths, _split(keys, (row for row in rows if len(row[0]) <= longest)))
-
-
-def _split(keys: Sequence[int], rows: Iterable[tuple[str, list[int], str]]) -> Iterator[tuple[int, str, list[int]]]:
-    """Yield what each text has of each term: its columns follow one another."""
-    mask = (1 << _COLUMN_MARK) - 1
-    for term, docs, offsets in rows:
-        last, places = -1, list[int]()
-        for doc, offset in zip(docs, map(int, offsets.split(",")), strict=True):
-            number = doc >> _COLUMN_MARK
-            if number != last:
-                if places:
-                    yield keys[last], term, places
-                last, places = number, []
-            places.append((doc & mask) << COLUMN_BITS | offset)
-        yield keys[last], term, places
+        rows = found.fetchall()
+        lengths = Counter(itertools.chain.from_iterable(owners.split(",") for _, owners, _, _ in rows))
+        return Postings(lengths, [row for row in rows if len(row[0]) <= longest])

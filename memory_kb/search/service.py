@@ -106,7 +106,7 @@ class Searching:
         try:
             degraded: tuple[str, ...] = ()
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
-                degraded = self._index.refresh(progress).reasons + self._index.publish()
+                degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
             with team.opened(vaults) as (index, notes), index.snapshot():
                 return self._answer_team(index, request, (*degraded, *notes))
         except Unreachable as exc:
