@@ -28,7 +28,6 @@ INGREDIENTS = {
     "beginnings of words beyond English": Ablation({"query._LEAST_STEM": 1_000}),
     "the query, literally": Ablation({"scoring.WHOLE_BONUS": 0.0}),
     "words side by side": Ablation({"passages.PAIR_SHARE": 0.0}),
-    "length of a passage": Ablation({"passages._LENGTH": 0.0}),
     "the passage itself": Ablation({"scoring.PASSAGE_WEIGHT": 0.0}),
     "the section around a passage": Ablation({"scoring.PASSAGE_WEIGHT": 1.0}),
     "title and headings above a passage": Ablation({"passages.TITLE_TIMES": 0.0, "passages.HEADING_TIMES": 0.0}),

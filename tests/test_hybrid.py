@@ -20,11 +20,8 @@ from memory_kb.search.scoring import WEIGHTS, Sides, fuse
 from memory_kb.search.vector_scores import (
     Nearness,
     best_first,
-    better_neighbours,
-    lift_literal,
     look_up,
     score_nearness,
-    trust,
 )
 from memory_kb.settings import Ranking
 
@@ -179,16 +176,14 @@ def test_explain_says_both_sides(open_with: Open) -> None:
 # -- the scale of the vector side ------------------------------------------------------------------
 
 
-def make_question(cosines: np.ndarray, keys: list[int] | None = None) -> Question:
+def make_question(cosines: np.ndarray) -> Question:
     """Return a question that has exactly these cosines with its table."""
     rows = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
-    return Question(
-        np.array([1, 0], np.float32), VectorTable(np.array(keys or range(0, 2 * len(cosines), 2), np.int64), rows)
-    )
+    return Question(np.array([1, 0], np.float32), VectorTable(np.arange(len(cosines)), rows))
 
 
-def score(cosines: np.ndarray, keys: list[int] | None = None) -> np.ndarray:
-    return score_nearness(make_question(cosines, keys)).scores
+def score(cosines: np.ndarray) -> np.ndarray:
+    return score_nearness(make_question(cosines)).scores
 
 
 COSINES = st.lists(st.floats(-0.25, 0.75, width=32), min_size=3, max_size=300).filter(
@@ -222,32 +217,6 @@ def test_scores_lie_between_0_and_1_and_keep_the_order(values: list[float]) -> N
     assert float(scores.max()) <= 1.0
     order = np.argsort(values)
     assert (np.diff(scores[order]) >= -1e-6).all()
-
-
-def test_a_nearer_neighbour_lends_some_of_its_nearness() -> None:
-    cosines = np.random.default_rng(7).normal(0.1, 0.05, 200)
-    cosines[[50, 51, 120]] = 0.6, 0.1, 0.1
-    apart = score(cosines)
-    together = score(cosines, [*range(0, 102, 2), 101, *range(104, 400, 2)])
-    assert together[51] > apart[51]
-    assert together[51] > together[120]
-
-
-def test_a_model_that_does_not_know_the_language_is_not_trusted() -> None:
-    """Where the best passages stand among neighbours that are as far as any, their nearness is noise."""
-    rng, gaps = np.random.default_rng(7), np.zeros(999, np.float32)
-    noise = [rng.normal(0.2, 0.1, 1000).astype(np.float32) for _ in range(40)]
-    known = [np.convolve(cosines, [0.5, 0.5], "same").astype(np.float32) for cosines in noise]
-    average = [
-        np.mean([trust(cosines, better_neighbours(gaps, cosines), cosines.mean()) for cosines in each])
-        for each in (noise, known)
-    ]
-    assert average[0] < 0.6
-    assert average[1] > 0.95
-
-
-def test_a_literal_match_is_one_in_meaning() -> None:
-    assert lift_literal({1: 0.1, 2: 0.4, 3: 0.2}, {1: 0.3, 3: 0.15}, 0.4) == pytest.approx({1: 0.4, 2: 0.4, 3: 0.25})
 
 
 @given(st.lists(st.floats(0, 1, width=32), max_size=400), st.integers(1, 50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import StoredChunk
@@ -80,13 +80,23 @@ def unite_copies(groups: Sequence[Group]) -> list[Group]:
     """Return groups without those that another, better one says the same as; it names their places."""
     united: dict[tuple[object, ...], Group] = {}
     for group in groups:
-        chunk = group.chunk
-        same = chunk.title, chunk.kind, chunk.scope, chunk.status, bool(group.best.candidate.is_superseded), group.text
+        same = _what_it_says(group)
         if first := united.get(same):
-            united[same] = first._replace(copies=(*first.copies, f"{chunk.source}:{group.line}"))
+            united[same] = first._replace(copies=(*first.copies, f"{group.chunk.source}:{group.line}"))
         else:
             united[same] = group
     return list(united.values())
+
+
+def without_copies(groups: Iterable[Group], shown: Iterable[Group]) -> list[Group]:
+    """Return groups without those that one of the shown ones says the same as."""
+    known = set(map(_what_it_says, shown))
+    return [group for group in groups if _what_it_says(group) not in known]
+
+
+def _what_it_says(group: Group) -> tuple[object, ...]:
+    chunk = group.chunk
+    return chunk.title, chunk.kind, chunk.scope, chunk.status, bool(group.best.candidate.is_superseded), group.text
 
 
 def _join(one: Group, other: Group, chunks: Mapping[int, StoredChunk]) -> Group:

@@ -17,10 +17,8 @@ from memory_kb.text import has_cjk
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
 #: What two words of the query that are adjacent add, as a share of what they are worth.
 PAIR_SHARE = 0.25
-#: BM25's constants: how soon a word that is said again counts less, and how much length does.
-_SATURATION, _LENGTH = 1.2, 0.75
-#: Characters of a passage of usual length.
-_USUAL = 400
+#: BM25's constant: how soon a word that is said again counts less. Passages are about as long as one another.
+_SATURATION = 1.2
 
 _TOKEN = re.compile(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
@@ -197,11 +195,11 @@ def _cut(
     for number, (start, end) in enumerate(pieces):
         found = [word for word in words if start <= word.start < end]
         if found or not (words or number):
-            own = _score(finder, _count(finder, found, 1.0, above), end - start)
+            own = _score(finder, _count(finder, found, 1.0, above))
             own += sum((said | finder.find_chains(text, found)).values())
             yield Passage(chunk.key, number, number == last, start, end, own)
     if not pieces:
-        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
+        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above))
 
 
 def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
@@ -212,7 +210,8 @@ def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Map
     return counts
 
 
-def _score(finder: WordFinder, counts: Mapping[str, float], length: int) -> float:
+def _score(finder: WordFinder, counts: Mapping[str, float]) -> float:
     """Return what the words in a passage are worth: BM25 by the statistics of sections."""
-    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / _USUAL)
-    return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())
+    return sum(
+        finder.weights[stem] * count * (_SATURATION + 1) / (count + _SATURATION) for stem, count in counts.items()
+    )

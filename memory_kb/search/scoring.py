@@ -195,11 +195,20 @@ RRF_OFFSET = 10
 SAME_SECTION, SAME_NOTE = 0.9, 0.5
 
 
+class Weight(NamedTuple):
+    """What an entry counts whatever the query; `prominence` is before the exponent, `factor` what it multiplies by."""
+
+    prominence: float
+    factor: float
+    scope: float
+    age_days: float
+
+
 class Scored(NamedTuple):
     """A passage of a candidate with the factors of its score.
 
-    A part that the query does not use is None. `prominence` is before the exponent, `factor` what
-    it multiplies by; `share` is what counts of a further passage of the same section.
+    A part that the query does not use is None; `share` is what counts of a further passage of the same section.
+    The last four are those of `Weight`.
     """
 
     candidate: Candidate
@@ -207,11 +216,11 @@ class Scored(NamedTuple):
     bm25: float | None
     vector: float | None
     relevance: float
+    share: float
+    score: float
     prominence: float
     factor: float
     scope: float
-    share: float
-    score: float
     age_days: float
 
 
@@ -234,15 +243,20 @@ def score_passages(
     one after the other.
     """
     relevance = fuse(sides, range(len(passages)), ranking)
-    order = sorted(range(len(passages)), key=lambda place: -relevance[place])
+    weights = {candidate.key: _weigh(candidate, ranking, today) for candidate, _ in passages}
     further = Counter[int]()
     scored = []
-    for place in order:
+    for place in sorted(range(len(passages)), key=lambda place: -relevance[place]):
         candidate, passage = passages[place]
+        weight = weights[candidate.key]
         is_whole_note = candidate.part == 0 and candidate.is_single
         share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
         further[candidate.key] += 1
-        scored.append(_score(candidate, passage, sides, place, relevance[place], share, ranking, today))
+        bm25, vector = (None if side is None else side.get(place, 0.0) for side in sides)
+        score = share * final_score(
+            relevance[place], weight.factor, weight.scope, is_superseded=bool(candidate.is_superseded)
+        )
+        scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, *weight))
     scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 
@@ -280,21 +294,8 @@ def _by_rank(side: Mapping[int, float]) -> dict[int, float]:
     return {key: (RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) for key, score in side.items() if score > 0}
 
 
-def _score(
-    candidate: Candidate,
-    passage: Passage,
-    sides: Sides,
-    place: int,
-    relevance: float,
-    share: float,
-    ranking: Ranking,
-    today: date,
-) -> Scored:
-    bm25 = None if sides.bm25 is None else sides.bm25.get(place, 0.0)
-    vector = None if sides.vector is None else sides.vector.get(place, 0.0)
+def _weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
     age = age_in_days(candidate.seen, today)
     strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
     factor = prominence_factor(strength, ranking.prominence_exponent)
-    scope = ranking.scope.of(candidate.scope)
-    score = share * final_score(relevance, factor, scope, is_superseded=bool(candidate.is_superseded))
-    return Scored(candidate, passage, bm25, vector, relevance, strength, factor, scope, share, score, age)
+    return Weight(strength, factor, ranking.scope.of(candidate.scope), age)

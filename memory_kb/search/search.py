@@ -11,7 +11,7 @@ from memory_kb.index.port import Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
 from memory_kb.search.diversity import mmr_order, one_of_each
-from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies
+from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
     PASSAGE_WEIGHT,
@@ -78,6 +78,8 @@ def explain_prominence(scored: Scored) -> str:
 #: Words find little where the best passage says less of the query than this.
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
+#: Sections that are cut into passages, the best by their own words and meaning.
+SECTIONS = 30
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
 
@@ -94,7 +96,7 @@ def retrieve(
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
     if request.limit > len(ordered) and not request.by_entry:
-        ordered += _further(index, trace.found, request, ranking, today)
+        ordered += _further(index, trace, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query
@@ -107,13 +109,15 @@ def retrieve(
 class SearchTrace(NamedTuple):
     """What every step of a search came to, in the order of the steps.
 
-    `scored` are all candidates, `kept` those that no more specific scope says again, `groups` the
-    kept ones folded, each text once, as they compete, and `ordered` the groups after the reranking.
-    `coverage` is about the share of the query, by the rarity of its words, that the best passage says.
+    `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
+    those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and
+    `ordered` the groups after the reranking. `coverage` is about the share of the query, by the rarity of its words,
+    that the best passage says.
     """
 
     found: Found
     texts: Mapping[int, TextScore]
+    sections: list[Scored]
     shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
@@ -126,14 +130,18 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     """Do a search step by step."""
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
-    chunks = index.chunks(candidate.key for candidate in found.candidates)
-    by_key = {candidate.key: candidate for candidate in found.candidates}
+    sections = _score_sections(found, texts, ranking, today)
+    # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
+    cuts_all = request.by_entry or any(item.candidate.is_superseded for item in sections)
+    by_key = {item.candidate.key: item.candidate for item in sections[: None if cuts_all else SECTIONS]}
+    chunks = index.chunks(by_key)
     passages = find_passages(index, found.query, chunks, found.weights)
+    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
+    said = [min(1.0, passage.words / most) if most else 0.0 for passage in passages]
+    coverage = max(said, default=0.0)
     shares = _share_words(texts, passages) if found.query else {}
     words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
-    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
-    sides = Sides(words, _lift(found, texts, passages, coverage))
+    sides = Sides(words, _approach(found, passages, said))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
@@ -143,7 +151,15 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     limit = len(groups) if request.by_entry else request.limit
     by_passage = {passages[place]: share for place, share in shares.items()}
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    return SearchTrace(found, texts, by_passage, scored, kept, groups, ordered, coverage)
+    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage)
+
+
+def _score_sections(found: Found, texts: Mapping[int, TextScore], ranking: Ranking, today: date) -> list[Scored]:
+    """Return all candidates as wholes, the best first."""
+    wholes = [(candidate, Passage(candidate.key, 0, True, 0, 0, 0.0)) for candidate in found.candidates]
+    words = normalise({place: texts[one.key].total for place, (one, _) in enumerate(wholes)}) if texts else None
+    near = found.nearness and {place: found.nearness.get(one.key, 0.0) for place, (one, _) in enumerate(wholes)}
+    return score_passages(wholes, Sides(words, near), ranking, today)
 
 
 def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
@@ -158,17 +174,21 @@ def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) ->
     return {place: WordShares(sections[passage.key], own[place]) for place, passage in enumerate(passages)}
 
 
-def _lift(
-    found: Found, texts: Mapping[int, TextScore], passages: Sequence[Passage], coverage: float
-) -> Mapping[int, float] | None:
-    """Return how near every passage is in meaning: less where words find much, more where it says the query as it is."""
+def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) -> dict[int, float] | None:
+    """Return how near every passage is in meaning: more where it says the words of the query, less where any does.
+
+    What says the query is near to it, whatever the model makes of it.
+    """
     if found.nearness is None:
         return None
-    from memory_kb.search.vector_scores import WORDS_SUFFICE, lift_literal
+    from memory_kb.search.vector_scores import ALL_WORDS, WORDS_SUFFICE
 
-    lifted = lift_literal(found.nearness, {key: text.bonus for key, text in texts.items()}, found.nearest)
-    trusted = 1.0 - WORDS_SUFFICE * min(1.0, coverage)
-    return {place: trusted * lifted.get(passage.key, 0.0) for place, passage in enumerate(passages)}
+    trusted = 1.0 - WORDS_SUFFICE * max(said, default=0.0)
+    own = [found.nearness.get(passage.key, 0.0) for passage in passages]
+    return {
+        place: trusted * (near + share**ALL_WORDS * (found.nearest - near))
+        for place, (near, share) in enumerate(zip(own, said, strict=True))
+    }
 
 
 def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:
@@ -211,22 +231,22 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
     return all_scopes is not None and any(other in all_scopes for other in SCOPES[: SCOPES.index(scope)])
 
 
-def _further(index: Index, found: Found, request: Request, ranking: Ranking, today: date) -> list[Group]:
-    """Return hits beyond the competing candidates: the best passage of every section, in the order of the index."""
-    if found.query is None or len(found.candidates) < CANDIDATES:
-        return []
-    there = {candidate.key for candidate in found.candidates}
-    more = index.match(found.query.expression, WEIGHTS, request.filters, len(there) + request.limit)
-    by_key = {candidate.key: candidate for candidate in more if candidate.key not in there}
-    chunks = index.chunks(by_key)
+def _further(index: Index, trace: SearchTrace, request: Request, ranking: Ranking, today: date) -> list[Group]:
+    """Return hits beyond the sections that compete: the best passage of each, those not even candidates last."""
+    found, there = trace.found, {item.candidate.key for item in trace.scored}
+    relevance = {item.candidate: item.relevance for item in trace.sections if item.candidate.key not in there}
+    if found.query is not None and len(trace.sections) >= CANDIDATES:
+        known, best = {item.candidate.key for item in trace.sections}, found.candidates[0].rank
+        more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
+        relevance |= {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
+    chunks = index.chunks(one.key for one in relevance)
     passages = find_passages(index, found.query, chunks, found.weights)
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
-    pairs = [(candidate, first[key]) for key, candidate in by_key.items()]
-    best = found.candidates[0].rank
-    sides = Sides({place: one.rank / best if best else 1.0 for place, (one, _) in enumerate(pairs)})
-    scored = {item.candidate.key: item for item in score_passages(pairs, sides, ranking, today)}
-    shown = _without_shadowed(index, [scored[key] for key in by_key], chunks, request.filters)
-    return [make_group(item, chunks[item.candidate.key]) for item in shown]
+    sides = Sides(dict(enumerate(relevance.values())))
+    scored = score_passages([(one, first[one.key]) for one in relevance], sides, ranking, today)
+    by_key = {item.candidate.key: item for item in scored}
+    shown = _without_shadowed(index, [by_key[one.key] for one in relevance], chunks, request.filters)
+    return without_copies((make_group(item, chunks[item.candidate.key]) for item in shown), trace.groups)
 
 
 def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Group]:

@@ -7,11 +7,10 @@ the rest.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.port import Candidate, Index, Question, VectorTable
+from memory_kb.index.port import Candidate, Index, Question
 from memory_kb.model import Filters
 from memory_kb.search.query import TextQuery
 
@@ -24,32 +23,14 @@ if TYPE_CHECKING:
 #: The nearest chunks that compete, beside those found by their words, if they stand out at all.
 NEAREST = 100
 LEAST_NEARNESS = 0.04
-#: How much of the better neighbour's lead a passage is credited with.
-NEIGHBOUR_SHARE = 0.3
 #: Standard deviations above the mean that make a vector score of 1.
 DEVIATIONS = 12.0
 #: Chunks below which the deviation says little.
 SMALL = 30
-#: Trust is judged by so many of the nearest passages, with so much of a prior opinion, between
-#: these shares of the best one's lead.
-_TRUST_TOP, _TRUST_PRIOR, _TRUST_PSEUDO, _TRUST_LOW, _TRUST_HIGH = 10, 0.4, 3, 0.10, 0.35
 #: How much less nearness counts where the best passage says all words of the query.
 WORDS_SUFFICE = 0.3
-#: The text bonus of a passage that says the query.
-_LITERAL = 0.3
-
-
-_layouts: weakref.WeakKeyDictionary[VectorTable, Layout] = weakref.WeakKeyDictionary()
-
-
-class Layout(NamedTuple):
-    """The keys of the chunks that are there, ascending, and the gaps between them.
-
-    `gaps[i]` is 0 where the chunks `i` and `i + 1` are neighbours in the text, else -inf.
-    """
-
-    keys: NDArray[np.int64]
-    gaps: Floats
+#: How steeply a passage is taken for near that says the words of the query: the power of the share that it says.
+ALL_WORDS = 4
 
 
 class Nearness(NamedTuple):
@@ -142,27 +123,23 @@ def similarities(question: Question) -> Floats:
 def score_nearness(question: Question) -> Nearness:
     """Return how near all chunks are to a question.
 
-    A passage is credited with part of what its better neighbour is nearer by. What counts is how
-    far it exceeds all passages, in standard deviations of this question's cosines: that
+    What counts is how far a chunk exceeds all others, in standard deviations of this question's cosines: that
     is the same for models whose cosines are high and narrow. A table too small to have a
     deviation worth the name is measured by what is left to 1 instead.
     """
     import numpy as np
 
-    (keys, gaps), cosines = find_layout(question.table), similarities(question)
-    if question.table.alive is not None:
-        cosines = cosines[question.table.alive]
+    table, cosines = question.table, similarities(question)
+    alive = slice(None) if table.alive is None else table.alive
+    keys, cosines = table.keys[alive], cosines[alive]
     if not len(keys):
         return Nearness(keys, cosines)
-    better = better_neighbours(gaps, cosines)
-    ordinary = slice(None) if question.table.sample is None else question.table.sample
-    confidence = trust(cosines, better, float(cosines[ordinary].mean(dtype=np.float64)))
-    cosines = cosines + NEIGHBOUR_SHARE * np.maximum(0.0, better - cosines)
+    ordinary = cosines if table.sample is None else cosines[table.sample]
     squared = len(cosines) ** 2
-    background = float(cosines[ordinary].mean(dtype=np.float64)) * squared / (squared + 10)
-    deviation = float(cosines[ordinary].std(dtype=np.float64))
+    background = float(ordinary.mean(dtype=np.float64)) * squared / (squared + 10)
+    deviation = float(ordinary.std(dtype=np.float64))
     spread = (squared * DEVIATIONS * deviation + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
-    scores = confidence * np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
+    scores = np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
     return Nearness(keys, scores.astype(np.float32))
 
 
@@ -173,75 +150,6 @@ def find_nearest(question: Question, least: float, most: int) -> list[int]:
     keys, scores = score_nearness(question)
     places = next(best_first(np.where(scores >= least, scores, np.float32(0.0)), most), np.empty(0, np.int64))
     return [int(key) for key in keys[places]]
-
-
-def find_layout(table: VectorTable) -> Layout:
-    """Return the similarities among the chunks of a table that still exist, cached."""
-    layout = _layouts.get(table)
-    if layout is None:
-        keys = table.keys if table.alive is None else table.keys[table.alive]
-        layout = _layouts[table] = Layout(keys, find_gaps(keys))
-    return layout
-
-
-def find_gaps(keys: NDArray[np.int64]) -> Floats:
-    """Return 0 for every key that is followed by its neighbour in the text, else -inf.
-
-    Example:
-        >>> import numpy as np
-        >>> find_gaps(np.array([2, 3, 5])).tolist()
-        [0.0, -inf]
-    """
-    import numpy as np
-
-    return np.where(np.diff(keys) == 1, np.float32(0.0), np.float32(-np.inf))
-
-
-def better_neighbours(gaps: Floats, cosines: Floats) -> Floats:
-    """Return the cosine of the nearer neighbour in the text of every row, -inf where it has none.
-
-    Example:
-        >>> import numpy as np
-        >>> better_neighbours(find_gaps(np.array([2, 3, 5])), np.array([0.25, 0.5, 0.125], np.float32)).tolist()
-        [0.5, 0.25, -inf]
-    """
-    import numpy as np
-
-    better = np.full(len(cosines), -np.inf, np.float32)
-    np.add(cosines[1:], gaps, out=better[:-1])
-    np.maximum(better[1:], cosines[:-1] + gaps, out=better[1:])
-    return better
-
-
-def trust(cosines: Floats, better: Floats, mean: float) -> float:
-    """Return how far the cosines of one question can be trusted, from 0 to 1.
-
-    Where a model understands a text, the neighbours of the nearest passages are near too; in a
-    language it does not know they are as far as any.
-    """
-    import numpy as np
-
-    first = min(_TRUST_TOP, len(cosines))
-    top = np.argpartition(-cosines, first - 1)[:first]
-    known = better[top][np.isfinite(better[top])] - mean
-    share = (float(known.sum()) / max(float(cosines[top].max() - mean), 1e-9) + _TRUST_PSEUDO * _TRUST_PRIOR) / (
-        len(known) + _TRUST_PSEUDO
-    )
-    return float(np.clip((share - _TRUST_LOW) / (_TRUST_HIGH - _TRUST_LOW), 0.0, 1.0))
-
-
-def lift_literal(nearness: Mapping[int, float], bonus: Mapping[int, float], best: float) -> dict[int, float]:
-    """Return vector scores raised towards the best for passages that say the query as it is.
-
-    A literal match is one in meaning too, whatever the model makes of it.
-
-    Example:
-        >>> lift_literal({1: 0.1, 2: 0.5}, {1: 1.0}, 0.5)
-        {1: 0.5, 2: 0.5}
-    """
-    return {
-        key: score + min(1.0, bonus.get(key, 0.0) / _LITERAL) ** 2 * (best - score) for key, score in nearness.items()
-    }
 
 
 def best_first(scores: Floats, at_least: int) -> Iterator[NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Fi
 from memory_kb.search.candidates import CANDIDATES, Request
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import SearchTrace, count_fitting, diversify, explain_prominence, follow
+from memory_kb.search.search import SECTIONS, SearchTrace, count_fitting, diversify, explain_prominence, follow
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -121,6 +121,11 @@ def _outside(case: Case, trace: SearchTrace) -> Absence:
     if not shared:
         words = ", ".join(term.strip('" *') for term in query.terms[:_NAMED])
         return Absence("no-shared-term", f"it has none of the words {words}{near and f'; {near}'}")
+    place = next((number for number, item in enumerate(trace.sections, 1) if item.candidate.key in keys), None)
+    if place is not None:
+        reason = f"{_describe_words(case, query)}; it is at place {place} of the sections found, and the {SECTIONS} best of them compete"
+        least = trace.sections[SECTIONS - 1].score
+        return Absence("outside-pool", reason, score=trace.sections[place - 1].score, needed=least)
     own = -min(index.ranks(query.expression, WEIGHTS, keys).values(), default=0.0)
     pool = [candidate for candidate in trace.found.candidates if candidate.rank < 0][:CANDIDATES]
     needed = -pool[-1].rank if pool else 0.0
