@@ -135,4 +135,4 @@ def _codex(vault: Vault) -> Store:
 
 def _check_folder(title: str, folder: Path) -> None:
     if not folder.is_dir():
-        raise UsageError(f"{title} keeps nothing here: there is no folder {folder}", "start it once")
+        raise UsageError(f"{title} keeps nothing here: there is no folder {folder}", f"start {title} once")

@@ -161,6 +161,7 @@ def _examine(options: Options, kb: KnowledgeBase) -> int:
     problems = kb.bridges.examine()
     if not options.answer({"problems": problems}):
         print_problems(problems)
+        say(counted(len(problems), "finding") if problems else "Nothing to fix.")
     return FINDINGS if problems else 0
 
 

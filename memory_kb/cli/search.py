@@ -232,7 +232,8 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     for entry in entries:
         print_entry_line(entry, width)
     if not entries:
-        say("No entry fits.")
+        is_narrowed = any(chosen.values())
+        say("No entry fits." if is_narrowed else "There is no entry yet; `memory-kb learn TEXT` keeps one.")
     elif len(entries) < total:
         say(f"{len(entries):,} of {total:,}")
 

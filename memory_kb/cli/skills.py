@@ -66,7 +66,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
         return
     for note in result.degraded:
         say(f"note: {note}")
-    _print_skills(result.skills)
+    _print_skills(result.skills, "No skill fits.")
 
 
 @verb("rank", skills_verb)
@@ -92,10 +92,10 @@ def list_verb(options: Options) -> None:
 def _print_ranked(options: Options, by: str, **chosen: Any) -> None:
     skills = options.kb.skills.rank(by, **chosen)
     if not options.answer({"skills": skills}):
-        _print_skills(skills)
+        _print_skills(skills, "There is no skill yet; `memory-kb skills create` makes one.")
 
 
-def _print_skills(skills: Sequence[Skill]) -> None:
+def _print_skills(skills: Sequence[Skill], empty: str) -> None:
     for place, skill in enumerate(skills, 1):
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
         about = f"  {clean(shorten(skill.description, 100))}" if skill.description else ""
@@ -107,7 +107,7 @@ def _print_skills(skills: Sequence[Skill]) -> None:
             f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(format_id(skill.id), dim=True)}"
         )
     if not skills:
-        say("No skill fits.")
+        say(empty)
 
 
 @verb("create", skills_verb)
