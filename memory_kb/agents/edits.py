@@ -12,8 +12,9 @@ from memory_kb.plainfiles import read_plain
 from memory_kb.store.project import locate
 
 _FILES = ("file_path", "notebook_path", "absolute_path", "path")
-#: How a patch of Codex begins what it does to a file.
-_PATCHED = re.compile(r"\*\*\* (Add|Update) File: (.+)")
+#: What a patch of Codex does to a file, and lines of it that go and come in one place.
+_PATCHED = re.compile(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
+_CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
@@ -62,30 +63,14 @@ def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:
         >>> list(_read_patch("*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\n"))
         [('a.py', {'edits': [{'old_string': 'x', 'new_string': 'y'}]})]
     """
-    verb, name, old, new = "", "", list[str](), list[str]()
-    pairs = list[dict[str, str]]()
+    for verb, name, body in _PATCHED.findall(patch):
+        runs = [run[0].splitlines() for run in _CHANGED.finditer(body)]
+        pairs = [{"old_string": _side(run, "-"), "new_string": _side(run, "+")} for run in runs]
+        yield name.strip(), {"content": pairs[0]["new_string"] if pairs else ""} if verb == "Add" else {"edits": pairs}
 
-    def close() -> None:
-        if old or new:
-            pairs.append({"old_string": "\n".join(old), "new_string": "\n".join(new)})
-        old.clear()
-        new.clear()
 
-    for line in [*patch.split("\n"), "*** End"]:
-        if line.startswith("+"):
-            new.append(line[1:])
-        elif line.startswith("-"):
-            if new:
-                close()
-            old.append(line[1:])
-        else:
-            close()
-        if line.startswith("*** ") and name:
-            yield name, {"content": pairs[0]["new_string"] if pairs else ""} if verb == "Add" else {"edits": [*pairs]}
-            verb, name = "", ""
-        if found := _PATCHED.match(line):
-            verb, name = found[1], found[2].strip()
-            pairs.clear()
+def _side(run: list[str], sign: str) -> str:
+    return "\n".join(line[1:] for line in run if line.startswith(sign))
 
 
 def _read(file: Path) -> str:

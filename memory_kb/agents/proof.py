@@ -73,32 +73,45 @@ def call_hooks(
 
 def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:
     begun = time.monotonic()
+    # Agents run the line in a shell, too.
+    done = _run(command, said, folder, environ, _PATIENCE)
+    if isinstance(done, str):
+        return ProofCheck(what, False, done)
+    took = f"{time.monotonic() - begun:.1f} s"
+    if done.returncode or done.stderr.strip():
+        return ProofCheck(what, False, f"`{command}` fails: {_reason(done)}")
     try:
-        done = subprocess.run(  # noqa: S602 - agents run the line in a shell, too
+        answer = json.loads(done.stdout) if done.stdout.strip() else None
+    except ValueError:
+        return ProofCheck(what, False, f"`{command}` prints what is no JSON")
+    given = f" with {len(_context_of(answer)):,} characters of context" if answer else ""
+    return ProofCheck(what, True, f"answers in {took}{given}")
+
+
+def _run(
+    command: str | Sequence[str], said: str, folder: Path, environ: Mapping[str, str], patience: float
+) -> subprocess.CompletedProcess[str] | str:
+    """Run a command with something on its standard input; return what came of it, or why that is not known."""
+    try:
+        return subprocess.run(  # noqa: S603
             command,
             check=False,
-            shell=True,
+            shell=isinstance(command, str),
             input=said,
             capture_output=True,
             text=True,
             cwd=folder,
             env=dict(environ),
-            timeout=_PATIENCE,
+            timeout=patience,
         )
     except subprocess.TimeoutExpired:
-        return ProofCheck(what, False, f"no answer within {_PATIENCE:g} s")
+        return f"no answer within {patience:g} s"
     except OSError as exc:
-        return ProofCheck(what, False, f"cannot be called: {exc.strerror}")
-    took = f"{time.monotonic() - begun:.1f} s"
-    if done.returncode or done.stderr.strip():
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return ProofCheck(what, False, f"`{command}` fails: {reason[:200]}")
-    try:
-        answer = json.loads(done.stdout) if done.stdout.strip() else None
-    except ValueError:
-        return ProofCheck(what, False, f"`{command}` prints what is no JSON")
-    said = f"answers in {took}" + (f" with {len(_context_of(answer)):,} characters of context" if answer else "")
-    return ProofCheck(what, True, said)
+        return f"cannot be called: {exc.strerror}"
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]
 
 
 def _context_of(answer: Any) -> str:
@@ -108,23 +121,9 @@ def _context_of(answer: Any) -> str:
 
 def call_server(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> ProofCheck:
     """Start the server as the agent would, and shake hands with it."""
-    what, line = "server memory-kb", " ".join(command)
-    try:
-        done = subprocess.run(  # noqa: S603
-            command,
-            check=False,
-            input=json.dumps(_INITIALIZE) + "\n",
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env=dict(environ),
-            timeout=3 * _PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        return ProofCheck(what, False, f"`{line}` does not answer")
-    except OSError as exc:
-        return ProofCheck(what, False, f"`{line}` cannot be started: {exc.strerror or os.strerror(exc.errno or 0)}")
-    if '"serverInfo"' in done.stdout:
-        return ProofCheck(what, True, "answers")
-    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    return ProofCheck(what, False, f"`{line}` fails: {reason[:200]}")
+    what = "server memory-kb"
+    done = _run(command, json.dumps(_INITIALIZE) + "\n", folder, environ, 3 * _PATIENCE)
+    if isinstance(done, str):
+        return ProofCheck(what, False, done)
+    is_good = '"serverInfo"' in done.stdout
+    return ProofCheck(what, is_good, "answers" if is_good else f"`{' '.join(command)}` fails: {_reason(done)}")
