@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -267,6 +266,8 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> N
 #: Seconds after which the process ends even if a statement or a request is not finished; both may
 #: be killed at any time.
 _GRACE_SECONDS = 0.8
+#: Seconds after which a signal is seen at the latest, that came just before the wait for one.
+_LOOK_SECONDS = 0.5
 _CTRL_C = 130
 
 
@@ -290,19 +291,19 @@ class _Service:
 
     def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
         self._kb, self._options, self._poll = kb, options, poll
-        self._stop, self._ended, self._wake = threading.Event(), threading.Event(), _WakePipe()
+        self._stop, self._ended = threading.Event(), threading.Event()
         self._exit_code = 0
         self._error: BaseException | None = None
         self._first_words = contextlib.ExitStack()
 
     def run(self, *, until_stdin_ends: bool) -> int:
         thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
-        with contextlib.closing(self._wake), _handling(self._end, self._wake):
+        with _handling(self._end):
             thread.start()
             if until_stdin_ends:
                 threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
-            while not self._ended.is_set():
-                self._wake.wait()
+            while not self._ended.wait(_LOOK_SECONDS):
+                pass
         if self._error:
             raise self._error
         return self._exit_code
@@ -318,7 +319,6 @@ class _Service:
             self._error = exc
         finally:
             self._ended.set()
-            self._wake.wake()
 
     def _end(self, exit_code: int) -> None:
         if self._stop.is_set():
@@ -352,38 +352,9 @@ class _Service:
             click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
 
 
-class _WakePipe:
-    """What the main thread waits for: signals end that wait too.
-
-    One that comes just before the wait begins would not end the wait for a lock, and looking for
-    it now and then would wake an idle machine.
-    """
-
-    def __init__(self) -> None:
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
-
-    def wait(self) -> None:
-        """Wait until somebody wakes us."""
-        self._reader.recv(64)
-
-    def wake(self) -> None:
-        """End the wait; this may be called when nobody waits any more."""
-        with contextlib.suppress(OSError):
-            self._writer.send(b"\0")
-
-    def fileno(self) -> int:
-        """Return what the system writes to when there is a signal."""
-        return self._writer.fileno()
-
-    def close(self) -> None:
-        self._reader.close()
-        self._writer.close()
-
-
 @contextlib.contextmanager
-def _handling(end: Callable[[int], None], wake: _WakePipe) -> Iterator[None]:
-    """Call `end` with an exit code at Ctrl-C and SIGTERM, and wake the main thread."""
+def _handling(end: Callable[[int], None]) -> Iterator[None]:
+    """Call `end` with an exit code at Ctrl-C and SIGTERM."""
     codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
 
     def handle(number: int, _: FrameType | None) -> None:
@@ -392,10 +363,8 @@ def _handling(end: Callable[[int], None], wake: _WakePipe) -> Iterator[None]:
     # Who starts us in the background of a shell wants Ctrl-C ignored.
     handled = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handle) for number in handled}
-    usual = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(usual)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.kb import KnowledgeBase
-from memory_kb.reports import WatchReport
 from memory_kb.vault import hold_lock
 
 _T = TypeVar("_T")
@@ -139,10 +138,8 @@ _PAUSE_SECONDS = 0.5
 class VaultWatcher:
     """A watch over a vault in a thread of its own, by one server at a time."""
 
-    def __init__(
-        self, address: Address, say: Callable[[str], None], on_batch: Callable[[WatchReport], None] | None = None
-    ) -> None:
-        self._address, self._say, self._on_batch = address, say, on_batch
+    def __init__(self, address: Address, say: Callable[[str], None]) -> None:
+        self._address, self._say = address, say
         self._stop = threading.Event()
         self._ended = threading.Event()
         self._ended.set()
@@ -174,7 +171,7 @@ class VaultWatcher:
         """Watch until stopped, unless another server does."""
         try:
             with self._address.open() as kb, hold_lock(kb.vault.machine / _LOCK, 0.0):
-                kb.watch(self._on_batch, on_notice=self._say, stop=self._stop)
+                kb.watch(on_notice=self._say, stop=self._stop)
         except VaultBusy:
             pass
         except (MemoryKBError, OSError) as exc:

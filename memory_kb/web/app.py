@@ -159,7 +159,7 @@ def serve(options: ServedPages) -> int:
     from memory_kb.web.site import Site, SiteInfo
 
     site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, options.vaults))
-    watcher = VaultWatcher(address, _say, lambda _: site.live.look())
+    watcher = VaultWatcher(address, _say)
 
     class Server(uvicorn.Server):
         """A server that ends open event streams when it stops."""

@@ -252,10 +252,7 @@ class Site:
 
     async def write(self, work: Callable[[KnowledgeBase], _T]) -> _T:
         """Run a write, after those before it."""
-        try:
-            return await self._workers.writing.ask(work)
-        finally:
-            self.live.look()
+        return await self._workers.writing.ask(work)
 
     async def keep(self, name: str, work: Callable[[KnowledgeBase], _T], *, is_quick: bool = False) -> _T:
         """Return the result of a read, cached until the index changes."""
