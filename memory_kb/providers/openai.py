@@ -78,21 +78,16 @@ def openai_embedder(
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))
     calls = Calls(service_of(base_url, key, "embeddings"), timing)
-    knows_base64 = True
 
     def ask(client: openai.OpenAI, request: EmbeddingRequest) -> NDArray[np.float32]:
-        nonlocal knows_base64
-        import openai
-
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
-        options |= {"input": list(request.texts), "model": name, "timeout": request.seconds}
-        try:
-            answer = client.embeddings.create(encoding_format="base64" if knows_base64 else "float", **options)
-        except openai.APIStatusError as exc:
-            if not knows_base64 or not any(word in str(exc) for word in ("encoding_format", "base64")):
-                raise
-            knows_base64 = False
-            answer = client.embeddings.create(encoding_format="float", **options)
+        answer = client.embeddings.create(
+            input=list(request.texts),
+            model=name,
+            encoding_format="float",  # what every compatible server knows
+            timeout=request.seconds,
+            **options,
+        )
         return _rows_of(answer, calls.service.name)
 
     return RemoteEmbedder(
@@ -107,10 +102,7 @@ def openai_embedder(
 
 
 def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
-    """Return the vectors of an answer in the order of its texts, be they text or numbers."""
-    import base64
-    import binascii
-
+    """Return the vectors of an answer in the order of its texts."""
     import numpy as np
 
     try:
@@ -120,13 +112,9 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
             data.sort(key=lambda item: item.index)
         elif set(numbers) - {0, None}:  # some servers number none of them
             raise ValueError("the vectors are not numbered")  # noqa: TRY301 - handled like any other
-        found = [item.embedding for item in data]
-        rows = [
-            np.frombuffer(base64.b64decode(row), "<f4") if isinstance(row, str) else np.array(row, np.float32)
-            for row in found
-        ]
+        rows = [np.array(item.embedding, np.float32) for item in data]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-    except (AttributeError, TypeError, ValueError, binascii.Error) as exc:
+    except (AttributeError, TypeError, ValueError) as exc:
         raise ProviderFailed(
             f"{name} answered with something other than vectors", "check embeddings.base_url; it usually ends in /v1"
         ) from exc
