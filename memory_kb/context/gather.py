@@ -29,25 +29,7 @@ if TYPE_CHECKING:
 
 #: A rule fits a task without labels when the task says all of its tags, or so much and it is found by its words too.
 _LEAST_SHARE = 0.5
-#: Different words of a task that may be tags.
-_MOST = 60
 _TOKEN = re.compile(r"[^\W_]+")
-_ENDINGS = ("", "s", "es", "ed", "er", "ers", "ing", "ion", "ions", "ment", "able", "e")
-
-
-def spell_tags(task: str) -> tuple[str, ...]:
-    """Return how tags may be spelled that a task says: its words with other endings, and two of them joined.
-
-    Example:
-        >>> tags = spell_tags("Fix the flaky error handling")
-        >>> "error-handling" in tags, "errors" in tags, "the" in tags
-        (True, True, False)
-    """
-    words = _words(task)
-    single = dict.fromkeys(word for word in words if word)
-    spelled = dict.fromkeys(f"{stem(word)}{ending}" for word in single for ending in _ENDINGS)
-    joined = (f"{one}{sign}{other}" for one, other in pairwise(words) if one and other for sign in ("-", "_", " ", ""))
-    return tuple(dict.fromkeys((*single, *spelled, *joined)))
 
 
 def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
@@ -83,9 +65,7 @@ def _words(task: str) -> list[str]:
     """Return the words of a task in their order, an empty one for each that is too common to be a tag."""
     tokens = _TOKEN.findall(task.casefold())
     stop = stop_words(tokens)
-    known = list(dict.fromkeys(token for token in tokens if token not in stop))[:_MOST]
-    allowed = set(known)
-    return [token if token in allowed else "" for token in tokens]
+    return ["" if token in stop else token for token in tokens]
 
 
 _LIVE = tuple(sorted(LIVE_STATUSES))
@@ -210,10 +190,7 @@ class Gathering:
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
         """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
         chosen = self._wanted.labels
-        spelled = chosen or spell_tags(self._wanted.task)
-        if not spelled:
-            return (), []
-        wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=spelled)
+        wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
         rules = [
             one._replace(status="retired") if one.is_live and not self._holds(one) else one
             for one in self._memories(wanted)
