@@ -95,15 +95,6 @@ class RenamedEntry(NamedTuple):
     line: int = 0
 
 
-class _Usage(NamedTuple):
-    """How often entries were shown, when last, and what became of it; as of two sizes of the logs."""
-
-    state: tuple[int, ...]
-    shown: Counter[str]
-    last: Mapping[str, str]
-    outcomes: Mapping[str, Counter[str]]
-
-
 class Drafting:
     """The verb rename, and what the language server asks."""
 
@@ -125,8 +116,6 @@ class Drafting:
         self._review = review
         self._rules = rules
 
-    _usage: _Usage | None = None
-
     def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
         """Return the state of an entry.
 
@@ -136,35 +125,21 @@ class Drafting:
         memory, ranking = self._at(path, entry_id, drafts or {}), self._vault.settings.ranking
         today = self._vault.today()
         age = max(0, (today - memory.seen).days) if memory.seen else 0
-        usage = self._read_usage()
+        logs = self._vault.machine / "log"
+        showings = [one.ts for one in RetrievalLog(logs).read() if memory.id in one.ids]
+        done = (one.marks for one in OutcomeLog(logs).read_all() if one.is_done)
+        credits = Counter(marks[memory.id].credit for marks in done if memory.id in marks)
         return EntryUse(
             memory,
             age_days=age if memory.seen else None,
             decay=decay(age, ranking.half_life_days, ranking.decay_floor),
             prominence=prominence(memory.importance, age, memory.reinforcement_count, memory.status, ranking),
             scope_weight=ranking.scope.of(memory.place.scope),
-            shown=usage.shown[memory.id],
-            last_shown=usage.last.get(memory.id),
-            outcomes=tuple(usage.outcomes.get(memory.id, Counter()).items()),
+            shown=len(showings),
+            last_shown=showings[-1] if showings else None,
+            outcomes=tuple(credits.items()),
             claims=assess(memory, project_files(self._vault, 5.0), today).verdict if memory.has_claim else None,
         )
-
-    def _read_usage(self) -> _Usage:
-        retrievals, outcomes = RetrievalLog(self._vault.machine / "log"), OutcomeLog(self._vault.machine / "log")
-        state = tuple(log.file.stat().st_size if log.file.exists() else 0 for log in (retrievals, outcomes))
-        if self._usage is None or self._usage.state != state:
-            shown: Counter[str] = Counter()
-            last: dict[str, str] = {}
-            outcomes_of: dict[str, Counter[str]] = {}
-            for one in retrievals.read():
-                shown.update(one.ids)
-                last |= dict.fromkeys(one.ids, one.ts)
-            for outcome in outcomes.read_all():
-                if outcome.is_done:
-                    for name, mark in outcome.marks.items():
-                        outcomes_of.setdefault(name, Counter())[mark.credit] += 1
-            self._usage = _Usage(state, shown, last, outcomes_of)
-        return self._usage
 
     def rename(
         self,

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.plainfiles import make_folder, read_file, read_plain
 from memory_kb.store.logs import append
+from memory_kb.text import hash_of
 from memory_kb.trust import write_plain
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
@@ -230,33 +231,30 @@ _MOST = 1_000
 
 
 class Memo:
-    """A folder of short lists by what was asked. Losing it costs money and nothing else."""
+    """A file of short lists by what was asked. Losing it costs money and nothing else."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, file: Path) -> None:
+        self._file = file
 
     def recall(self, asked: str) -> tuple[str, ...] | None:
         """Return what was answered before, or None."""
-        try:
-            with read_plain(self._file(asked)) as stream:
-                answer = json.load(stream)
-        except (OSError, ValueError):
-            return None
+        answer = self._read().get(_key(asked))
         return tuple(map(str, answer)) if isinstance(answer, list) and answer else None
 
     def keep(self, asked: str, answer: tuple[str, ...]) -> None:
         """Keep an answer, if that can be written."""
-        file = self._file(asked)
+        kept = [*self._read().items(), (_key(asked), answer)]
         with contextlib.suppress(OSError):
-            make_folder(self._folder)
-            write_plain(file, json.dumps(answer).encode(), 0o644)
-            kept = sorted(self._folder.glob("*.json"), key=lambda old: old.lstat().st_mtime)
-            for old in kept[:-_MOST]:
-                old.unlink(missing_ok=True)
+            make_folder(self._file.parent)
+            write_plain(self._file, json.dumps(dict(kept[-_MOST:])).encode(), 0o644)
 
-    def _file(self, asked: str) -> Path:
-        import hashlib
+    def _read(self) -> dict[str, object]:
+        try:
+            found = json.loads(read_file(self._file))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
-        return (
-            self._folder / f"{hashlib.sha256(asked.encode(errors='replace'), usedforsecurity=False).hexdigest()}.json"
-        )
+
+def _key(asked: str) -> str:
+    return hash_of(asked.encode(errors="replace"))

@@ -222,7 +222,7 @@ class Searching:
 
         if not is_long(request.text):
             return request, ()
-        memo = Memo(self._vault.machine / "answers")
+        memo = Memo(self._vault.machine / "answers" / "terms.json")
         asked = f"{self._vault.settings.llm.provider} {self._vault.settings.llm.model} {make_prompt(request.text)}"
         try:
             terms = memo.recall(asked)
