@@ -24,7 +24,7 @@ from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_notes import NotesInGit, PastNotes
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
-from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, plain, read_needs, says
+from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, mentions, plain, read_needs
 from memory_kb.stop_words import stop_words
 from memory_kb.store.host_memory import MOST_BYTES, MOST_LINES
 from memory_kb.store.session_log import SessionFiles
@@ -357,7 +357,7 @@ class _Entries(NamedTuple):
         self.shown.update(memories)
         for name, memory in memories.items():
             text = plain(f"{memory.title} {memory.text}")
-            if any(says(text, need) for need in known):
+            if any(mentions(text, need) for need in known):
                 self.paid.add(name)
             advises = memory.kind not in ("episode", "pitfall")
             if advises and any(" ".join(one.split()) in session.failed for one in _BACKTICKED.findall(memory.text)):
@@ -392,7 +392,7 @@ def _replay_session(
     for need in again:
         made.found_again[need.sort] += 1
         by = tuple(
-            name for name, said in texts.items() if any(seq <= need.seq and says(text, need) for seq, text in said)
+            name for name, said in texts.items() if any(seq <= need.seq and mentions(text, need) for seq, text in said)
         )
         for name in by:
             made.scores[name].given[need.sort] += 1

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
-    from memory_kb.learning.extraction_service import Extraction
+    from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
@@ -312,7 +312,7 @@ class KnowledgeBase:
     def citations(self) -> Citations:
         from memory_kb.learning.citation_service import Citations
 
-        return Citations(self.vault, self.writer, self.store, self.rules)
+        return Citations(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def compactor(self) -> Compactor:
@@ -350,7 +350,7 @@ class KnowledgeBase:
     def drafting(self) -> Drafting:
         from memory_kb.editing.drafting import Drafting
 
-        return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review, self.rules)
+        return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review)
 
     @functools.cached_property
     def editing(self) -> Editing:
@@ -362,7 +362,7 @@ class KnowledgeBase:
     def entries(self) -> Entries:
         from memory_kb.learning.entries import Entries
 
-        return Entries(self.vault, self.index, self.writer, self.reading, self.rules)
+        return Entries(self.vault, self.index, self.writer, self.reading, self.store)
 
     @functools.cached_property
     def episodes(self) -> Episodes:
@@ -392,11 +392,11 @@ class KnowledgeBase:
     def exposures(self) -> Exposures:
         from memory_kb.learning.exposure import Exposures
 
-        return Exposures(self.vault, self.writer, self.store, self.rules)
+        return Exposures(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def extraction(self) -> Extraction:
-        from memory_kb.learning.extraction_service import Extraction
+        from memory_kb.learning.extraction import Extraction
 
         return Extraction(
             self.vault,
@@ -477,7 +477,7 @@ class KnowledgeBase:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.store, self.rules, recognise, self.traces.of)
+        return Outcomes(self.vault, self.writer, self.store, recognise, self.traces.of)
 
     @functools.cached_property
     def reading(self) -> Reading:
@@ -489,7 +489,7 @@ class KnowledgeBase:
     def review(self) -> Review:
         from memory_kb.learning.review import Review
 
-        return Review(self.vault, self.index, self.writer, self.store, self.rules)
+        return Review(self.vault, self.index, self.writer, self.store)
 
     @functools.cached_property
     def rules(self) -> Rules:
@@ -514,7 +514,6 @@ class KnowledgeBase:
             self.writer,
             self.store,
             self.captures,
-            judging.compactor,
             self.continuity,
             self.episodes,
             self.extraction,

@@ -140,6 +140,20 @@ def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> li
     return None
 
 
+def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
+    """Return an item of `cut_list` as a mapping, or None where it is something else.
+
+    Raises:
+        InvalidBlock: it is a mapping that cannot be read.
+    """
+    try:
+        return load_mapping(item.text, scale)
+    except InvalidBlock as exc:
+        if "not a mapping" in str(exc):
+            return None
+        raise
+
+
 def _not_yaml(exc: yaml.YAMLError) -> InvalidBlock:
     mark = getattr(exc, "problem_mark", None)
     message = getattr(exc, "problem", None) or str(exc).splitlines()[0]

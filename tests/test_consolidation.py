@@ -29,6 +29,7 @@ from memory_kb.episodes.patterns import (
     pattern_similarity,
     recent_episodes,
 )
+from memory_kb.learning.entry_store import Meanings
 from memory_kb.model import Location
 from memory_kb.store.plan import Memory
 
@@ -342,6 +343,6 @@ def test_vectors_decide_where_there_are_any() -> None:
         for name, goal in (("a", "Fix the login"), ("b", "Repair signing in"), ("c", "Fix the login"))
     ]
     rows = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
-    found = cluster_episodes(episodes, rows, {"a": 0, "b": 1, "c": 2})
+    found = cluster_episodes(episodes, Meanings(rows, {("a.md", 1): 0, ("b.md", 1): 1, ("c.md", 1): 2}))
     assert [[one.memory.id for one in cluster] for cluster in found] == [["a", "b"]]
     assert [[one.memory.id for one in cluster] for cluster in cluster_episodes(episodes)] == [["a", "c"]]

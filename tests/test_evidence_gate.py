@@ -12,7 +12,7 @@ from consolidating import REDIS, make, rules, told
 from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction_service import Kept
+from memory_kb.learning.extraction import Kept
 from memory_kb.learning.review_gate import NearRule, SessionCounts, find_nearest, judge_rule, keywords
 from memory_kb.model import Location
 from memory_kb.store.events import Event

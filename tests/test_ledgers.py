@@ -129,13 +129,13 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
         "mood": "good",
     }
     kb = open_kb(folder)
-    done = kb.ledgers.set(told=told)
+    done = kb.ledgers.set(values=told)
     assert done.notices == ("mood is no field of a ledger",)
     shown = kb.ledgers.show("eng-001").as_mapping
     assert {name: shown[name] for name in ("tasks_completed", "current_task", "state", "context")} == {
         name: told[name] for name in ("tasks_completed", "current_task", "state", "context")
     }
-    assert kb.ledgers.set(told=shown).run.run is None
+    assert kb.ledgers.set(values=shown).run.run is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_object_in_the_shape_of_the_seed(folder: Path, open_kb: Open) -> None
     ],
 )
 def test_odd_objects_are_complained_of(told: dict[str, object], folder: Path, open_kb: Open) -> None:
-    done = open_kb(folder).ledgers.set("a", told=told, git=False)
+    done = open_kb(folder).ledgers.set("a", values=told, git=False)
     assert done.notices
     assert done.ledger.tasks_completed == 0
     assert done.ledger.as_mapping["state"]["uncommitted_changes"] is None
@@ -205,7 +205,7 @@ def test_ledgers_are_not_found_unasked(folder: Path, open_kb: Open) -> None:
         {"goal": SECRET},
         {"files": [SECRET]},
         {"completed": [SECRET]},
-        {"told": {"agent_id": "a", "state": {"env": {"api_key": "hunter2hunter2"}}}},
+        {"values": {"agent_id": "a", "state": {"env": {"api_key": "hunter2hunter2"}}}},
     ],
 )
 def test_a_ledger_keeps_no_credentials(told: dict[str, object], folder: Path, open_kb: Open) -> None:

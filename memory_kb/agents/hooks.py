@@ -146,7 +146,7 @@ class Hooks:
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
-        from memory_kb.learning.ask_agent import ASKED, QUESTION, is_headless, should_ask
+        from memory_kb.learning.agent_claims import ASKED, QUESTION, is_headless, should_ask
 
         has_model = self._vault.settings.llm.provider not in ("none", "offline")
         if call.session is None or not call.can_be_asked or has_model or not self._vault.settings.learning.ask_agent:

@@ -78,7 +78,7 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
         for name, value in chosen.items()
     }
     given = _read_object(json_file) if json_file else None
-    done = options.kb.ledgers.set(agent, told=given, dry_run=options.dry_run, **fields)
+    done = options.kb.ledgers.set(agent, values=given, dry_run=options.dry_run, **fields)
     place = pick(done.ledger, "id", "path")
     return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.review import Review
-    from memory_kb.learning.rules import Rules
     from memory_kb.model import StoredEntry
     from memory_kb.reports import RunReport
     from memory_kb.store.plan import Change, Memory
@@ -106,7 +105,6 @@ class Drafting:
         store: EntryStore,
         examination: Examination,
         review: Review,
-        rules: Rules,
     ) -> None:
         self._vault = vault
         self._index = index
@@ -114,7 +112,6 @@ class Drafting:
         self._store = store
         self._examination = examination
         self._review = review
-        self._rules = rules
 
     def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
         """Return the state of an entry.
@@ -168,9 +165,9 @@ class Drafting:
         if title + file + folder > 1:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
         if folder:
-            source = self._rules.find(wanted).path
+            source = self._store.find(wanted).path
             return self._carry_out_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
-        found, way = self._rules.find(wanted), "file" if file else "title" if title else "id"
+        found, way = self._store.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
             lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
         )

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 
 from memory_kb.episodes.diary import cut_sections, items_of, log_digest, read_error
 from memory_kb.errors import MemoryKBError
-from memory_kb.learning.archiving import plan_move_to_archive
+from memory_kb.learning.lifecycle import plan_move_to_archive
 from memory_kb.model import Location
 from memory_kb.store.plan import Change, Memory, plan_fields, set_body
 from memory_kb.text import shorten
@@ -72,12 +72,7 @@ def plan_ageing(
     Only what was built from a log is summarised, and only while nobody has edited its action log.
     Pinned and evergreen episodes stay, and those in MEMORY.md. An episode without a date does not age.
 
-    Args:
-        memories: all entries.
-        folder_of: the folder of a scope, as paths are written in output.
-        as_written: returns an entry with its text as it is in its file.
-        now: the time.
-        taken_in: the ids of what was made in the last days, of old sessions too; that stays for now.
+    What was made in the last days, of old sessions too, stays for now: `taken_in` are the ids of that.
     """
     today = now.astimezone(UTC).date()
     is_referenced = references(memories)

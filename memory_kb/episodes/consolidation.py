@@ -5,8 +5,8 @@ A second run over the same episodes changes nothing: an entry counts each source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -26,12 +26,12 @@ from memory_kb.episodes.patterns import (
     with_stated,
 )
 from memory_kb.learning.duplicates import likeness, turning_words
-from memory_kb.learning.ingest import Offer, Taken
+from memory_kb.learning.ingest import Offer, Taken, plan_sighting
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
 from memory_kb.learning.review_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory, last_seen, plan_fields, with_words
+from memory_kb.store.plan import Change, Memory
 from memory_kb.text import jaccard
 
 #: What a new source adds to a rule's confidence, and where that ends; a pitfall gains and ends otherwise.
@@ -162,19 +162,22 @@ def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
 
 
 def _offer_rule(pattern: Pattern, said: str, text: str) -> Offer:
-    newest = pattern.episodes[-1]
-    conditions = pattern.conditions
-    body = f"{text}\n\n## Conditions\n\n" + "\n".join(f"- {one}" for one in conditions) if conditions else text
-    fields: tuple[tuple[str, Value], ...] = (
-        ("category", pattern.category),
-        ("confidence", pattern.confidence),
-        ("sources", [one.memory.id for one in pattern.episodes]),
-    )
-    draft = Draft(body, "rule", tags=tags_of(pattern.episodes), source="consolidated", fields=fields)
-    place = common_place(one.memory.place for one in pattern.episodes)
+    conditions = "\n".join(f"- {one}" for one in pattern.conditions)
+    body = f"{text}\n\n## Conditions\n\n{conditions}" if conditions else text
+    fields: dict[str, Value] = {"category": pattern.category, "confidence": pattern.confidence}
     reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.successes} of them successes."
-    key = f"pattern/{fingerprint(as_rule(said))}"
-    return Offer(draft, place, key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
+    return _offer(Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason)
+
+
+def _offer(
+    draft: Draft, fields: Mapping[str, Value], episodes: Sequence[EpisodeRecord], key: str, reason: str
+) -> Offer:
+    """Return the offer of what some episodes give, the newest of which is its origin."""
+    newest, sources = episodes[-1].diary, [one.memory.id for one in episodes]
+    own = (*fields.items(), ("sources", sources))
+    draft = replace(draft, tags=tags_of(episodes), source="consolidated", fields=own)
+    place = common_place(one.memory.place for one in episodes)
+    return Offer(draft, place, key, reason, newest.session_id, said=newest.timestamp or None)
 
 
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
@@ -186,52 +189,27 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:
         return own
-    texts = [(as_rule(said), turning_words(as_rule(said))) for said in pattern.said]
-    wanted = _PatternWords(tuple(texts), pattern.category, frozenset(one.casefold() for one in pattern.conditions))
-    scored = [(_similarity(wanted, rule), rule) for rule in rules]
-    best = max(scored, key=lambda one: (one[0], one[1].is_live), default=None)
-    return best[1] if best and best[0] >= SAME_PATTERN else None
+    texts = [as_rule(said) for said in pattern.said]
+    category, conditions = pattern.category, frozenset(one.casefold() for one in pattern.conditions)
 
+    def similarity(rule: Memory) -> float:
+        text, sections = cut_sections(rule.text)
+        known = frozenset(one.casefold() for one in items_of(sections.get("Conditions", "")))
+        shared, is_same = jaccard(conditions, known), rule.word("category") == category
+        alike = (one for one in texts if turning_words(one) == turning_words(text))
+        scores = (pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in alike)
+        return max(scores, default=0.0)
 
-class _PatternWords(NamedTuple):
-    """What a pattern is held against rules by: what it says with its turning words, its category and its conditions."""
-
-    texts: tuple[tuple[str, frozenset[str]], ...]
-    category: str
-    conditions: frozenset[str]
-
-
-def _similarity(wanted: _PatternWords, rule: Memory) -> float:
-    text, sections = cut_sections(rule.text)
-    turns = turning_words(text)
-    texts = [said for said, turning in wanted.texts if turning == turns]
-    if not texts:
-        return 0.0
-    shared = jaccard(wanted.conditions, frozenset(one.casefold() for one in items_of(sections.get("Conditions", ""))))
-    is_same = rule.word("category") == wanted.category
-    return max(pattern_similarity(one, text, same_category=is_same, conditions=shared) for one in texts)
+    best = max(((similarity(rule), rule.is_live, rule) for rule in rules), key=lambda one: one[:2], default=None)
+    return best[2] if best and best[0] >= SAME_PATTERN else None
 
 
 def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -> Offer | Change | None:
-    newest = pitfall.episodes[-1]
-    fields: tuple[tuple[str, Value], ...] = (
-        ("confidence", pitfall.confidence),
-        ("sources", [one.memory.id for one in pitfall.episodes]),
-    )
-    draft = Draft(
-        write_pitfall(pitfall),
-        "pitfall",
-        pitfall.title,
-        tags_of(pitfall.episodes),
-        source="consolidated",
-        fields=fields,
-    )
-    place = common_place(one.memory.place for one in pitfall.episodes)
     reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
-    offer = Offer(draft, place, pitfall.key, reason, newest.diary.session_id, said=newest.diary.timestamp or None)
-    there = known.get(offer.entry_id) or next(
-        (memory for memory in known.values() if pitfall.is_stated_by(memory)), None
-    )
+    draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
+    offer = _offer(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
+    stated = (memory for memory in known.values() if pitfall.is_stated_by(memory))
+    there = known.get(offer.entry_id) or next(stated, None)
     if there:
         return plan_more_sources(there, pitfall.episodes, now, PITFALL_STEP, PITFALL_CAP, each=True)
     return _unless_said(offer, known.values())
@@ -262,11 +240,9 @@ def plan_more_sources(
     ):
         return None
     before = memory.share("confidence", 0.5)
-    values: dict[str, Value] = {
+    added = {
         "confidence": round(max(before, min(cap, before + step * (len(new) if each else 1))), _DIGITS),
         "usage_count": memory.count("usage_count") + 1,
-        "reinforcement_count": memory.reinforcement_count + 1,
-        "last_reinforced": last_seen(memory, max(moment_of(one.diary.timestamp, now) for one in more)),
-        "sources": with_words(memory, "sources", *new),
     }
-    return plan_fields(memory, values, f"{len(new)} more episode{'s say' if len(new) > 1 else ' says'} so.")
+    at = max(moment_of(one.diary.timestamp, now) for one in more)
+    return plan_sighting(memory, new, at, f"{len(new)} more episode{'s say' if len(new) > 1 else ' says'} so.", added)

@@ -163,12 +163,7 @@ def plan_episode(
 ) -> tuple[Reflected, tuple[Change, ...]]:
     """Plan to keep an episode, or to renew the one that earlier events gave.
 
-    Args:
-        episode: as the events give it now.
-        known: the entry that is there, its text as it is in the file.
-        folder_of: the folder of a scope, as paths are written in output.
-        now: the time.
-        was_made: whether it was made before; one that is gone since was taken away by a person.
+    `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
     """
     if known is None:
         path = name_episode(episode.title, episode.id, folder_of(episode.place))

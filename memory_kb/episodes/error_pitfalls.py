@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from memory_kb.episodes.diary import ErrorLine
 from memory_kb.episodes.patterns import EpisodeRecord
-from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
+from memory_kb.learning.duplicates import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
-from memory_kb.reports import Retry, Reverted, Trace
+from memory_kb.reports import Trace
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten
 
@@ -154,29 +154,18 @@ def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
         >>> [(one.draft.title, one.draft.is_proposal) for one in find_hard_events([trace], Location())]
         [('`npm ci` fails, `npm ci --legacy-peer-deps` works', True)]
     """
-    found = [offer for trace in traces for offer in _offers(trace, place)]
+    found = []
+    for trace in traces:
+        for retry in trace.retries:
+            failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
+            text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
+            key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
+            found.append(_offer(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace, place))
+        for reverted in trace.reverted:
+            title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"
+            text, key = f"{title} on request: “{reverted.request}”", f"reverted/{trace.session}/{reverted.seq}"
+            found.append(_offer(title, text, key, reverted.seq, trace, place))
     return list({offer.key: offer for offer in reversed(found)}.values())[::-1]
-
-
-def _offers(trace: Trace, place: Location) -> Iterable[Offer]:
-    for retry in trace.retries:
-        yield _offer_retry(retry, trace, place)
-    for reverted in trace.reverted:
-        yield _offer_reverted(reverted, trace, place)
-
-
-def _offer_retry(retry: Retry, trace: Trace, place: Location) -> Offer:
-    failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
-    text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
-    key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
-    return _offer(shorten(f"`{failed}` fails, `{worked}` works", _TITLE), text, key, retry.seq, trace, place)
-
-
-def _offer_reverted(reverted: Reverted, trace: Trace, place: Location) -> Offer:
-    files = ", ".join(f"`{file}`" for file in reverted.files)
-    text = f"A change to {files} was reverted on request: “{reverted.request}”"
-    key = f"reverted/{trace.session}/{reverted.seq}"
-    return _offer(shorten(f"A change to {files} was reverted", _TITLE), text, key, reverted.seq, trace, place)
 
 
 def _offer(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Offer:
@@ -185,5 +174,5 @@ def _offer(title: str, text: str, key: str, seq: int, trace: Trace, place: Locat
         ("session_id", trace.session),
         ("source_events", [str(seq)]),
     )
-    draft = Draft(text, "pitfall", title, source="observed", fields=fields)
+    draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
     return Offer(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

@@ -17,7 +17,7 @@ from memory_kb.store.plan import Memory
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
-    from memory_kb.providers.base import Vectors
+    from memory_kb.learning.entry_store import Meanings
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
@@ -100,11 +100,7 @@ def pattern_confidence(episodes: int, successes: int) -> float:
 def pattern_similarity(one: str, other: str, *, same_category: bool, conditions: float) -> float:
     """Return how much two patterns are one: half their words, then category and conditions.
 
-    Args:
-        one: the text of a pattern.
-        other: that of another.
-        same_category: whether both name the same sort of work.
-        conditions: the Jaccard of their conditions.
+    `conditions` is the Jaccard of their conditions.
 
     Example:
         >>> pattern_similarity("Use UTC.", "use UTC", same_category=True, conditions=0.0)
@@ -178,25 +174,21 @@ def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
 
 
 def cluster_episodes(
-    episodes: Sequence[EpisodeRecord], rows: Vectors | None = None, row_of: dict[str, int] | None = None
+    episodes: Sequence[EpisodeRecord], meanings: Meanings | None = None
 ) -> list[tuple[EpisodeRecord, ...]]:
-    """Return the clusters of at least two alike episodes.
+    """Return the clusters of at least two alike episodes, the oldest of each as its seed.
 
     Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: what they
     state, or their goals where they state nothing, share at least 0.4 of them.
-
-    Args:
-        episodes: oldest first; the oldest of a cluster is its seed.
-        rows: vectors of length 1.
-        row_of: which of them is whose, by the id of the episode.
     """
-    row_of = row_of or {}
-    have = [place for place, one in enumerate(episodes) if one.memory.id in row_of] if rows is not None else []
+    row_of = meanings.row_of if meanings else {}
+    keys = [(one.memory.path, one.memory.line) for one in episodes]
+    have = [place for place, key in enumerate(keys) if key in row_of]
     said = ["\n".join(_statements(one.diary)) or one.diary.goal or one.diary.title for one in episodes]
     pairs = set(near_pairs([word_set(text) for text in said], CLUSTER_LEXICAL))
     pairs = {pair for pair in pairs if not {pair.one, pair.other} <= set(have)}
-    if rows is not None and have:
-        for pair in cosine_pairs(rows[[row_of[episodes[place].memory.id] for place in have]], CLUSTER_COSINE):
+    if meanings and have:
+        for pair in cosine_pairs(meanings.rows[[row_of[keys[place]] for place in have]], CLUSTER_COSINE):
             pairs.add(Pair(have[pair.one], have[pair.other], pair.similarity))
     return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
 

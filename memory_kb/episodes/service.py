@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.episodes.ask_model import ask_diary
-from memory_kb.episodes.diary import DiaryLists, Reflected
+from memory_kb.episodes.ageing import EPISODE_NEW_DAYS, plan_ageing
+from memory_kb.episodes.consolidation import Semantic, plan_consolidation
+from memory_kb.episodes.diary import DiaryFilter, DiaryLists, Reflected, Reflection, ask_diary, export_diary, read_diary
 from memory_kb.episodes.episode import is_current, make_episode, name_episode, plan_episode, record_event
+from memory_kb.episodes.patterns import WINDOW_DAYS, cluster_episodes
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.new_entry import plan_entry
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location
-from memory_kb.reports import Trace
+from memory_kb.learning.conversation import read_conversation
+from memory_kb.learning.new_entry import check_draft, plan_entry
+from memory_kb.model import EVERYTHING
+from memory_kb.reports import Learned, RunReport, Trace
 from memory_kb.store.plan import Change, Memory
+from memory_kb.store.session_log import SessionFiles, find_id
 
 if TYPE_CHECKING:
     from datetime import date
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from memory_kb.episodes.consolidation import Semantic
-    from memory_kb.episodes.diary import DiaryEntry, Reflection
-    from memory_kb.index.sqlite import SqliteIndex
+    from memory_kb.episodes.diary import DiaryEntry
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.review_gate import SessionEvidence
-    from memory_kb.model import StoredEntry
-    from memory_kb.providers.base import Vectors
     from memory_kb.providers.models import Models
-    from memory_kb.reports import Learned, RunReport
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -41,26 +37,17 @@ _EPISODES = EVERYTHING._replace(kinds=("episode",))
 _READ = ("active", "compacted", "archived")
 
 
+@dataclass(frozen=True)
 class Episodes:
     """Episodes of what sessions did, and rules from recurring ones."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        writer: Writer,
-        store: EntryStore,
-        models: Models,
-        evidence: SessionEvidence,
-        trace: TraceSession,
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
-        self._models = models
-        self._evidence = evidence
-        self._trace = trace
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
+    _models: Models
+    _evidence: SessionEvidence
+    _trace: TraceSession
 
     def reflect(
         self,
@@ -84,9 +71,6 @@ class Episodes:
         Raises:
             UnreadableInput: there is no such session, or a file cannot be written.
         """
-        from memory_kb.episodes.diary import Reflection
-        from memory_kb.store.session_log import SessionFiles, find_id
-
         files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
         traces = self._trace(session, on_problem)
@@ -105,8 +89,6 @@ class Episodes:
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
     ) -> tuple[Reflected, tuple[Change, ...]]:
-        from memory_kb.episodes.diary import Reflected
-
         if trace.is_empty:
             return Reflected(trace.session, "", "", "empty"), ()
         now = self._vault.clock()
@@ -118,13 +100,10 @@ class Episodes:
             return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
         if notices is not None:
             episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
-        return plan_episode(episode, self._as_written(there) if there else None, self._vault.folder_of, now)
+        return plan_episode(episode, self._store.as_written(there) if there else None, self._vault.folder_of, now)
 
     def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
-        from memory_kb.learning.conversation import read_conversation
-        from memory_kb.store.session_log import SessionFiles
-
         if self._models.llm is None:
             return None
         talk = read_conversation(SessionFiles(self._vault.machine).read(trace.session))
@@ -133,14 +112,6 @@ class Episodes:
         except ProviderFailed as exc:
             notices.append(f"{explain_failure(exc)}; the diary's lists are empty")
             return None
-
-    def _as_written(self, memory: Memory) -> Memory:
-        """Return an entry with its text as it is in the file now."""
-        from memory_kb.markdown.splice import find_entry
-
-        note = self._writer.read(memory.path)
-        entry = find_entry(note.text, note.path, memory.id)
-        return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
 
     def episode(
         self,
@@ -162,9 +133,6 @@ class Episodes:
             UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
             SecretRefused: the text holds what looks like a credential.
         """
-        from memory_kb.learning.new_entry import check_draft
-        from memory_kb.reports import Learned, RunReport
-
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
         entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
@@ -186,36 +154,24 @@ class Episodes:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.episodes.consolidation import Semantic, plan_consolidation
-        from memory_kb.episodes.patterns import WINDOW_DAYS, cluster_episodes
-        from memory_kb.learning.ingest import plan_intake
 
-        memories, rows, row_of = self._episodes_with_meanings()
+        def is_episode(memory: Memory) -> bool:
+            return memory.kind == "episode" and memory.is_live
 
+        memories, meanings = self._store.with_meanings(lambda _: True, is_episode)
         taken_in = self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS))
         planned = plan_consolidation(
             memories,
             self._vault.clock(),
-            lambda episodes: cluster_episodes(episodes, rows, row_of),
+            lambda episodes: cluster_episodes(episodes, meanings),
             was_made=self._store.was_made,
             weigh=self._evidence.session_evidence,
             taken_in=taken_in,
         )
-        offers = (
-            planned.offers
-            if self._vault.memory
-            else tuple(replace(offer, place=Location()) for offer in planned.offers)
-        )
-        intake = self._index.read(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
-        )
+        intake = self._store.plan_intake(planned.offers)
         run = self._writer.run("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
-        return Semantic(
-            intake.taken,
-            tuple(change.entry_id or "" for change in planned.changes),
-            planned.dropped,
-            run,
-        )
+        extended = tuple(change.entry_id or "" for change in planned.changes)
+        return Semantic(intake.taken, extended, planned.dropped, run)
 
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
@@ -223,36 +179,20 @@ class Episodes:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.episodes.ageing import EPISODE_NEW_DAYS, plan_ageing
-
-        now, taken_in = (
-            self._vault.clock(),
-            self._store.taken_in(self._vault.today() - timedelta(days=EPISODE_NEW_DAYS)),
-        )
-
+        now, since = self._vault.clock(), self._vault.today() - timedelta(days=EPISODE_NEW_DAYS)
+        taken_in = self._store.taken_in(since)
         return self._store.carry_out(
             "age",
-            lambda memories: plan_ageing(memories, self._vault.folder_of, self._as_written, now, taken_in),
+            lambda memories: plan_ageing(memories, self._vault.folder_of, self._store.as_written, now, taken_in),
             dry_run=dry_run,
         )
 
-    def _episodes_with_meanings(self) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-        """Return all entries, and for the episodes whose text has vectors their mean."""
 
-        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Vectors | None, dict[str, int]]:
-            stored, memories = self._store.cache.read(index, EVERYTHING)
-            wanted = [one.entry for one in stored if one.entry.kind == "episode" and one.entry.status in LIVE_STATUSES]
-            rows, row_of = _mean_vectors(index, wanted) if self._index.may_embed and wanted else (None, {})
-            return memories, rows, row_of
-
-        return self._index.read(read)
-
-
+@dataclass(frozen=True)
 class Diary:
     """The episodes, as a diary."""
 
-    def __init__(self, store: EntryStore) -> None:
-        self._store = store
+    _store: EntryStore
 
     def list(
         self,
@@ -275,8 +215,6 @@ class Diary:
         Raises:
             UsageError: a status is none.
         """
-        from memory_kb.episodes.diary import DiaryFilter, read_diary
-
         states = tuple(
             "mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status)
         )
@@ -293,26 +231,4 @@ class Diary:
 
         The filters are those of `diary_list`.
         """
-        from memory_kb.episodes.diary import export_diary
-
         return (export_diary(entry) for entry in reversed(self.list(**wanted)))
-
-
-def _mean_vectors(index: SqliteIndex, entries: Sequence[StoredEntry]) -> tuple[Vectors | None, dict[str, int]]:
-    """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
-    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
-    table = index.vectors.table(vector_file.space) if vector_file else None
-    if table is None:
-        return None, {}
-    import numpy as np
-
-    row_of: dict[str, int] = {}
-    means: list[NDArray[np.float32]] = []
-    for entry in entries:
-        keys = np.asarray(index.keys_of(entry), np.int64)
-        places = np.searchsorted(table.keys, keys)
-        if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
-            mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
-            row_of[entry.entry_id] = len(means)
-            means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
-    return (np.stack(means).astype(np.float32), row_of) if means else (None, {})

@@ -15,7 +15,7 @@ from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, dated_fields, left_out, read_mem0
 from memory_kb.importers.sources import detect, json_pieces, read_texts
-from memory_kb.learning.capture import make_offer, read_messages
+from memory_kb.learning.captures import offer_statements, read_messages
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of, plan_intake
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.markdown.splice import Value
@@ -144,7 +144,7 @@ def _keyed(key: str, place: Location) -> str:
     return key if place == Location() else f"{key}@{place.scope}/{place.job or ''}/{place.task or ''}"
 
 
-def offer_statements(talk: ExportedChat, place: Location, format: str, passed: Tally) -> list[Offer]:
+def offer_conversation(talk: ExportedChat, place: Location, format: str, passed: Tally) -> list[Offer]:
     """Return what people state in a conversation; messages that state nothing are counted in `passed`.
 
     Most messages of most conversations hold no marker.
@@ -152,11 +152,11 @@ def offer_statements(talk: ExportedChat, place: Location, format: str, passed: T
     offers: list[Offer] = []
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
-    for event, statements, reason in read_messages(numbered):
-        if not statements:
-            passed.add(NotePiece("message", talk.session, event.seq, why=_general(reason)))
-        for number, one in enumerate(statements):
-            made = make_offer(event, one, number, _NO_TIME, place, talk.session)
+    for message in read_messages(numbered):
+        event = message.event
+        if not message.statements:
+            passed.add(NotePiece("message", talk.session, event.seq, why=_general(message.reason)))
+        for number, made in enumerate(offer_statements([message], _NO_TIME, place, talk.session)):
             fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
             key = _keyed(f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}", place)
             offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=key))
@@ -288,7 +288,7 @@ class Imports:
         passed = Tally()
         if kind in _CHATS:
             talks = _conversations(source, kind, passed)
-            offers = [offer for talk in talks for offer in offer_statements(talk, place, kind, passed)]
+            offers = [offer for talk in talks for offer in offer_conversation(talk, place, kind, passed)]
             for one in offers:
                 line = int(str(dict(one.draft.fields).get("session_seq", 0)))
                 pieces.append(NotePiece("statement", one.origin or "", line))

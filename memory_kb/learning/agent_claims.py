@@ -1,17 +1,97 @@
-"""Decide what an agent may store by itself: a claim that a person said so needs that person's words."""
+"""What an agent's own model states: when it is asked for it, and which claims are believed.
+
+A claim that a person said so needs that person's words.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.injected import in_own_words, strip
+from memory_kb.store.events import COMPACTION, Event
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
+
+#: The event that says, in the log of a session, that its agent was asked.
+ASKED = "asked"
+#: Prompts before an agent is asked.
+PROMPTS = 3
+_EDIT = re.compile(r"edit|write(?!_?todos)|patch|replace|create_?file", re.IGNORECASE)
+_NO_EDIT = re.compile(r"todo|plan|memory", re.IGNORECASE)
+_COMMIT = re.compile(r"\bgit\b[^\n;&|]*\scommit\b")
+_STORE = re.compile(r"(?:^|[^a-z])memory_(?:learn|procedure|episode)$")
+_STORE_COMMAND = re.compile(r"(?:^|[\s;&|/])(?:memory-kb|mkb)\s[^\n;&|]*\b(?:learn|add)\b")
+
+QUESTION = """Before you finish: did you learn or were you told something in this session that a colleague would want to know
+next time, and that the code, the documents and the git history do not say by themselves? Then store it, at most three learnings:
+
+1. Look first whether it is known, with memory_recall and its key words. What is known is left alone.
+2. Call memory_learn once for each. `text`: what holds, in one or two sentences that are understood without this session and name
+   their subject; then why it holds or how to apply it. `kind`: preference (how the person wants work to be done), decision (what was
+   chosen, and why), fact (how something is here), pitfall (what fails here, and what to do instead) or rule (what to do, and when).
+
+Leave out what was done, how far the work is, orders for this task alone, what holds everywhere, and secrets.
+"Nothing to keep" is a full answer; most sessions have nothing. In no case repeat your last answer: it was received."""
+
+
+def should_ask(events: Iterable[Event]) -> bool:
+    """Return whether an agent that stops is to be asked what to remember.
+
+    It is asked once there were three prompts and an edit or a commit, unless it stored something by itself;
+    again only after a compaction.
+
+    Example:
+        >>> prompt, edit = Event(role="user", content="Go on."), Event(type="tool_call", tool="Edit")
+        >>> should_ask([prompt, prompt, edit]), should_ask([prompt, prompt, edit, prompt])
+        (False, True)
+        >>> asked = Event(type="event", event=ASKED)
+        >>> should_ask([prompt, prompt, prompt, edit, asked, prompt, prompt, prompt, edit])
+        False
+    """
+    prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, False, False
+    for event in events:
+        if event.type == "event" and event.event == ASKED:
+            prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, True, False
+        elif event.type == "event" and (event.args or {}).get("source") == COMPACTION:
+            was_compacted, has_stored = True, has_stored and not was_asked
+        elif event.type == "message" and event.role == "user" and event.injected != "whole":
+            prompts += 1
+        elif event.type == "tool_call":
+            has_changed = has_changed or _changes(event)
+            has_stored = has_stored or _stores(event)
+    return prompts >= PROMPTS and has_changed and not has_stored and (not was_asked or was_compacted)
+
+
+def is_headless(environ: Mapping[str, str]) -> bool:
+    """Return whether no person watches the agent, so that a second answer would replace its result.
+
+    Example:
+        >>> is_headless({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}), is_headless({"CLAUDE_CODE_ENTRYPOINT": "cli"})
+        (True, False)
+    """
+    entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
+    return entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _changes(event: Event) -> bool:
+    tool = event.tool or ""
+    return bool(_EDIT.search(tool) and not _NO_EDIT.search(tool)) or bool(_COMMIT.search(_command(event)))
+
+
+def _stores(event: Event) -> bool:
+    return bool(_STORE.search((event.tool or "").casefold()) or _STORE_COMMAND.search(_command(event)))
+
+
+def _command(event: Event) -> str:
+    args = event.args or {}
+    command = args.get("command", args.get("cmd"))
+    return " ".join(map(str, command)) if isinstance(command, list) else command if isinstance(command, str) else ""
+
 
 EXPLICIT, OBSERVED = "user_explicit", "observed"
 #: The share of a learning's words that one message of a person must hold.
@@ -48,9 +128,7 @@ def judge_claim(claim: Claim, typed: Iterable[str]) -> Trust:
     A page that an agent read must not become a rule for all agents: a policy, a priority above medium and
     the global scope wait for a person, unless that person typed the words.
 
-    Args:
-        claim: the learning.
-        typed: what people typed in the sessions that are going on; read only where the claim needs it.
+    `typed` are the words of people in the sessions that are going on, read only where the claim needs them.
 
     Example:
         >>> judge_claim(Claim("Never push to main.", "policy", source="user_explicit"), ["ok, but never push to main please"])
@@ -60,7 +138,7 @@ def judge_claim(claim: Claim, typed: Iterable[str]) -> Trust:
         >>> judge_claim(Claim("The queue is SQS."), [])
         Trust(source='observed', waits_for='')
     """
-    if claim.source == EXPLICIT and any(says(message, claim.text) for message in typed):
+    if claim.source == EXPLICIT and any(has_words_of(message, claim.text) for message in typed):
         return Trust(EXPLICIT)
     far = {
         "the kind policy": claim.kind == "policy",
@@ -71,17 +149,17 @@ def judge_claim(claim: Claim, typed: Iterable[str]) -> Trust:
     return Trust(source, ", ".join(reason for reason, is_so in far.items() if is_so))
 
 
-def says(message: str, text: str) -> bool:
+def has_words_of(message: str, text: str) -> bool:
     """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
 
     Code and quoted lines in it are nobody's words.
 
     Example:
-        >>> says("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
+        >>> has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
         True
-        >>> says("are timestamps in UTC?", "Timestamps are always stored in UTC; convert them on display.")
+        >>> has_words_of("are timestamps in UTC?", "Timestamps are always stored in UTC; convert them on display.")
         False
-        >>> says("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
+        >>> has_words_of("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
         False
     """
     wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}

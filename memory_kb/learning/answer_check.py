@@ -10,7 +10,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
 from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.new_entry import TWIN_SIMILARITY
-from memory_kb.learning.prompt import MOST, KnownText, ScopeQuestion
+from memory_kb.learning.prompt import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.store.plan import Memory
 from memory_kb.text import has_cjk, jaccard, printable, tokens
 
@@ -136,23 +136,18 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
     whole = ". ".join((one.title, *texts))
     if not one.title or any(len(text) < _LINE[0] for text in texts):
         yield "incomplete"
-    if (
-        len(whole) > _LEARNING
-        or not _TITLE[0] <= len(one.title) <= _TITLE[1]
-        or any(len(text) > _LINE[1] for text in texts)
-    ):
+    is_long = len(whole) > _LEARNING or any(len(text) > _LINE[1] for text in texts)
+    if is_long or not _TITLE[0] <= len(one.title) <= _TITLE[1]:
         yield "too long or too short"
-    if junk := find_junk(one.title, _statements(one, question)):
+    options = {label.name for label in question.step.labels if label.options} | {"Pre-mortem Risk"}
+    if junk := find_junk(one.title, [text for name, text in one.lines if name not in options]):
         yield junk
     if find_secret(whole) or any(map(find_secret, one.tags)):
         yield "holds a credential"
-    least = 2 if question.scope.is_rollup else 1
-    if len(one.numbers) < least:
-        yield (
-            "rests on fewer than two sources"
-            if question.scope.is_rollup and one.evidence
-            else "its evidence is not in what was shown"
-        )
+    if question.scope.is_rollup and one.evidence and len(one.numbers) < FEWEST:
+        yield "rests on fewer than two sources"
+    if not one.numbers:
+        yield "its evidence is not in what was shown"
     if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
         yield f"names {names[0]}"
     if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
@@ -161,9 +156,8 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
         yield "names a command or an address that is not in what was shown"
     if _advises_what_a_tool_said(one, question):
         yield "its advice is in the words of a tool's output"
-    if any(_is_like(one.text, other.text) for other in before) or any(
-        _is_settled(one.text, known, question) for known in question.known
-    ):
+    known = (known.text for known in question.known if _is_settled(one.text, known, question))
+    if any(_is_like(one.text, text) for text in (*(other.text for other in before), *known)):
         yield "known already"
 
 
@@ -191,12 +185,6 @@ def _long_words(texts: Iterable[str]) -> set[str]:
     return {word[:5] for text in texts for word in tokens(text) if len(word) >= 5}
 
 
-def _statements(one: Extracted, question: ScopeQuestion) -> list[str]:
-    """Return the lines of a learning that are sentences: those that no list of words was given for."""
-    free = {label.name for label in question.step.labels if not label.options}
-    return [text for name, text in one.lines if name in free and name != "Pre-mortem Risk"]
-
-
 def _find_same(one: Extracted, question: ScopeQuestion) -> Memory | None:
     """Return the entry that says the same in these words or others."""
     return next((known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text)), None)
@@ -208,8 +196,8 @@ def is_open(known: KnownText) -> bool:
 
 
 def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether people wrote or turned down the same; what was turned down in these words is decided by `Ingest`."""
-    if is_open(known) or not _is_like(text, known.text):
+    """Return whether what is known may not return; what was turned down in these very words is decided by `Ingest`."""
+    if is_open(known):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
 
@@ -221,18 +209,14 @@ def _is_like(one: str, other: str) -> bool:
 #: The fewest words of a statement, and the fewest beside paths and addresses.
 _WORDS, _OTHER_WORDS = 3, 2
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_LETTERS = re.compile(r"\w{2}")
 _PLACE = re.compile(r"\b[a-z][\w+.-]*://\S+|(?:~|\.{0,2})?(?:[\w.@-]*[/\\])+[\w.@*-]*|\b[\w-]+\.[a-z]{1,5}\b(?!\s)")
-_CODE = re.compile(r"`[^`]*`")
-_OPEN_END = re.compile(r"[,;:(\[{…–—-]$|\.\.\.$|\b(?:the|an?|and|or|of)$")
-_LOG_LINE = re.compile(
+_CODE, _LETTERS = re.compile(r"`[^`]*`"), re.compile(r"\w{2}")
+#: A line of a log, a mark of a list, counts as test runners print them, or somebody who reports.
+_STATUS = re.compile(
     r"^\W*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]])"
-    r"|^\s*[-*]?\s*\[[ xX]\]|[✓✔✅❌✗☑]"
+    r"|^\s*[-*]?\s*\[[ xX]\]|[✓✔✅❌✗☑]|\b\d+ [a-z]+, \d+ [a-z]+|^(?:I|I'm|I've|I'll|I'd|Let me)\b"
 )
-#: Counts in a row, as test runners and builds print them: `12 passed, 3 failed`.
-_COUNTS = re.compile(r"\b\d+ [a-z]+, \d+ [a-z]+")
-#: Who speaks in the first person reports; what points at the moment is over with it.
-_REPORTER = re.compile(r"^(?:I|I'm|I've|I'll|I'd|Let me)\b")
+_OPEN_END = re.compile(r"[,;:(\[{…–—-]$|\.\.\.$|\b(?:the|an?|and|or|of)$")
 _MOMENT = re.compile(r"\b(?:now|today|tonight|tomorrow|yesterday|currently)\b", re.IGNORECASE)
 _POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)\b", re.IGNORECASE)
 
@@ -240,9 +224,7 @@ _POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)
 def find_junk(title: str, texts: Sequence[str]) -> str | None:
     """Return why a learning is none, or None where its form says nothing against it.
 
-    Args:
-        title: what it is called.
-        texts: the statements below the title, the lines of a form.
+    `texts` are the statements below the title.
 
     Example:
         >>> find_junk("Timestamps in UTC", ["The API stores timestamps in UTC."])
@@ -255,35 +237,25 @@ def find_junk(title: str, texts: Sequence[str]) -> str | None:
         >>> find_junk("It is slow", ["It takes long."])
         'no subject'
     """
-    lines = [line for line in (title, *texts) if line]
-    if _without_places(texts or lines) < _OTHER_WORDS:
+    said = list(texts) or [title]
+    lines = [_CODE.sub("", line) for line in (title, *texts)]
+    if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in said):
         return "only a path or an address"
-    if any(_LOG_LINE.search(line) or _COUNTS.search(line) or _REPORTER.match(line) for line in lines):
+    if any(_STATUS.search(line) for line in (title, *texts)):
         return "a status line"
-    if any(map(_is_fragment, (title, *texts))) or not any(_count(line) >= _WORDS for line in texts or lines):
+    if any(map(_is_broken_off, (title, *texts))) or all(_count(text) < _WORDS for text in said):
         return "a fragment"
-    if _MOMENT.search(_CODE.sub("", title)) or all(_MOMENT.search(_CODE.sub("", text)) for text in texts or [title]):
+    if _MOMENT.search(lines[0]) or all(_MOMENT.search(line) for line in lines[1:] or lines):
         return "an order for now"
     if _POINTER.match(title) and all(map(_POINTER.match, texts)):
         return "no subject"
     return None
 
 
-def _is_fragment(text: str) -> bool:
-    """Return whether a text breaks off: an open end, or a bracket or a quote that is not closed; or has no word at all."""
+def _is_broken_off(text: str) -> bool:
     plain = _CODE.sub("", text).rstrip()
-    return (
-        bool(_OPEN_END.search(plain))
-        or not (_LETTERS.search(text) or has_cjk(text))
-        or plain.count("(") != plain.count(")")
-        or plain.count("`") % 2 == 1
-        or plain.count('"') % 2 == 1
-    )
-
-
-def _without_places(texts: Sequence[str]) -> int:
-    """Return how many words there are beside paths, addresses and code, or enough where there are no spaces."""
-    return max((_count(_PLACE.sub(" ", text)) for text in texts), default=0)
+    is_unpaired = plain.count("(") != plain.count(")") or plain.count("`") % 2 == 1 or plain.count('"') % 2 == 1
+    return is_unpaired or _OPEN_END.search(plain) is not None or not (_LETTERS.search(text) or has_cjk(text))
 
 
 def _count(text: str) -> int:

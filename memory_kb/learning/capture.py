@@ -7,26 +7,15 @@ marker, after introductory words. Everything else is left to the agent's own mod
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from hashlib import blake2b
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, is_redacted
-from memory_kb.learning.ingest import Offer
-from memory_kb.learning.new_entry import Draft
 from memory_kb.learning.wrappers import own_words, sentences
-from memory_kb.markdown.splice import Value
-from memory_kb.model import Location
-from memory_kb.reports import RunReport
-from memory_kb.store.events import Event
 from memory_kb.text import has_cjk, shorten
 
 #: How many characters of their own a message has that is read, and words a statement (of CJK, characters).
 MIN_MESSAGE, MAX_MESSAGE = 20, 2_000
 _WORDS, _CJK = (3, 50), (6, 150)
-_TITLE = 80
 
 
 def _shape(pattern: str) -> re.Pattern[str]:
@@ -205,9 +194,7 @@ class Statement(NamedTuple):
 def find_statements(message: str | None, before: str = "") -> tuple[Statement, ...]:
     """Return what a person states in a message.
 
-    Args:
-        message: what they wrote.
-        before: the last sentence of their message before, to which "add that to AGENTS.md" may point.
+    `before` is the last sentence of the message before, to which "add that to AGENTS.md" may point.
 
     Example:
         >>> [(one.kind, one.text) for one in find_statements("thanks! can you also remember that the CI has no Docker?")]
@@ -330,133 +317,3 @@ def _statement(marker: Marker, text: str, found: str) -> Statement | None:
     name = " ".join(found.split()).strip(" ,:").casefold()
     text = text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
     return Statement(marker.kind, text, name, replaces=replaces)
-
-
-class UserMessage(NamedTuple):
-    """A message of a person with what it states, or why it states nothing."""
-
-    event: Event
-    statements: tuple[Statement, ...]
-    reason: str = ""
-
-
-def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
-    """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
-
-    Example:
-        >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
-        >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
-        [('user', 'policy')]
-    """
-    before: dict[str, str] = {}
-    answers: dict[str, str] = {}
-    for event in events:
-        if event.type != "message" or not event.content or event.injected == "whole":
-            continue
-        if event.role == "assistant":
-            answers[event.session] = event.content
-        elif event.role == "user":
-            found, reason = read_message(event.content, before.get(event.session, ""))
-            echo = answers.get(event.session, "")
-            own = tuple(one for one in found if one.text[1:] not in echo)
-            yield UserMessage(event, own, reason if own == found else "the agent said it first")
-            before[event.session] = last_sentence(event.content)
-
-
-def offer_statements(
-    message: Iterable[UserMessage],
-    now: datetime,
-    place: Location | None = None,
-    session: str | None = None,
-    *,
-    propose: bool = False,
-) -> list[Offer]:
-    """Return what was stated as offers for the intake, in the order in which it was said.
-
-    The same sentence of the same event is the same offer, however often it is read.
-
-    Args:
-        message: messages with their statements.
-        now: the time; what belongs to no session is new every time.
-        place: where the entries go, by default the project.
-        session: where the messages come from, for those that do not name it themselves.
-        propose: whether everything waits for a person's decision.
-    """
-    return [
-        make_offer(one.event, statement, number, now, place or Location(), session, propose=propose)
-        for one in message
-        for number, statement in enumerate(one.statements)
-    ]
-
-
-def make_offer(
-    event: Event,
-    one: Statement,
-    number: int,
-    now: datetime,
-    place: Location,
-    session: str | None,
-    *,
-    propose: bool = False,
-) -> Offer:
-    """Return the offer of a statement, with where it comes from."""
-    origin = event.session or session
-    fields: list[tuple[str, Value]] = [("session_id", origin)] if origin else []
-    if origin and event.seq:
-        fields.append(("session_seq", event.seq))
-        key = f"{event.seq}"
-    else:
-        key = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
-        key += "" if origin else f"/{event.ts or now.isoformat()}"
-    if propose or one.is_proposal:
-        fields.append(("status", "proposed"))
-    title = shorten(one.text.rstrip(".!。 "), _TITLE)
-    draft = Draft(one.text, one.kind, title, priority="high", source="user_explicit", fields=tuple(fields))
-    where = f" in session {origin}{f', event {event.seq}' if event.seq else ''}" if origin else ""
-    return Offer(
-        draft,
-        place,
-        f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
-        f"Stated with “{one.marker}”{where}.",
-        origin,
-        said=event.ts or None,
-        replaces=not (propose or one.is_proposal),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What became of one message, or of one statement of it.
-
-    Attributes:
-        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the
-            message states nothing.
-        reason: why, in words.
-        marker: what the statement was recognised by.
-        text: the sentence that is kept.
-        session: where the message comes from; `seq` is the number of its event.
-    """
-
-    action: str
-    reason: str
-    marker: str | None = None
-    kind: str | None = None
-    text: str | None = None
-    source: str | None = None
-    id: str | None = None
-    path: str | None = None
-    session: str | None = None
-    seq: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureReport:
-    """What was made of the messages of people, in their order, and the run that wrote it."""
-
-    messages: tuple[Captured, ...]
-    run: RunReport
-
-    @property
-    def kept(self) -> tuple[Captured, ...]:
-        """Those that state something, whatever became of it."""
-        return tuple(one for one in self.messages if one.action != "passed")

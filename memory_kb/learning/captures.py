@@ -2,19 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
+from memory_kb.learning.capture import Statement, last_sentence, read_message
+from memory_kb.learning.ingest import Offer, Taken
+from memory_kb.learning.new_entry import Draft
+from memory_kb.model import Location
+from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
+from memory_kb.store.session_log import SessionFiles, check_id, find_id
+from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.capture import Captured, CaptureReport, UserMessage
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import Taken
+    from memory_kb.markdown.splice import Value
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
+
+_TITLE = 80
+
+
+class UserMessage(NamedTuple):
+    """A message of a person with what it states, or why it states nothing."""
+
+    event: Event
+    statements: tuple[Statement, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of one message, or of one statement of it.
+
+    Attributes:
+        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the
+            message states nothing.
+        reason: why, in words.
+        marker: what the statement was recognised by.
+        text: the sentence that is kept.
+        session: where the message comes from; `seq` is the number of its event.
+    """
+
+    action: str
+    reason: str
+    marker: str | None = None
+    kind: str | None = None
+    text: str | None = None
+    source: str | None = None
+    id: str | None = None
+    path: str | None = None
+    session: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What was made of the messages of people, in their order, and the run that wrote it."""
+
+    messages: tuple[Captured, ...]
+    run: RunReport
+
+    @property
+    def kept(self) -> tuple[Captured, ...]:
+        """Those that state something, whatever became of it."""
+        return tuple(one for one in self.messages if one.action != "passed")
+
+
+def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
+    """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
+
+    Example:
+        >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
+        >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
+        [('user', 'policy')]
+    """
+    before: dict[str, str] = {}
+    answers: dict[str, str] = {}
+    for event in events:
+        if event.type != "message" or not event.content or event.injected == "whole":
+            continue
+        if event.role == "assistant":
+            answers[event.session] = event.content
+        elif event.role == "user":
+            found, reason = read_message(event.content, before.get(event.session, ""))
+            own = tuple(one for one in found if one.text[1:] not in answers.get(event.session, ""))
+            yield UserMessage(event, own, reason if own == found else "the agent said it first")
+            before[event.session] = last_sentence(event.content)
+
+
+def offer_statements(
+    messages: Iterable[UserMessage],
+    now: datetime,
+    place: Location | None = None,
+    session: str | None = None,
+    *,
+    propose: bool = False,
+) -> list[Offer]:
+    """Return what was stated as offers for the intake, in the order in which it was said.
+
+    The same sentence of the same event is the same offer, however often it is read; what belongs to no session
+    is new every time. `session` is where messages come from that do not name it; with `propose` everything waits for a person.
+    """
+    offers = []
+    for event, statements, _ in messages:
+        origin = event.session or session
+        if origin and event.seq:
+            key, where = f"{event.seq}", f" in session {origin}, event {event.seq}"
+        else:
+            key = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+            key, where = (key, f" in session {origin}") if origin else (f"{key}/{event.ts or now.isoformat()}", "")
+        for number, one in enumerate(statements):
+            is_proposal = propose or one.is_proposal
+            fields: dict[str, Value] = {"session_id": origin} if origin else {}
+            fields |= {"session_seq": event.seq} if origin and event.seq else {}
+            fields |= {"status": "proposed"} if is_proposal else {}
+            title = shorten(one.text.rstrip(".!。 "), _TITLE)
+            draft = Draft(
+                one.text, one.kind, title, priority="high", source="user_explicit", fields=tuple(fields.items())
+            )
+            offer = Offer(
+                draft,
+                place or Location(),
+                f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
+                f"Stated with “{one.marker}”{where}.",
+                origin,
+                said=event.ts or None,
+                replaces=not is_proposal,
+            )
+            offers.append(offer)
+    return offers
 
 
 class Captures:
@@ -52,27 +174,16 @@ class Captures:
             UnreadableInput: there is no such session, or a file cannot be written.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.capture import CaptureReport, offer_statements, read_messages
-        from memory_kb.store.session_log import check_id
-
         place = self._vault.place_for("project", job, task)
         events = self._logged(session) if messages is None else _events_of(messages)
         origin = check_id(session) if session and messages is not None else None
-        user_messages = tuple(read_messages(events))
-        offers = offer_statements(
-            user_messages,
-            self._vault.clock(),
-            place,
-            origin,
-            propose=self._vault.settings.learning.capture == "propose",
-        )
+        read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
+        offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
         with nullcontext() if dry_run else self._writer.lock(place.scope):
             intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
-        return CaptureReport(_report(user_messages, intake.taken), run)
+        return CaptureReport(tuple(_report(read, intake.taken)), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
-        from memory_kb.store.session_log import SessionFiles, find_id
-
         if not session:
             raise UsageError(
                 "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
@@ -86,29 +197,23 @@ def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
     return (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
 
 
-def _report(user_messages: Sequence[UserMessage], taken: Sequence[Taken]) -> tuple[Captured, ...]:
-    """Return what became of every message; what was taken in is in the order of the statements."""
-    from memory_kb.learning.capture import Captured
-
-    captured, rest = [], iter(taken)
-    for event, statements, reason in user_messages:
+def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator[Captured]:
+    """Yield what became of every message; what was taken in is in the order of the statements."""
+    rest = iter(taken)
+    for event, statements, reason in messages:
         seq = event.seq or None
         if not statements:
-            captured.append(Captured("passed", reason, session=event.session or None, seq=seq))
-        for one in statements:
-            done = next(rest)
-            captured.append(
-                Captured(
-                    done.action,
-                    done.message or done.offer.reason,
-                    one.marker,
-                    one.kind,
-                    one.text,
-                    done.offer.draft.source,
-                    done.id or None,
-                    done.path or None,
-                    done.offer.origin,
-                    seq,
-                )
+            yield Captured("passed", reason, session=event.session or None, seq=seq)
+        for one, done in zip(statements, rest, strict=False):
+            yield Captured(
+                done.action,
+                done.message or done.offer.reason,
+                one.marker,
+                one.kind,
+                one.text,
+                done.offer.draft.source,
+                done.id or None,
+                done.path or None,
+                done.offer.origin,
+                seq,
             )
-    return tuple(captured)

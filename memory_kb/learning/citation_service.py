@@ -36,7 +36,6 @@ from memory_kb.store.project import ProjectFiles, project_files
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.rules import Rules
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -44,11 +43,10 @@ if TYPE_CHECKING:
 class Citations:
     """What entries claim about code: recording it, and looking whether it still holds."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
         self._vault = vault
         self._writer = writer
         self._store = store
-        self._rules = rules
 
     def cite(
         self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
@@ -66,7 +64,7 @@ class Citations:
             UsageError: a reference cannot be recorded, or the entry is global.
             UnknownEntry: there is no such entry.
         """
-        found, project = self._rules.find(wanted), project_files(self._vault)
+        found, project = self._store.find(wanted), project_files(self._vault)
         if found.place.scope == "global":
             raise UsageError(
                 f"{found.id} is global and cannot cite the files of one project",
@@ -113,7 +111,7 @@ class Citations:
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
         if update and flag:
             raise UsageError("an update leaves nothing to flag", "give --update or --flag")
-        project, today, chosen = project_files(self._vault), self._vault.today(), list(map(self._rules.find, wanted))
+        project, today, chosen = project_files(self._vault), self._vault.today(), list(map(self._store.find, wanted))
         memories = chosen or [one for one in self._claiming("cites") if one.is_live]
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
 
@@ -132,7 +130,7 @@ class Citations:
         if run.run:
             memories = _same(memories, self._claiming("cites"))
         cited = (one for one in memories if "cites" in one.metadata)
-        return ClaimsReport(tuple(view_claim(one, assess(one, project, today), project) for one in cited), run, notices)
+        return ClaimsReport(tuple(view_claim(one, assess(one, project, today)) for one in cited), run, notices)
 
     def verify_claims(self, *, dry_run: bool = False) -> RunReport:
         """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""

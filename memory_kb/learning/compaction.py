@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memory_kb.learning.archiving import archive_path
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
-from memory_kb.learning.merging import BodyOf, by_rank, longest, merge
+from memory_kb.learning.lifecycle import archive_path
+from memory_kb.learning.merging import BodyOf, by_rank, find_repeats, longest, merge, plan_repeats
 from memory_kb.learning.negation import marked_words, names, signs
-from memory_kb.learning.repeated_ids import find_repeats, plan_repeats
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Location
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
@@ -32,20 +31,12 @@ from memory_kb.store.plan import Change, Memory, move
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
-    from memory_kb.providers.base import Vectors
+    from memory_kb.learning.entry_store import Meanings
 
 
 #: Entries with fewer words than this are never merged by the opt-in threshold, and what every
 #: further entry adds to the importance then.
 LEAST_WORDS, CLUSTER_BONUS = 4, 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Meanings:
-    """The vectors of entries: `row_of` names the row of the entry at a path and line."""
-
-    rows: Vectors
-    row_of: Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +95,7 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
     In this order: retired ones go to the archive as they are, where they go on keeping their text
     from coming back; of entries that share an id one stays; entries that say the same become one.
 
-    Args:
-        memories: all entries of the scopes to compact, those that take no part included.
-        around: the time, and how to read and name files.
-        threshold: merge paraphrases too, whose stemmed words overlap by this much.
+    With a threshold, paraphrases are merged too, whose stemmed words overlap by this much.
     """
     mine = [memory for memory in memories if takes_part(memory)]
     day = around.now.astimezone(UTC).date()

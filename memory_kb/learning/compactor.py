@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
-from memory_kb.learning.compaction import CompactReport, Meanings, Surroundings, plan_compaction
+from memory_kb.learning.compaction import CompactReport, Surroundings, plan_compaction
 from memory_kb.learning.contradictions import (
     ContradictionsReport,
     LlmClassifier,
@@ -15,18 +15,16 @@ from memory_kb.learning.contradictions import (
     plan_resolutions,
 )
 from memory_kb.markdown.fields import parse_date
-from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING, SCOPE_ALIASES, SCOPES, make_place
+from memory_kb.model import SCOPE_ALIASES, SCOPES, make_place
 from memory_kb.reports import RunReport
 from memory_kb.store.files import NoteText
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.model import Location, StoredEntry
+    from memory_kb.learning.entry_store import EntryStore, Meanings
+    from memory_kb.model import Location
     from memory_kb.providers.models import Models
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
@@ -79,7 +77,7 @@ class Compactor:
             )
         is_meant = _choose(scope, job, task)
         with nullcontext() if dry_run else self._writer.lock():
-            memories, meanings = self._memories_with_meanings(is_meant)
+            memories, meanings = self._store.with_meanings(lambda memory: is_meant(memory.place))
             plan = plan_compaction(memories, self._surroundings(meanings), threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
             run = self._writer.run("compact", plan.changes, dry_run=dry_run)
@@ -135,29 +133,12 @@ class Compactor:
                 return NoteText(path, b"")
 
         def body_of(memory: Memory) -> str:
-            text = note_of(memory.path).text
             try:
-                body = find_entry(text, memory.path, memory.id).body
-            except CannotSplice:
+                return self._store.as_written(memory).text
+            except (CannotSplice, UnreadableInput):
                 return memory.text
-            return text[body.start : body.end]
 
         return Surroundings(self._vault.clock(), self._vault.folder_of, note_of, body_of, meanings)
-
-    def _memories_with_meanings(
-        self, is_meant: Callable[[Location], bool]
-    ) -> tuple[tuple[Memory, ...], Meanings | None]:
-        """Return the entries at the places meant, and their vectors where there are any."""
-
-        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            stored, memories = self._store.cache.read(index, EVERYTHING)
-            meant = [place for place, memory in enumerate(memories) if is_meant(memory.place)]
-            meanings = (
-                _read_meanings(index, [stored[place].entry for place in meant]) if self._index.may_embed else None
-            )
-            return tuple(memories[place] for place in meant), meanings
-
-        return self._index.read(read)
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
@@ -169,22 +150,3 @@ def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[L
         wanted = make_place(word or "project", job, task)[:3]
         return lambda place: place[:3] == wanted
     return lambda place: place.scope == word if word else place.scope in _USUAL
-
-
-def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
-    """Return the vectors of entries that have one for all of their text, in the space that has the most."""
-    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
-    table = index.vectors.table(vector_file.space) if vector_file else None
-    if table is None:
-        return None
-    import numpy as np
-
-    places = {int(key): row for row, key in enumerate(table.keys)}
-    row_of: dict[tuple[str, int], int] = {}
-    chosen: list[int] = []
-    for entry in entries:
-        keys = index.keys_of(entry)
-        if len(keys) == 1 and keys[0] in places:
-            row_of[entry.source, entry.line] = len(chosen)
-            chosen.append(places[keys[0]])
-    return Meanings(np.asarray(table.rows[chosen]), row_of) if chosen else None

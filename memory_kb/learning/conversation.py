@@ -32,11 +32,12 @@ _WEB = re.compile(r"web|browser|fetch|http|url|crawl|scrape", re.IGNORECASE)
 
 
 class RecordPiece(NamedTuple):
-    """A piece of what is shown; `number` is the event's, or that of a source in its list."""
+    """A piece of what is shown; `number` is the event's, or that of a source in its list, `ts` when it happened."""
 
     number: int
     who: str
     text: str
+    ts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +119,7 @@ def read_conversation(
 ) -> Conversation:
     """Return what may be shown of a session.
 
-    Args:
-        events: the session's, in their order; they are read once.
-        limits: the most characters of execution and errors, and of people's turns.
+    `limits` are the most characters of execution and errors, and of people's turns.
 
     Example:
         >>> call = Event(seq=2, type="tool_call", tool="Bash", args={"command": "ls"})
@@ -160,7 +159,7 @@ class _ConversationReader:
         if is_human(event):
             self._take_human(event)
         elif event.type == "message" and event.role == "assistant" and event.agent not in self._subagents:
-            self._do("assistant", clean(event.content))
+            self._do("assistant", clean(event.content), event.ts)
         elif event.type == "tool_call":
             self._take_call(event)
         elif event.ok is False or (event.type == "event" and event.event == "error"):
@@ -177,7 +176,7 @@ class _ConversationReader:
         text = clean(event.content)
         if not text:
             return
-        self._humans.add(RecordPiece(self._number, "user", text))
+        self._humans.add(RecordPiece(self._number, "user", text, event.ts))
         if self._known.task_text is None:
             self._known = replace(self._known, task_text=shorten(text, _TASK_CHARS))
 
@@ -187,24 +186,23 @@ class _ConversationReader:
                 self._own_calls.add(event.call_id)
             return
         arguments = " ".join(strings_of(event.args)) if event.args else ""
-        self._do("tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}")
+        self._do("tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}", event.ts)
 
     def _take_failure(self, event: Event) -> None:
         if event.call_id in self._own_calls or is_own_call(event.tool, None):
             return
         text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
-        passage = RecordPiece(
-            self._number, "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
-        )
+        line = f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
+        passage = RecordPiece(self._number, "failed", line, event.ts)
         self._recovering = _RECOVERY
         self._errors.add(passage)
         self._execution.add(passage)
 
-    def _do(self, who: str, text: str) -> None:
+    def _do(self, who: str, text: str, ts: str) -> None:
         """Take in something that was said or done."""
         if not text:
             return
-        passage = RecordPiece(self._number, who, text)
+        passage = RecordPiece(self._number, who, text, ts)
         self._execution.add(passage)
         if self._recovering:
             self._recovering -= 1

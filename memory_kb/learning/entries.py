@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.duplicates import Duplicate
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.new_entry import Draft
-    from memory_kb.learning.rules import Rules
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location
     from memory_kb.reports import EntryView, Near, RunReport
@@ -53,12 +53,12 @@ def check_text(text: str) -> None:
 class Entries:
     """The verbs learn, supersede and forget."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, reading: Reading, rules: Rules) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, reading: Reading, store: EntryStore) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
         self._reading = reading
-        self._rules = rules
+        self._store = store
 
     def learn(
         self,
@@ -96,7 +96,7 @@ class Entries:
         check_text(text)
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
-        old = None if supersedes is None else self._rules.find(supersedes)
+        old = None if supersedes is None else self._store.find(supersedes)
         given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
         draft = new_entry.check_draft(
             new_entry.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
@@ -137,7 +137,7 @@ class Entries:
             UnknownEntry: there is no such entry.
             UsageError: both are the same, or the old one superseded the new one before.
         """
-        replaced, newer = self._rules.find(old), self._rules.find(new)
+        replaced, newer = self._store.find(old), self._store.find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")
         if Link(newer.id, "supersedes") in replaced.links:

@@ -9,16 +9,26 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
+from memory_kb.index.listing import find
+from memory_kb.learning.ingest import open_gate, plan_intake
+from memory_kb.markdown.sections import SECTION
+from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Location
+from memory_kb.store.plan import make_memory
+from memory_kb.text import as_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import date
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.ingest import Gate, Intake, Offer
-    from memory_kb.model import Filters, StoredMemory
+    from memory_kb.model import Filters, StoredEntry, StoredMemory
+    from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
     from memory_kb.store.journal import Creations
     from memory_kb.store.plan import Change, Memory
@@ -30,6 +40,13 @@ if TYPE_CHECKING:
 
 #: Of more changed files than this all is read again; so many different filters are remembered.
 _MANY, _MOST_FILTERS = 200, 8
+
+
+class Meanings(NamedTuple):
+    """The vectors of entries, of length 1: `row_of` names the row of the entry at a path and line."""
+
+    rows: Vectors
+    row_of: Mapping[tuple[str, int], int]
 
 
 class CachedEntries(NamedTuple):
@@ -98,8 +115,6 @@ def _read_on(index: SqliteIndex, filters: Filters, generation: int, held: _Held 
 
 
 def _make(stored: Iterable[StoredMemory]) -> CachedEntries:
-    from memory_kb.store.plan import make_memory
-
     found = tuple(stored)
     return CachedEntries(found, tuple(map(make_memory, found)))
 
@@ -127,10 +142,38 @@ class EntryStore:
         """Return the entries that pass the filters as they are now, in path order."""
         return self._index.read(lambda index: self.cache.read(index, filters).memories)
 
+    def find(self, wanted: str) -> Memory:
+        """Return the entry that an id, its unique beginning or `path.md:LINE` names.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+
+        def read(index: SqliteIndex) -> Memory:
+            entry = find(self._vault, index, wanted)
+            return next(
+                one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
+            )
+
+        return self._index.read(read)
+
+    def with_meanings(
+        self, is_meant: Callable[[Memory], bool], needs_vector: Callable[[Memory], bool] = lambda _: True
+    ) -> tuple[tuple[Memory, ...], Meanings | None]:
+        """Return some entries, and the vectors of those that need one where there are any."""
+
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
+            pairs = zip(*self.cache.read(index, EVERYTHING), strict=True)
+            meant = [(stored.entry, memory) for stored, memory in pairs if is_meant(memory)]
+            entries = [entry for entry, memory in meant if needs_vector(memory)]
+            meanings = _read_meanings(index, entries) if self._index.may_embed else None
+            return tuple(memory for _, memory in meant), meanings
+
+        return self._index.read(read)
+
     def with_fields(self, fields: Sequence[str]) -> list[Memory]:
         """Return the entries of the files in which one has one of some fields, in path order."""
-        from memory_kb.store.plan import make_memory
-
         return self._index.read(
             lambda index: [
                 make_memory(stored)
@@ -139,28 +182,23 @@ class EntryStore:
             ]
         )
 
-    def body_of(self, memory: Memory) -> str:
-        """Return what is below an entry's frontmatter in its file.
+    def as_written(self, memory: Memory) -> Memory:
+        """Return an entry with its text, and the hash of its file, as they are in the file now.
 
         Raises:
             UnreadableInput: the file cannot be read.
             CannotSplice: the entry is not there any more.
         """
-        from memory_kb.markdown.splice import find_entry
-
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
-        return note.text[entry.body.start : entry.body.end]
+        return memory._replace(hash=note.hash, text=note.text[entry.body.start : entry.body.end])
 
     def whole_text_of(self, memory: Memory) -> str:
         """Return an entry's text in one piece; as it was indexed where the file does not have it now."""
-        from memory_kb.markdown.sections import SECTION
-        from memory_kb.text import as_read
-
         if len(memory.text) < SECTION.whole:
             return memory.text
         try:
-            return as_read(self.body_of(memory).strip())
+            return as_read(self.as_written(memory).text.strip())
         except MemoryKBError:
             return memory.text
 
@@ -212,10 +250,7 @@ class EntryStore:
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.learning.ingest import open_gate, plan_intake
-
-        if not self._vault.memory:
-            offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
+        offers = self._placed(offers)
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
@@ -233,10 +268,14 @@ class EntryStore:
 
     def plan_intake(self, offers: Sequence[Offer]) -> Intake:
         """Plan to keep the learnings that are new, without doing it."""
-        from memory_kb.learning.ingest import plan_intake
+        now, placed = self._vault.clock(), self._placed(offers)
+        return self._index.read(lambda index: plan_intake(placed, index, self._vault.folder_of, now, self.was_made))
 
-        now = self._vault.clock()
-        return self._index.read(lambda index: plan_intake(offers, index, self._vault.folder_of, now, self.was_made))
+    def _placed(self, offers: Sequence[Offer]) -> Sequence[Offer]:
+        """Return offers as a plain folder of notes takes them: it has no jobs and tasks."""
+        if self._vault.memory:
+            return offers
+        return [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
 
     def was_made(self, entry_id: str) -> bool:
         """Return whether a run ever made an entry with this id."""
@@ -249,3 +288,23 @@ class EntryStore:
     def _read_creations(self) -> Creations:
         self._creations = self._writer.journal.creations(self._creations)
         return self._creations
+
+
+def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
+    """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
+    vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
+    table = index.vectors.table(vector_file.space) if vector_file else None
+    if table is None:
+        return None
+    import numpy as np
+
+    row_of: dict[tuple[str, int], int] = {}
+    means: list[NDArray[np.float32]] = []
+    for entry in entries:
+        keys = np.asarray(index.keys_of(entry), np.int64)
+        places = np.searchsorted(table.keys, keys)
+        if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
+            mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
+            row_of[entry.source, entry.line] = len(means)
+            means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
+    return Meanings(np.stack(means).astype(np.float32), row_of) if means else None

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UnknownEntry
 from memory_kb.learning.confidence import OUTCOMES
 from memory_kb.learning.outcomes import is_about
-from memory_kb.store.logs import Outcome, Retrieval
+from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
 from memory_kb.store.plan import Memory
+from memory_kb.store.session_log import SessionFiles, read_outcome
+from memory_kb.store.undo import undone_by
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.rules import Rules
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -113,13 +114,7 @@ def trace_exposure(
 ) -> Exposure:
     """Return where an entry has been.
 
-    Args:
-        entry_id: the entry, by its whole id.
-        retrievals: the log of what was shown.
-        outcomes: the log of outcomes; one that was undone gives no credit.
-        memories: the entry, and those that name others as sources or link to them.
-        ends: how sessions ended.
-        undone: the runs that were undone.
+    `ends` says how sessions ended; an outcome whose run was undone gives no credit.
     """
     since, shown = None, list[Retrieval]()
     for one in retrievals:
@@ -153,13 +148,7 @@ def _make_showing(
     first = min((one for one in about if one.outcome in OUTCOMES), key=lambda one: one.ts, default=None)
     credited = (one.marks[entry_id].credit for one in about if entry_id in one.marks and one.run not in undone)
     return ShownTo(
-        ts=shown.ts,
-        verb=shown.verb,
-        session=shown.session,
-        agent=shown.agent,
-        task=shown.task,
-        query=shown.query,
-        injected=shown.injected,
+        **{name: getattr(shown, name) for name in ("ts", "verb", "session", "agent", "task", "query", "injected")},
         outcome=first.outcome if first else None,
         credit=next(credited, None) if shown.injected else None,
         session_outcome=ends.get(shown.session or ""),
@@ -202,11 +191,10 @@ def find_derived(entry_id: str, memories: Iterable[Memory]) -> Iterable[Descenda
 class Exposures:
     """The verb exposure."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, rules: Rules) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
         self._vault = vault
         self._writer = writer
         self._store = store
-        self._rules = rules
 
     def exposure(self, wanted: str) -> Exposure:
         """Return which sessions, agents and tasks were shown an entry, and what became of them.
@@ -217,15 +205,11 @@ class Exposures:
             UnknownEntry: neither the notes nor the log know it.
             AmbiguousId: there are several.
         """
-        from memory_kb.store.logs import OutcomeLog, RetrievalLog
-        from memory_kb.store.session_log import SessionFiles, read_outcome
-        from memory_kb.store.undo import undone_by
-
         logs = self._vault.machine / "log"
         retrievals = list(RetrievalLog(logs).read())
         memories = self._store.with_fields(("sources", "links"))
         try:
-            entry = self._rules.find(wanted)
+            entry = self._store.find(wanted)
             entry_id = entry.id
             memories += () if any(one.id == entry_id for one in memories) else (entry,)
         except UnknownEntry:
@@ -233,10 +217,8 @@ class Exposures:
                 raise
             entry_id = wanted
         files = SessionFiles(self._vault.machine)
-        sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}
-        ends = {
-            one: outcome for one in sessions.intersection(files.ids()) if (outcome := read_outcome(files.path(one)))
-        }
+        sessions = {one.session for one in retrievals if one.session and entry_id in one.ids}.intersection(files.ids())
+        ends = {one: outcome for one in sessions if (outcome := read_outcome(files.path(one)))}
         outcomes = list(OutcomeLog(logs).read_all())
-        undone = frozenset(undone_by(self._writer.journal.undoings())) if outcomes else frozenset[str]()
+        undone = undone_by(self._writer.journal.undoings()) if outcomes else ()
         return trace_exposure(entry_id, retrievals, outcomes, memories, ends, undone)

@@ -1,15 +1,20 @@
-"""What a language model is asked about a session, scope by scope, and the entries that its answers become."""
+"""The verb extract: ask a language model what a session taught, one scope at a time, and keep what it answers."""
 
 from __future__ import annotations
 
+import functools
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, Sifted, sift
-from memory_kb.learning.conversation import Conversation, ShownRecord
-from memory_kb.learning.ingest import Offer, newest
+from memory_kb.learning.conversation import Conversation, ShownRecord, read_conversation
+from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
 from memory_kb.learning.prompt import (
     FEWEST,
@@ -20,11 +25,26 @@ from memory_kb.learning.prompt import (
     show_sources,
     with_document,
 )
-from memory_kb.learning.scopes import Scope
+from memory_kb.learning.scopes import Scope, choose_scopes
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location
+from memory_kb.model import EVERYTHING, Location, make_place
 from memory_kb.providers.base import Llm
+from memory_kb.providers.choose import choose_llm, estimate
+from memory_kb.providers.spending import Metered, SpendLog
+from memory_kb.reports import RunReport
+from memory_kb.store.logs import ExtractionLog, ExtractionMark
 from memory_kb.store.plan import Memory
+from memory_kb.store.session_log import find_id
+from memory_kb.text import count_tokens
+
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.ingest import Taken
+    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.stages import Stages
+    from memory_kb.store.session_log import SessionFiles
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
 
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0
@@ -154,22 +174,19 @@ def make_offers(
         counts[key] += 1
         key = key if counts[key] == 1 else f"{key}#{counts[key]}"
         reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
-        said = (
-            newest(question.sources[number - 1].created_at for number in one.numbers)
-            if question.scope.is_rollup
-            else None
-        )
-        offers.append(
-            Offer(_make_draft(one, question, session, now), question.place, key, reason, session.id, said=said)
-            if one.same_as is None
-            else _offer_again(one.same_as, key, reason, session)
-        )
+        said = _said_at(one, question) or session.conversation.day or None
+        known = one.same_as
+        draft = Draft(known.text, known.kind, known.title) if known else _make_draft(one, question, session, now)
+        place, key = (known.place, f"{key}/again") if known else (question.place, key)
+        offers.append(Offer(draft, place, key, reason, session.id, said=said))
     return tuple(offers)
 
 
-def _offer_again(known: Memory, key: str, reason: str, session: Finished) -> Offer:
-    """Return the offer of what an entry says already, which counts as one more sighting of it."""
-    return Offer(Draft(known.text, known.kind, known.title), known.place, f"{key}/again", reason, session.id)
+def _said_at(one: Extracted, question: ScopeQuestion) -> str | None:
+    """Return the time of the last event, or source, that a learning rests on: a log may be read long after its events."""
+    if question.scope.is_rollup:
+        return newest(question.sources[number - 1].created_at for number in one.numbers)
+    return newest(passage.ts for passage in question.shown.passages if passage.number in one.numbers)
 
 
 def _rests_on(one: Extracted, question: ScopeQuestion) -> str:
@@ -211,3 +228,270 @@ def make_body(one: Extracted, day: str) -> str:
         **Implication:** Use it.
     """
     return "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
+
+
+#: The outcomes of a scope that had what it needed and came to its end.
+_SUCCEEDED = ("done", "quiet", "unchanged", "empty")
+_NOTHING = Metered()
+
+
+class Kept(NamedTuple):
+    """A learning and what became of it: created, reinforced, known, forgotten or refused."""
+
+    id: str
+    path: str
+    action: str
+    title: str
+    message: str = ""
+
+
+class DropCount(NamedTuple):
+    """How many learnings of an answer were not kept for one reason."""
+
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeReport:
+    """What one scope came to.
+
+    Attributes:
+        outcome: `done`; `quiet` when there was nothing worth keeping; `unchanged` when the same
+            was dealt with before; `empty` when there was nothing to look at; `skipped` for want of
+            a model; `failed`; `planned` by a dry run.
+        message: why, in one sentence.
+    """
+
+    scope: str
+    outcome: str
+    message: str = ""
+    used: Metered = _NOTHING
+    kept: tuple[Kept, ...] = ()
+    dropped: tuple[DropCount, ...] = ()
+
+    def count(self, action: str) -> int:
+        """Return how many learnings had this action."""
+        return sum(one.action == action for one in self.kept)
+
+    def failed(self, message: str) -> ScopeReport:
+        """Return the report of a scope whose learnings could not be stored."""
+        return replace(self, outcome="failed", message=message)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionReport:
+    """What an extraction came to; `runs` are what it wrote, each to be undone by its name."""
+
+    session: str
+    scopes: tuple[ScopeReport, ...]
+    used: Metered
+    runs: tuple[RunReport, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def was_taken_away(self) -> int:
+        """How many learnings are not kept, since they were undone or deleted before."""
+        return sum(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
+
+    @property
+    def failed(self) -> tuple[ScopeReport, ...]:
+        """The scopes that went wrong."""
+        return tuple(one for one in self.scopes if one.outcome == "failed")
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether every scope that a model was asked for went wrong."""
+        return bool(self.failed) and not any(one.outcome in ("done", "quiet") for one in self.scopes)
+
+    @property
+    def summary(self) -> str:
+        """How many of the scopes succeeded, or would be asked for."""
+        planned = sum(one.outcome == "planned" for one in self.scopes)
+        if planned:
+            return f"{planned}/{len(self.scopes)} scopes would be asked for"
+        succeeded = sum(one.outcome in _SUCCEEDED for one in self.scopes)
+        return f"{succeeded}/{len(self.scopes)} scopes succeeded"
+
+
+class _ScopeResult(NamedTuple):
+    """What asking for a scope came to, before its learnings are stored."""
+
+    report: ScopeReport
+    offers: Sequence[Offer] = ()
+    marks: Sequence[ExtractionMark] = ()
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """The questions about one session to one model.
+
+    `llm` is None in a preview; `done` are the questions that were asked before.
+    """
+
+    session: Finished
+    llm: Llm | None
+    meter: SpendLog
+    done: frozenset[str]
+    estimate: Callable[[int], Metered]
+    now: datetime
+
+    def ask(self, scope: Scope, memories: Sequence[Memory]) -> _ScopeResult:
+        """Ask the model about one scope; whatever goes wrong stays with this scope."""
+        try:
+            questions = make_questions(scope, self.session, memories)
+        except NothingToAsk as exc:
+            return _ScopeResult(ScopeReport(scope.name, "empty", str(exc)))
+        new = [question for question in questions if question.digest not in self.done]
+        if not new:
+            return _ScopeResult(ScopeReport(scope.name, "unchanged", "nothing is new since it was asked before"))
+        if self.llm is None:
+            sizes = (count_tokens(one.prompt) + count_tokens(json.dumps(one.schema)) for one in new)
+            used = functools.reduce(Metered.plus, map(self.estimate, sizes))
+            return _ScopeResult(ScopeReport(scope.name, "planned", used=used))
+        return self._put(scope, new, self.llm)
+
+    def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
+        before, talk = self.meter.total, self.session.conversation
+        problems, dropped = list[str](), Counter[str]()
+        offers, marks = list[Offer](), list[ExtractionMark]()
+        for question in questions:
+            try:
+                sifted = ask(llm, question)
+            except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
+                problems.append(_explain(exc))
+                continue
+            dropped.update(sifted.dropped)
+            offers += make_offers(question, sifted.found, self.session, self.now)
+            mark = ExtractionMark(
+                session=self.session.id,
+                scope=scope.name,
+                step=question.step.name,
+                seq=talk.seq,
+                input=question.digest,
+                time=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                outcome="done" if sifted.found else "quiet",
+                kept=len(sifted.found),
+                dropped=len(sifted.dropped),
+            )
+            marks.append(mark)
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+        outcome = "failed" if problems else "done" if offers else "quiet"
+        message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
+        report = ScopeReport(scope.name, outcome, message, self.meter.total.plus(before, -1), (), reasons)
+        return _ScopeResult(report, offers, marks)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The verb extract."""
+
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
+    _evidence: SessionEvidence
+    _stages: Stages
+    _sessions: SessionFiles
+    _read_documents: Callable[[Location], Mapping[str, str]]
+
+    def extract(
+        self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
+    ) -> ExtractionReport:
+        """Learn from a session that is over, scope by scope.
+
+        A language model reads what was said and done; each scope is asked for by itself, and what
+        goes wrong in one is reported and does not stop the others. Without a model nothing is extracted.
+        What was dealt with before is not asked again.
+
+        Args:
+            session: its id, or a unique beginning of it.
+            scopes: their names; all ten when not given.
+            again: ask again what was asked before, and keep what was undone or deleted since.
+            dry_run: ask nothing and write nothing; return what it would cost.
+
+        Raises:
+            UnreadableInput: there is no such session, or a note cannot be written.
+            UsageError: there is no scope of a name.
+            VaultBusy: another process has been writing for a minute.
+        """
+        found = find_id(session, self._sessions.ids())
+        chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
+        settings, logs = self._vault.settings.llm, self._vault.machine / "log"
+        meter = SpendLog(logs / "spend.jsonl", settings.daily_spend, runs=settings.daily_runs)
+        llm, why_not = None, "no language model is configured"
+        if settings.provider not in ("none", "offline"):
+            try:
+                llm = choose_llm(settings, self._vault.environ, meter)
+            except ProviderFailed as exc:
+                why_not = explain_failure(exc)
+        if llm is None:
+            return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen), _NOTHING)
+        done = frozenset[str]() if again else ExtractionLog(logs).done()
+        cost = functools.partial(estimate, settings)
+        asking = _Asking(self._finished(found), None if dry_run else llm, meter, done, cost, self._vault.clock())
+        reports, runs = list[ScopeReport](), list[RunReport]()
+        # A rollup reads what the scopes before it have just written.
+        first = tuple(scope for scope in chosen if not scope.is_rollup)
+        for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
+            made, run = self._run_batch(batch, asking, again=again)
+            reports += made
+            runs += [run] if run else []
+        used = functools.reduce(Metered.plus, (one.used for one in reports), _NOTHING) if dry_run else meter.total
+        notices = tuple(dict.fromkeys(notice for run in runs for notice in run.notices))
+        return ExtractionReport(found, tuple(reports), used, tuple(runs), notices)
+
+    def _run_batch(
+        self, scopes: Sequence[Scope], asking: _Asking, *, again: bool
+    ) -> tuple[list[ScopeReport], RunReport | None]:
+        """Ask for some scopes and keep what they give, as one run."""
+        session, log = asking.session, ExtractionLog(self._vault.machine / "log")
+        memories = self._memories_for(scopes, session)
+        asked = [asking.ask(scope, memories) for scope in scopes]
+        marks = [mark for one in asked for mark in one.marks]
+        offers = [offer for one in asked for offer in one.offers]
+        if not offers:
+            log.add(marks)
+            return [one.report for one in asked], None
+        try:
+            with self._writer.lock(*{offer.place.scope for offer in offers}):
+                gate = self._evidence.gate_for(offers)
+                intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
+        except MemoryKBError as exc:
+            message = _explain(exc)
+            return [one.report.failed(message) if one.offers else one.report for one in asked], None
+        taken = iter(intake.taken)
+        kept = [tuple(_make_kept(next(taken)) for _ in one.offers) for one in asked]
+        if not run.conflicts:
+            log.add(marks)
+        return [replace(one.report, kept=some) for one, some in zip(asked, kept, strict=True)], run
+
+    def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
+        """Return the entries that the questions of some scopes may show."""
+        levels: set[str] = set()
+        for scope in scopes:
+            with suppress(NothingToAsk):
+                levels |= {place_for(scope, session).scope, scope.sources or "project"}
+        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
+
+    def _finished(self, session: str) -> Finished:
+        """Return a session as it is to be learned from."""
+        talk, place = read_conversation(self._sessions.read(session)), Location()
+        with suppress(UsageError):  # names that cannot be those of folders count for none
+            if self._vault.memory:
+                place = make_place("project", talk.job, talk.task if talk.job else None)
+        stage, project = self._stages.show(place.job), self._vault.folder.name
+        return Finished(session, place, talk, stage, project, self._read_documents(place))
+
+
+def _make_kept(taken: Taken) -> Kept:
+    draft = taken.offer.draft
+    return Kept(taken.id, taken.path, taken.action, draft.title or "", taken.message)
+
+
+def _explain(error: Exception) -> str:
+    """Return a failure as one sentence."""
+    if isinstance(error, ProviderFailed):
+        return explain_failure(error)
+    if isinstance(error, MemoryKBError):
+        return f"{error}{f' ({error.hint})' if error.hint else ''}"
+    return f"the answer could not be read ({type(error).__name__})"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.duplicates import comparable, find_duplicate
+from memory_kb.learning.duplicates import comparable, find_duplicate, find_older, is_replaced, is_stated
 from memory_kb.learning.new_entry import (
     Draft,
     check_draft,
@@ -21,11 +21,8 @@ from memory_kb.learning.new_entry import (
     plan_entry,
 )
 from memory_kb.learning.playbook import plan_feedback
-from memory_kb.learning.replaced_statements import find_older, is_replaced, is_stated
-from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Link, Location
-from memory_kb.store.events import Event
 from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_links, with_words
 
 #: What became of an offer when it is not to be done twice in one plan.
@@ -260,28 +257,18 @@ def _plan_replaced(memory: Memory, by: str) -> Change | None:
 
 def _plan_helpful(rule: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
     """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
-    seen = plan_sighting(rule, origins, at, reason)
     marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
-    if (
-        seen is None
-        or marked is None
-        or not isinstance(seen.action, SetFields)
-        or not isinstance(marked.action, SetFields)
-    ):
-        return seen
-    return plan_fields(rule, dict((*seen.action.values, *marked.action.values)), f"{reason} It says nearly the same.")
+    more = dict(marked.action.values) if marked and isinstance(marked.action, SetFields) else {}
+    return plan_sighting(rule, origins, at, f"{reason} It says nearly the same.", more)
 
 
-def plan_sighting(memory: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
+def plan_sighting(
+    memory: Memory, origins: Sequence[str], at: datetime, reason: str, more: Mapping[str, Value] | None = None
+) -> Change | None:
     """Plan to count one more sighting of an entry; none where all that it comes from is among its sources already.
 
-    One that is older than the last, as of a log that is imported late, counts and sets no clock back.
-
-    Args:
-        memory: the entry.
-        origins: the session, or the entries, that it comes from; without any it counts every time.
-        at: when it was said or seen.
-        reason: for the log.
+    One that is older than the last, as of a log that is imported late, counts and sets no clock back. `origins` are
+    the session or the entries that it comes from; without any it counts every time. `more` is set with it.
 
     Example:
         >>> memory = Memory("x", "a.md", "", Location(), "T", "", metadata={"id": "x"})
@@ -297,55 +284,7 @@ def plan_sighting(memory: Memory, origins: Sequence[str], at: datetime, reason: 
         if not new:
             return None
         values["sources"] = with_words(memory, "sources", *new)
-    return plan_fields(memory, values, reason)
-
-
-#: The fields of a draft that name the events it comes from.
-_EVENTS, _EVENT = "source_events", "session_seq"
-
-
-def sources_of(offer: Offer) -> frozenset[int]:
-    """Return the numbers of the events that a learning comes from."""
-    fields = dict(offer.draft.fields)
-    return frozenset(
-        int(word) for word in (*read_words(fields.get(_EVENTS)), str(fields.get(_EVENT, ""))) if word.isdecimal()
-    )
-
-
-def times_of(events: Iterable[Event], wanted: Collection[int]) -> dict[int, str]:
-    """Return when the events with these numbers happened; the log is read no further than needed.
-
-    Example:
-        >>> times_of(iter([Event(seq=1, ts="2026-03-01T10:00:00.000Z"), Event(seq=2, ts="2026-03-01T10:05:00.000Z")]), {2, 9})
-        {2: '2026-03-01T10:05:00.000Z'}
-    """
-    if not wanted:
-        return {}
-    times: dict[int, str] = {}
-    for number, event in enumerate(events, 1):
-        seq = event.seq or number
-        if seq in wanted and event.ts:
-            times[seq] = event.ts
-            if len(times) == len(wanted):
-                break
-    return times
-
-
-def with_times(offers: Sequence[Offer], events: Iterable[Event], otherwise: str | None = None) -> list[Offer]:
-    """Return what a session teaches, each learning with the time of the last event that it rests on.
-
-    Args:
-        offers: the learnings; one that has its time already keeps it.
-        events: the session's.
-        otherwise: the time of those that rest on no event.
-    """
-    wanted = frozenset(seq for offer in offers if offer.said is None for seq in sources_of(offer))
-    times = times_of(events, wanted)
-
-    def time_of(offer: Offer) -> str | None:
-        return max((times[seq] for seq in sources_of(offer) if seq in times), default=otherwise)
-
-    return [offer if offer.said else replace(offer, said=time_of(offer)) for offer in offers]
+    return plan_fields(memory, {**(more or {}), **values}, reason)
 
 
 def newest(moments: Iterable[str | None]) -> str | None:

@@ -199,10 +199,7 @@ def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Locat
     one whose confidence is below what any selection takes. Here the confidence fades from
     the last day on which the rule was applied or recalled, and not at all where a person pinned it.
 
-    Args:
-        memory: any entry; others than rules are not doubted.
-        today: the day ages count to.
-        waiting: the spots of rules whose inversion is proposed.
+    `waiting` are the spots of rules whose inversion is proposed.
 
     Example:
         >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.04})

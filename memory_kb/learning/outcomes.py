@@ -8,20 +8,23 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.credentials import redact
 from memory_kb.injected import strip
 from memory_kb.learning.confidence import read_evidence, settle
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.reinforcement import changed_files, keep_used, words_of_work
-from memory_kb.learning.rules import Rules, read_outcome
+from memory_kb.learning.rules import read_outcome
 from memory_kb.model import EVERYTHING
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Memory
+from memory_kb.store.session_log import HOOKED, SessionFiles
+from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.store.session_log import SessionFiles, TraceSession
+    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 #: The kinds that an outcome says something about.
 EVIDENCE_KINDS = (*RULE_KINDS, "skill")
 _MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]", re.IGNORECASE)
-_SAYS = {"helpful": "success", "harmful": "failure"}
+_CREDIT_OF = {"helpful": "success", "harmful": "failure"}
 #: What a mark begins with, in lower case.
 _BEGINS = "[memory-kb:"
 #: How long after hooks showed something in a session an outcome may still be reported for it.
@@ -82,6 +85,11 @@ class Showing(NamedTuple):
     sessions: tuple[str, ...] = ()
     hooked: str | None = None
 
+    @property
+    def session(self) -> str | None:
+        """The session that its outcome belongs to."""
+        return self.hooked or next(reversed(self.sessions), None)
+
 
 def find_named(retrievals: Iterable[Retrieval], agent: str, task: str, session: str | None = None) -> Showing | None:
     """Return what was shown to an agent for a task by its name, in one session or in all.
@@ -91,7 +99,7 @@ def find_named(retrievals: Iterable[Retrieval], agent: str, task: str, session: 
         Showing(agent='coder', task='t', ids=('a',), sessions=('s',), hooked=None)
     """
     found = [one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task)]
-    return _join(agent, task, [one for one in found if session in (None, one.session)])
+    return _join(Showing(agent, task, ()), [one for one in found if session in (None, one.session)])
 
 
 def find_hooked(retrievals: Iterable[Retrieval], session: str) -> Showing | None:
@@ -102,13 +110,14 @@ def find_hooked(retrievals: Iterable[Retrieval], session: str) -> Showing | None
         Showing(agent='codex', task='session s', ids=('a',), sessions=('s',), hooked='s')
     """
     found = [one for one in retrievals if one.is_hooked and one.session == session]
-    joined = _join(found[0].agent or "" if found else "", f"session {session}", found)
-    return joined and joined._replace(hooked=session)
+    agent = next((one.agent for one in found if one.agent), "")
+    return _join(Showing(agent, f"session {session}", (), hooked=session), found)
 
 
-def _join(agent: str, task: str, found: Sequence[Retrieval]) -> Showing | None:
+def _join(showing: Showing, found: Sequence[Retrieval]) -> Showing | None:
     ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
-    return Showing(agent, task, ids, tuple(dict.fromkeys(one.session for one in found if one.session))) if ids else None
+    sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
+    return showing._replace(ids=ids, sessions=sessions) if ids else None
 
 
 def parse_marks(text: str) -> dict[str, str]:
@@ -120,7 +129,7 @@ def parse_marks(text: str) -> dict[str, str]:
     """
     marks: dict[str, str] = {}
     for found in _MARK.finditer(text):
-        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _SAYS[found[1].lower()])
+        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _CREDIT_OF[found[1].lower()])
     return marks
 
 
@@ -225,10 +234,6 @@ def is_about(outcome: Outcome, shown: Retrieval) -> bool:
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
-def _session_of(showing: Showing) -> str | None:
-    return showing.hooked or next(iter(showing.sessions[-1:]), None)
-
-
 def _find_shown(shown: Sequence[Retrieval], outcome: Outcome) -> Showing | None:
     """Return what an outcome of a session is about."""
     if found := find_named(shown, outcome.agent, outcome.task, outcome.session):
@@ -237,24 +242,15 @@ def _find_shown(shown: Sequence[Retrieval], outcome: Outcome) -> Showing | None:
     return hooked and hooked._replace(agent=outcome.agent, task=outcome.task)
 
 
+@dataclass(frozen=True)
 class Outcomes:
     """The verb outcome, and what a session's end makes of what was shown in it."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        writer: Writer,
-        store: EntryStore,
-        rules: Rules,
-        recognise: Callable[[str], str | None],
-        trace: TraceSession,
-    ) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
-        self._rules = rules
-        self._recognise = recognise
-        self._trace = trace
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
+    _recognise: Callable[[str], str | None]
+    _trace: TraceSession
 
     def outcome(
         self,
@@ -294,8 +290,6 @@ class Outcomes:
             UnknownEntry: one that was used does not exist.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        from memory_kb.credentials import redact
-
         word = read_outcome(outcome)
         agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
         with self._store.planning(dry_run=dry_run):
@@ -306,9 +300,10 @@ class Outcomes:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
+            named = (used,) if isinstance(used, str) else used
             if not dry_run and self._waits_for_end(showing):
-                return self._note(showing, word, (used,) if isinstance(used, str) else used)
-            return self._credit(showing, word, (used,) if isinstance(used, str) else used, dry_run=dry_run)
+                return self._note(showing, word, named)
+            return self._credit(showing, word, named, dry_run=dry_run)
 
     def credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Credit what was shown in a session that is over: by the outcomes reported in it, `word`, and what its agents said.
@@ -332,21 +327,19 @@ class Outcomes:
 
     def _waits_for_end(self, showing: Showing) -> bool:
         """Return whether what was shown counts when its session ends, which hooks will say."""
-        from memory_kb.store.session_log import HOOKED
-
-        session = _session_of(showing)
+        session = showing.session
         is_open = session is not None and (self._files.folder / HOOKED / session).exists()
         return is_open and self._vault.settings.reinforcement.counts != "shown"
 
     def _note(self, showing: Showing, word: str, used: Sequence[str]) -> OutcomeReport:
         """Write an outcome down for the end of its session."""
-        session, named = _session_of(showing), self._named(showing, used)
-        about = Outcome(
-            format_time(self._vault.clock()), showing.agent, showing.task, word, {}, session, used=tuple(named)
-        )
-        OutcomeLog(self._vault.machine / "log").append(about)
-        notice = f"Noted: it counts when session {session} ends, if that changed a file or committed."
+        OutcomeLog(self._vault.machine / "log").append(self._about(showing, word, {}, self._named(showing, used)))
+        notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
         return OutcomeReport(showing.agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
+
+    def _about(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
+        now = format_time(self._vault.clock())
+        return Outcome(now, showing.agent, showing.task, word, marks, showing.session, used=named)
 
     def _find_noted(self, session: str) -> list[Outcome]:
         """Return the outcomes of a session that were written down and have not counted yet."""
@@ -365,22 +358,20 @@ class Outcomes:
         asked |= self._find_marks(showing)
         reported = self._find_reported(showing, word)
         # A mark that was undone is not read again; an outcome may be reported again.
-        done = find_credits(reported, self._undone() if reported and word != _MARKED else (), memories)
+        done = find_credits(
+            reported, undone_by(self._writer.journal.undoings()) if reported and word != _MARKED else (), memories
+        )
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
         plan = plan_credits(memories, wanted, today, said)
-        session = _session_of(showing)
-        about = Outcome(
-            format_time(self._vault.clock()), showing.agent, showing.task, word, plan.marks, session, used=tuple(named)
-        )
+        about = self._about(showing, word, plan.marks, named)
         run = self._write(about, plan, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run)
         left = {conflict.id for conflict in run.conflicts}
         credits_ = tuple(one for one in plan.credits if one.id not in left)
         notice = _explain(showing, plan, is_known=bool(known), is_named=bool(named))
-        return OutcomeReport(
-            showing.agent, showing.task, word, credits_, tuple(one for one in asked if one in known), notice, run
-        )
+        again = tuple(one for one in asked if one in known)
+        return OutcomeReport(showing.agent, showing.task, word, credits_, again, notice, run)
 
     def _retrievals(self, session: str | None) -> list[Retrieval]:
         """Return what was shown in a session, or all that was."""
@@ -407,24 +398,18 @@ class Outcomes:
 
     @property
     def _files(self) -> SessionFiles:
-        from memory_kb.store.session_log import SessionFiles
-
         return SessionFiles(self._vault.machine)
 
     def _find_reported(self, showing: Showing, word: str) -> list[Outcome]:
         """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
-        session = _session_of(showing)
+        session, named = showing.session, (showing.agent, showing.task)
+        is_of_session = bool(session and (showing.hooked or word == _MARKED))
         about = OutcomeLog(self._vault.machine / "log").read_about(showing.task, session)
-        return [
-            one
-            for one in about
-            if (one.agent, one.task) == (showing.agent, showing.task)
-            or ((showing.hooked or word == _MARKED) and session and one.session == session)
-        ]
+        return [one for one in about if (one.agent, one.task) == named or (is_of_session and one.session == session)]
 
     def _named(self, showing: Showing, used: Sequence[str]) -> tuple[str, ...]:
         """Return the entries that were named as used, by their whole ids."""
-        return tuple(name if name in showing.ids else self._rules.find(name).id for name in used)
+        return tuple(name if name in showing.ids else self._store.find(name).id for name in used)
 
     def _find_marks(self, showing: Showing) -> dict[str, str]:
         """Return what the agents of its sessions said of what was shown."""
@@ -463,12 +448,6 @@ class Outcomes:
             kept = {name: mark for name, mark in plan.marks.items() if name not in left}
             log.append(about._replace(marks=kept, run=run.run if run else None, is_done=True))
         return run
-
-    def _undone(self) -> frozenset[str]:
-        """Return the runs that were undone."""
-        from memory_kb.store.undo import undone_by
-
-        return frozenset(undone_by(self._writer.journal.undoings()))
 
 
 def _explain(showing: Showing, plan: Crediting, *, is_known: bool, is_named: bool) -> str:

@@ -20,7 +20,7 @@ from memory_kb.model import KINDS, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory
 from memory_kb.text import slugify
-from memory_kb.yaml_loader import InvalidBlock, cut_list, load_mapping
+from memory_kb.yaml_loader import InvalidBlock, cut_list, load_item
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
@@ -83,16 +83,13 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
     rules: list[RuleInFile] = []
     problems: list[Problem] = []
     for item in items:
-        message = "is no rule: a rule has at least a text"
-        found = None
         try:
-            values = load_mapping(item.text)
-            found = _make_rule({_snake(key): value for key, value in values.items()}, item.line)
+            found = _make_rule({_snake(key): value for key, value in (load_item(item) or {}).items()}, item.line)
+            wrong = "is no rule: a rule has at least a text"
         except InvalidBlock as exc:
-            if "not a mapping" not in str(exc):
-                message = f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
+            found, wrong = None, f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
         rules += [found] if found else []
-        problems += [] if found else [Problem(path, item.line, message)]
+        problems += [] if found else [Problem(path, item.line, wrong)]
     return tuple(rules), tuple(problems)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
-from memory_kb.learning.new_entry import Draft, moment_of
+from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import Llm
@@ -94,9 +94,7 @@ def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequen
 def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tuple[Memory, ...]:
     """Return the project's entries that a judge has not seen yet, those most used first.
 
-    Args:
-        memories: all entries.
-        judged: what `judgment_key` gave for the entries seen before.
+    `judged` is what `judgment_key` returned for those.
     """
     fitting = [
         one for one in memories if one.place.scope == "project" and one.place.learning_type == "task" and _may_rise(one)
@@ -107,8 +105,6 @@ def choose_for_judge(memories: Iterable[Memory], judged: frozenset[str]) -> tupl
 
 def judgment_key(memory: Memory) -> str:
     """Return what a judgment is remembered by: the entry and its text."""
-    from memory_kb.learning.new_entry import fingerprint
-
     return f"{memory.id} {fingerprint(memory.text)[:16]}"
 
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.rules import Rules
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -118,13 +117,7 @@ def comes_from(memory: Memory, session: str) -> bool:
 
 
 def find_waiting(memories: Iterable[Memory], today: date, session: str | None = None) -> tuple[ReviewItem, ...]:
-    """Return the queue: proposals, the newest first, then what was flagged; without what was put off.
-
-    Args:
-        memories: all entries.
-        today: the day that ages count to.
-        session: only what comes from this one, or None.
-    """
+    """Return the queue: proposals, the newest first, then what was flagged; without what was put off."""
     waiting = [
         memory
         for memory in memories
@@ -373,12 +366,11 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Approva
 class Review:
     """The verbs review list, show, scan, approve, edit, reject and snooze."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, rules: Rules) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
         self._store = store
-        self._rules = rules
 
     def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
@@ -405,7 +397,7 @@ class Review:
             UnknownEntry: there is none.
             UsageError: it is over, and cannot be approved.
         """
-        found = self._rules.find(wanted)
+        found = self._store.find(wanted)
         text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
         return ReviewView(
@@ -461,7 +453,7 @@ class Review:
             CannotSplice: its frontmatter cannot be read.
         """
         with self._store.planning(dry_run=dry_run):
-            found = self._rules.find(wanted)
+            found = self._store.find(wanted)
             note = self._writer.read(found.path)
             change = plan_edit(found, note, text, allow_secret=self._vault.allows_secrets)
             return self._writer.run("review edit", [change] if change else [], dry_run=dry_run)
@@ -481,7 +473,7 @@ class Review:
         """Return entries that are named, each once."""
         if not wanted:
             raise UsageError("no entry is named", "`memory-kb review list` shows what waits")
-        found = {(memory.path, memory.id): memory for memory in map(self._rules.find, wanted)}
+        found = {(memory.path, memory.id): memory for memory in map(self._store.find, wanted)}
         return tuple(found.values())
 
     def ground(self) -> ApprovalInput:

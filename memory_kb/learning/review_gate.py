@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from memory_kb.index.event_search import SessionIndex
 from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.ingest import GateVerdict
-from memory_kb.model import EVERYTHING
+from memory_kb.model import EVERYTHING, make_place
 from memory_kb.search.query import parse_words
+from memory_kb.store.events import EventFilter
 from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
@@ -122,11 +125,11 @@ class SessionEvidence:
         def weigh(offer: Offer) -> GateVerdict | None:
             if offer.draft.kind != "rule":
                 return None
-            evidence = self.session_evidence(
-                offer.draft.title or offer.draft.text, without=[offer.origin] if offer.origin else ()
-            )
+            text, without = offer.draft.title or offer.draft.text, [offer.origin] if offer.origin else ()
             rules = (rule for rule in known if offer.place.is_within(rule.place))
-            return judge_rule(offer.draft.text, evidence, find_nearest(offer.draft.text, rules))
+            return judge_rule(
+                offer.draft.text, self.session_evidence(text, without), find_nearest(offer.draft.text, rules)
+            )
 
         return weigh
 
@@ -138,8 +141,6 @@ class SessionEvidence:
         Five sessions about its words that ended well and none that ended badly accept it, three that ended
         badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
         """
-        from memory_kb.model import make_place
-
         place = make_place(scope, job, task)
         known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
         return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
@@ -149,19 +150,13 @@ class SessionEvidence:
 
         `without` are sessions that do not count, such as the one that the rule comes from.
         """
-        from memory_kb.index.event_search import SessionIndex
-        from memory_kb.store.events import EventFilter
-
         words = keywords(text)
         if not words:
             return SessionCounts()
-        index = SessionIndex(self._vault.machine, self._vault.seal)
-        try:
+        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             index.sync()
             query = " AND ".join(f'"{word}"' for word in words)
             found = [hit.session for hit in index.search(query, EventFilter(), _MOST_SESSIONS)]
             ended = {one.session: one.outcome for one in index.seen()}
-        finally:
-            index.close()
         outcomes = [ended.get(session) for session in found if session not in without]
         return SessionCounts(outcomes.count("success"), outcomes.count("failure"))

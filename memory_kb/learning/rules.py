@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.checks import Checks
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
 from memory_kb.learning.inversion import set_aside, spot_of, targets_of
@@ -27,7 +28,7 @@ from memory_kb.learning.playbook_file import ImportPlace, RulesImported, export_
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory, make_memory, plan_fields
+from memory_kb.store.plan import Change, Memory, plan_fields
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -171,7 +172,7 @@ class Rules:
         """
         credit = read_outcome(outcome)
         with self._store.planning(dry_run=dry_run):
-            found = self.find(wanted)
+            found = self._store.find(wanted)
             if not is_rule(found):
                 hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
                 raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
@@ -253,8 +254,6 @@ class Rules:
 
     def check_of(self, rule: Memory) -> tuple[str, bool]:
         """Return the command of a rule, "" where it has none, and whether it may be run here."""
-        from memory_kb.learning.checks import Checks
-
         command = rule.word("check") or ""
         return command, bool(command) and Checks(self._vault).allows(command)
 
@@ -264,28 +263,9 @@ class Rules:
         Raises:
             UsageError: this is not the rule's command.
         """
-        from memory_kb.learning.checks import Checks
-
-        if not command or self.find(rule).word("check") != command:
+        if not command or self._store.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
         Checks(self._vault).allow(command)
-
-    def find(self, wanted: str) -> Memory:
-        """Return the entry that an id, its unique beginning or `path.md:LINE` names.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
-        """
-        from memory_kb.index import listing as inventory
-
-        def find(index: SqliteIndex) -> Memory:
-            entry = inventory.find(self._vault, index, wanted)
-            return next(
-                one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
-            )
-
-        return self._index.read(find)
 
 
 def _visible(filters: Filters) -> Filters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, message, notice, numbered, results
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
 
 AGENT = "aider"
@@ -29,8 +29,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             yield LineResult(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
         elif session is not None:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
-            for number, event in enumerate(_events(kind, text)):
-                yield LineResult(session, event._replace(ts=ts, agent=AGENT, origin=f"{name}.{number}"))
+            yield from results(session, numbered(_events(kind, text), name, ts=ts, agent=AGENT))
     if session is None:
         yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
@@ -74,15 +73,10 @@ def _closed(kind: str, text: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _events(kind: str, text: str) -> Iterator[Event]:
-    if kind == "assistant":
-        yield Event(type="message", role="assistant", content=text)
-    elif kind == "tool":
-        for line in text.split("\n"):
-            edited = _EDITED.fullmatch(line)
-            if edited:
-                yield Event(type="tool_call", role="assistant", tool="edit", args={"file_path": edited[1]})
-        yield notice(text)
-    elif text.startswith(("/", "!")) and "\n" not in text:
+    if kind == "user" and text.startswith(("/", "!")) and "\n" not in text:
         yield notice(text, "command")
-    else:
-        yield from from_person(text)
+        return
+    for edited in map(_EDITED.fullmatch, text.split("\n") if kind == "tool" else ()):
+        if edited:
+            yield Event(type="tool_call", role="assistant", tool="edit", args={"file_path": edited[1]})
+    yield from message(kind, text)

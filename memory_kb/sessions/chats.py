@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, notice, tool_result
+from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, message, numbered, results, tool_result
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
 from memory_kb.text import slugify
 
@@ -58,22 +58,51 @@ class Turn(NamedTuple):
     when: str = ""
 
 
+class Preamble(NamedTuple):
+    """What comes before the turns of a conversation: its session, agent and time, as far as it names them."""
+
+    session: str | None = None
+    agent: str | None = None
+    ts: str = ""
+
+
 def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the turns of a conversation; its first turn gives the session its id."""
-    origins = Origins("md")
-    session = None
-    for turn in turns_of(lines):
+    """Return the turns of a conversation; its first turn gives the session its id."""
+    return read_turns(turns_of(lines), "md", lambda _: Preamble(), wanted="## User` or `User:")
+
+
+def read_turns(
+    turns: Iterable[Turn],
+    prefix: str,
+    read_preamble: Callable[[str], Preamble],
+    events_of: Callable[[Turn], Iterable[Event]] | None = None,
+    *,
+    wanted: str,
+) -> Iterator[LineResult]:
+    """Yield the events of a conversation by its turns.
+
+    Args:
+        turns: as `turns_of` yields them.
+        prefix: what the origins of the events begin with.
+        read_preamble: reads what comes before the first turn.
+        events_of: returns the events of a turn.
+        wanted: how a turn would be marked, for the problem where there is none.
+    """
+    origins, known, session = Origins(prefix), Preamble(), None
+    for turn in turns:
         if turn.role == "preamble":
+            known = read_preamble(turn.text)
             continue
+        known = known._replace(ts=turn.when or known.ts)
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
-            session = name_session(turn.text, key)
-            yield LineResult(session, Event(ts=turn.when, type="event", event="start", origin="start"))
-        origin = origins.name(key)
-        for number, event in enumerate(_events(turn)):
-            yield LineResult(session, event._replace(ts=turn.when, origin=f"{origin}.{number}"))
+            session = known.session or name_session(turn.text, key)
+            start = Event(ts=known.ts, type="event", event="start", agent=known.agent, origin="start")
+            yield LineResult(session, start)
+        made = (events_of or _events)(turn)
+        yield from results(session, numbered(made, origins.name(key), ts=known.ts, agent=known.agent))
     if session is None:
-        yield LineResult(problem="no turn such as `## User` or `User:` found", line=1)
+        yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
 
 def name_session(text: str, key: bytes) -> str:
@@ -98,14 +127,7 @@ def is_conversation(lines: Iterable[RawLine]) -> bool:
 
 
 def _events(turn: Turn) -> Iterator[Event]:
-    if turn.role == "user":
-        yield from from_person(turn.text)
-    elif turn.role == "assistant":
-        yield Event(type="message", role="assistant", content=turn.text)
-    elif turn.role == "tool":
-        yield tool_result(turn.text, ok=None)
-    else:
-        yield notice(turn.text)
+    return iter([tool_result(turn.text, ok=None)]) if turn.role == "tool" else message(turn.role, turn.text)
 
 
 def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:

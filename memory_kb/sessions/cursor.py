@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from memory_kb.sessions.chats import name_session, turns_of
-from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, records_of
-from memory_kb.store.events import Event, normal_time, printable_line, text_of
+from memory_kb.sessions.chats import Preamble, read_turns, turns_of
+from memory_kb.sessions.transcripts import (
+    Calls,
+    LineResult,
+    Origins,
+    RawLine,
+    message,
+    numbered,
+    records_of,
+    results,
+)
+from memory_kb.store.events import Event, normal_time, text_of
 
 AGENT = "cursor"
 SIGN = re.compile(r"_Exported on .{4,60} from Cursor\b")
@@ -17,29 +26,14 @@ _STYLES = {"bold": re.compile(r"\*\*(?P<name>User|Cursor)\*\*(?P<when>)(?P<rest>
 
 
 def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of a chat, in either form."""
+    """Return the events of a chat, in either form."""
     rest = iter(lines)
     first = next((line for line in rest if line and line.strip()), b"")
     whole = chain([first], rest)
-    return _read_transcript(whole) if first.lstrip().startswith(b"{") else _read_export(whole)
-
-
-def _read_export(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    origins, session, ts = Origins("cu"), None, ""
-    for turn in turns_of(lines, _STYLES):
-        if turn.role == "preamble":
-            ts = _day(turn.text)
-            continue
-        key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
-        if session is None:
-            session = name_session(turn.text, key)
-            yield LineResult(session, Event(ts=ts, type="event", event="start", agent=AGENT, origin="start"))
-        made = from_person(turn.text) if turn.role == "user" else [Event(role="assistant", content=turn.text)]
-        origin = origins.name(key)
-        for number, event in enumerate(made):
-            yield LineResult(session, event._replace(ts=ts, agent=AGENT, origin=f"{origin}.{number}"))
-    if session is None:
-        yield LineResult(problem="no turn such as `**User**` found", line=1)
+    if first.lstrip().startswith(b"{"):
+        return _read_transcript(whole)
+    turns = turns_of(whole, _STYLES)
+    return read_turns(turns, "cu", lambda text: Preamble(agent=AGENT, ts=_day(text)), wanted="**User**")
 
 
 def _day(text: str) -> str:
@@ -60,34 +54,22 @@ def _day(text: str) -> str:
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    origins, is_first = Origins("cu"), True
+    origins, calls = Origins("cu"), Calls()
+    yield LineResult(None, Event(type="event", event="start", agent=AGENT, origin="start"))
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
-            continue
-        made = list(_events(record))
-        if not made:
-            yield LineResult()
-            continue
-        if is_first:
-            yield LineResult(None, Event(type="event", event="start", agent=AGENT, origin="start"))
-            is_first = False
-        origin = origins.name(line)
-        for number, event in enumerate(made):
-            yield LineResult(None, event._replace(agent=AGENT, origin=f"{origin}.{number}"))
+        else:
+            made = list(_events(record, calls))
+            yield from results(None, numbered(made, origins.name(line) if made else "", agent=AGENT))
 
 
-def _events(record: dict[str, object]) -> Iterator[Event]:
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+def _events(record: Mapping[str, object], calls: Calls) -> Iterator[Event]:
+    held = record.get("message")
+    content = held.get("content") if isinstance(held, dict) else None
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, dict) and block.get("type") == "tool_use":
             args = block.get("input")
-            name = printable_line(text_of(block.get("name") or "tool"))
-            yield Event(type="tool_call", role="assistant", tool=name, args=args if isinstance(args, dict) else None)
-        elif not (text := text_of(block)).strip():
-            continue
-        elif record.get("role") == "user":
-            yield from from_person(text)
+            yield calls.call(block.get("name"), args if isinstance(args, dict) else None)
         else:
-            yield Event(role="assistant", content=text)
+            yield from message("user" if record.get("role") == "user" else "assistant", text_of(block))

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.error_text import generalise, same_words
+from memory_kb.learning.duplicates import generalise, same_words
 from memory_kb.text import shorten
 
 #: Characters read of an answer, from its beginning and from its end; the longest message that is kept.
@@ -98,9 +98,7 @@ class CallFault(NamedTuple):
 def read_fault(text: str, kind: str = "run") -> CallFault:
     """Return the error that an answer reports.
 
-    Args:
-        text: what was printed.
-        kind: what sort of call it was, as in `tool_calls.Call`.
+    `kind` is the sort of call, as in `tool_calls.Call`.
 
     Example:
         >>> read_fault("FAILED tests/test_a.py::test_x - KeyError: 'id'")

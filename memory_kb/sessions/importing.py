@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
+from memory_kb.sessions import aider, chats, claude_code, codex, cursor, json_messages, specstory
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine, Reader
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.project import find_siblings
@@ -54,13 +56,13 @@ class _Target:
         self.redacted: set[str] = set()
         self._known: set[int] = set()
         #: What a hook logged, or another kind of transcript: how often, by what it says.
-        self._said: dict[str, Counter[int]] = {}
-        self._said_calls: set[str] = set()
+        self._logged: dict[str, Counter[int]] = {}
+        self._logged_calls: set[str] = set()
         for event in () if self.writer.is_empty else files.read(session):
             if event.origin:
                 self._known.add(_key(event.origin))
             if said := _what(event):
-                self._said.setdefault(_source(event), Counter())[_key(said)] += 1
+                self._logged.setdefault(_source(event), Counter())[_key(said)] += 1
         self._has_start = not self.writer.is_empty
         self._start = _key("start") in self._known
 
@@ -85,15 +87,15 @@ class _Target:
 
     def _is_logged(self, event: Event) -> bool:
         """Return whether a hook or another transcript logged an event; each logged event matches one."""
-        if event.type == "tool_result" and event.call_id in self._said_calls:
+        if event.type == "tool_result" and event.call_id in self._logged_calls:
             return True
         said = _what(event)
         key = _key(said) if said else 0
-        for source, counts in self._said.items():
+        for source, counts in self._logged.items():
             if said and source != _source(event) and counts[key]:
                 counts[key] -= 1
                 if event.type == "tool_call" and event.call_id:
-                    self._said_calls.add(event.call_id)
+                    self._logged_calls.add(event.call_id)
                 return True
         return False
 
@@ -120,12 +122,7 @@ def import_all(
 ) -> tuple[SessionImported, ...]:
     """Bring every transcript below a folder in.
 
-    Args:
-        files: where the sessions are written.
-        folder: where the transcripts are.
-        labels: what the caller knows of them.
-        now: the time of events that have none.
-        project: take only sessions that worked in this folder; all when None.
+    With a project, only sessions that worked in its folder are taken.
     """
     made: list[SessionImported] = []
     for source in _find_transcripts(folder):
@@ -207,21 +204,19 @@ def import_transcript(
     kind = kind or sniff(_lines(source))
     if kind is None:
         why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
-        raise UnreadableInput(
-            f"{source} is no transcript that is known{why}", f"name its format with --format: {', '.join(FORMATS)}"
-        )
+        raise _unknown(source, why)
     made = import_found(files, reader_of(kind)(_lines(source)), source, kind, labels, now)
     if not any(one.added or one.known or one.ignored for one in made):
-        raise UnreadableInput(
-            f"{source} is no transcript that is known{_first_problem(made) if is_named else ''}",
-            f"name its format with --format: {', '.join(FORMATS)}",
-        )
+        found = [problem for one in made for problem in one.problems if is_named]
+        why = f": line {found[0].line}: {found[0].message}" if found else ""
+        raise _unknown(source, why)
     return made
 
 
-def _first_problem(made: Iterable[SessionImported]) -> str:
-    found = [problem for one in made for problem in one.problems]
-    return f": line {found[0].line}: {found[0].message}" if found else ""
+def _unknown(source: Path, why: str) -> UnreadableInput:
+    return UnreadableInput(
+        f"{source} is no transcript that is known{why}", f"name its format with --format: {', '.join(FORMATS)}"
+    )
 
 
 def import_found(
@@ -238,40 +233,25 @@ def import_found(
                 if found.problem and len(problems) < _SHOWN_PROBLEMS:
                     problems.append(Problem(str(source), found.line, found.problem))
                 continue
-            session = labels.session or _of(found, fallback)
+            session = labels.session or (_session_name(found.session) if found.session else fallback)
             if session not in targets:
                 targets[session] = _Target(files, check_id(session), stack)
             targets[session].write(found.event, labels, now)
-    return _report(targets, source, kind, (ignored, tuple(problems)), fallback)
-
-
-def _report(
-    targets: dict[str, _Target], source: Path, kind: str, rest: tuple[int, tuple[Problem, ...]], fallback: str
-) -> tuple[SessionImported, ...]:
-    """Return the reports; what belongs to no session counts with the first."""
-    if not targets:
-        return (SessionImported(fallback, str(source), kind, ignored=rest[0], problems=rest[1]),)
-    made = []
-    for number, target in enumerate(targets.values()):
-        ignored, problems = rest if number == 0 else (0, ())
-        made.append(
-            SessionImported(
-                target.session,
-                str(source),
-                kind,
-                added=target.counts["added"],
-                known=target.counts["known"],
-                ignored=ignored,
-                injected=target.counts["injected"],
-                problems=problems,
-                redacted=tuple(sorted(target.redacted)),
-            )
+    done = [
+        SessionImported(
+            target.session,
+            str(source),
+            kind,
+            added=target.counts["added"],
+            known=target.counts["known"],
+            injected=target.counts["injected"],
+            redacted=tuple(sorted(target.redacted)),
         )
-    return tuple(made)
-
-
-def _of(found: LineResult, fallback: str) -> str:
-    return _session_name(found.session) if found.session else fallback
+        for target in targets.values()
+    ]
+    # What belongs to no session counts with the first.
+    first, *others = done or [SessionImported(fallback, str(source), kind)]
+    return (replace(first, ignored=ignored, problems=tuple(problems)), *others)
 
 
 def _session_name(name: str) -> str:
@@ -285,11 +265,8 @@ def _session_name(name: str) -> str:
         return check_id(name)
     except UsageError:
         words = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
-        return f"{words or 'session'}-{_digest(name)[:8]}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+        digest = hashlib.sha256(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+        return f"{words or 'session'}-{digest[:8]}"
 
 
 def _key(origin: str | None) -> int:
@@ -354,8 +331,6 @@ def _kind_of_document(text: str) -> str | None:
 
 
 def _kind_of_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
-    from memory_kb.sessions import aider, chats, cursor, specstory
-
     if specstory.SIGN in text:
         return "specstory"
     if any(aider.START.fullmatch(line) for line in text.split("\n")):
@@ -367,13 +342,11 @@ def _kind_of_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
 
 def reader_of(kind: str) -> Reader:
     """Return the reader of a format."""
-    from memory_kb.sessions import aider, chats, claude_code, codex, cursor, gemini, opencode, specstory
-
     return {
         "claude-code": claude_code.read,
         "codex": codex.read,
-        "gemini-cli": gemini.read,
-        "opencode": opencode.read,
+        "gemini-cli": json_messages.read_gemini,
+        "opencode": json_messages.read_opencode,
         "cursor": cursor.read,
         "specstory": specstory.read,
         "aider": aider.read,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
-from memory_kb.reports import MaintenanceReport, RunReport
-from memory_kb.sessions.steps import Done, Step, run_steps, say_changes
+from memory_kb.reports import MaintenanceReport
+from memory_kb.sessions.steps import Done, Step, changed, run_steps
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 
 if TYPE_CHECKING:
@@ -33,30 +35,19 @@ _EVERY = timedelta(days=7)
 _KEEP_RETRIEVALS, _KEEP_DECISIONS = timedelta(days=400), timedelta(days=90)
 
 
+@dataclass(frozen=True)
 class Maintenance:
     """The verbs consolidate and maintain."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        writer: Writer,
-        citations: Citations,
-        compactor: Compactor,
-        episodes: Episodes,
-        indexing: Indexing,
-        lifecycle: Lifecycle,
-        rules: Rules,
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._citations = citations
-        self._compactor = compactor
-        self._episodes = episodes
-        self._indexing = indexing
-        self._lifecycle = lifecycle
-        self._rules = rules
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _citations: Citations
+    _compactor: Compactor
+    _episodes: Episodes
+    _indexing: Indexing
+    _lifecycle: Lifecycle
+    _rules: Rules
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
         """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
@@ -72,15 +63,17 @@ class Maintenance:
         """
         if stage is not None and stage not in STAGES:
             raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
-        return run_steps(step for step in self._consolidation(dry_run=dry_run) if stage in (None, step[0]))
+        return run_steps(step for step in self.consolidation(dry_run=dry_run) if stage in (None, step[0]))
 
-    def _consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
+    def consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
+        """Return the steps of `consolidate`."""
+        cycle = self._lifecycle
         return (
-            ("semantic", lambda: self.semantic_step(dry_run=dry_run)),
-            ("dedup", lambda: self.dedup_step(dry_run=dry_run)),
-            ("age", lambda: self.run_of(self._episodes.age_episodes, "aged", "aged", dry_run=dry_run)),
-            ("archive", lambda: self.run_of(self._lifecycle.archive, "archived", "archived", dry_run=dry_run)),
-            ("promote", lambda: self.run_of(self._lifecycle.promote, "promoted", "promoted", dry_run=dry_run)),
+            ("semantic", lambda: self._semantic_step(dry_run=dry_run)),
+            ("dedup", lambda: self._dedup_step(dry_run=dry_run)),
+            ("age", lambda: changed([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged")),
+            ("archive", lambda: changed([cycle.archive(dry_run=dry_run)], "archived", "archived")),
+            ("promote", lambda: changed([cycle.promote(dry_run=dry_run)], "promoted", "promoted")),
         )
 
     def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
@@ -95,11 +88,12 @@ class Maintenance:
         """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
         log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
         last = log.last()
+        checked = last.get("contradictions")
         steps = (
-            ("reinforce", lambda: self.run_of(self._lifecycle.reinforce, "counted", "counted", dry_run=dry_run)),
-            *self._consolidation(dry_run=dry_run),
-            ("contradictions", lambda: self._contradictions_run(last.get("contradictions"), dry_run=dry_run)),
-            ("claims", lambda: self.run_of(self._citations.verify_claims, "flagged", "flagged", dry_run=dry_run)),
+            ("reinforce", lambda: changed([self._lifecycle.reinforce(dry_run=dry_run)], "counted", "counted")),
+            *self.consolidation(dry_run=dry_run),
+            ("contradictions", lambda: self.contradictions_step(checked.date() if checked else None, dry_run=dry_run)),
+            ("claims", lambda: changed([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged")),
             ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
             ("doctor", self._doctor_step),
             ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
@@ -112,36 +106,26 @@ class Maintenance:
             for name, _ in due:
                 if name not in failed:
                     log.done(name, now)
-        moments = [
-            min(last[name], now) + _EVERY for name, _ in steps if name in last and name not in [one[0] for one in due]
-        ]
-        return MaintenanceReport(reports, min(moments, default=now + _EVERY))
+        later = [last[name] for name, work in steps if name in last and (name, work) not in due]
+        return MaintenanceReport(reports, min([*later, now]) + _EVERY)
 
     def is_maintenance_due(self) -> bool:
         """Return whether the last maintenance was a week ago, or there was none."""
         last = MaintenanceLog(self._vault.machine / "log").last()
         return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
 
-    def run_of(self, work: Callable[..., object], one: str, many: str, *, dry_run: bool) -> Done:
-        run = work(dry_run=dry_run)
-        assert isinstance(run, RunReport)
-        return Done(say_changes([run], one, many), (run,))
-
-    def semantic_step(self, *, dry_run: bool) -> Done:
+    def _semantic_step(self, *, dry_run: bool) -> Done:
         done = self._episodes.consolidate_semantic(dry_run=dry_run)
-        lines = [
-            f"{sum(one.action == word for one in done.taken)} {word}"
-            for word in dict.fromkeys(one.action for one in done.taken)
-        ]
-        extended = [f"{len(done.extended)} extended"] if done.extended else []
-        return Done("; ".join((*lines, *extended)), (done.run,))
+        counts = Counter(one.action for one in done.taken) + Counter(extended=len(done.extended))
+        return Done("; ".join(f"{count} {word}" for word, count in counts.items()), (done.run,))
 
-    def dedup_step(self, *, dry_run: bool) -> Done:
+    def _dedup_step(self, *, dry_run: bool) -> Done:
         report = self._compactor.compact(dry_run=dry_run)
         return Done(report.sentence, (report.run,))
 
-    def _contradictions_run(self, since: datetime | None, *, dry_run: bool) -> Done:
-        report = self._compactor.contradictions(resolve=True, since=since.date() if since else None, dry_run=dry_run)
+    def contradictions_step(self, since: date | None, *, dry_run: bool) -> Done:
+        """Resolve the contradictions of what is new since a day, as a step."""
+        report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
         return Done(report.summary, (report.run,))
 
     def _sweep_step(self, *, dry_run: bool) -> Done:

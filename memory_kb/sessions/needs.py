@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.capture import read_messages
+from memory_kb.learning.captures import read_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Answer, Call, read_answer, read_call
 from memory_kb.store.events import Event, searchable
@@ -228,11 +228,11 @@ class Past:
         return any(jaccard(words, one) >= _SAME for one in self._words)
 
 
-def says(text: str, need: Need) -> bool:
+def mentions(text: str, need: Need) -> bool:
     """Return whether a text, as `plain` returns it, says what was found out.
 
     Example:
-        >>> says("use uv run pytest -q here", Need("command", 1, "uv run pytest -q")), says("see src/api/x.py", Need("file", 1, "src/api/x.py"))
+        >>> mentions("use uv run pytest -q here", Need("command", 1, "uv run pytest -q")), mentions("see src/api/x.py", Need("file", 1, "src/api/x.py"))
         (True, True)
     """
     if need.sort == "correction":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,11 +159,8 @@ class Sessions:
         from memory_kb.index.event_search import SessionIndex
         from memory_kb.sessions.steps import Done
 
-        index = SessionIndex(self._vault.machine, self._vault.seal)
-        try:
+        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             found = index.sync(session)
-        finally:
-            index.close()
         return Done(f"{found.events:,} events indexed" if found.events else "")
 
     def replay(
@@ -228,19 +225,12 @@ class Sessions:
         session = find_id(session, self.files.ids()) if session else None
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
         wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
-        index = SessionIndex(self._vault.machine, self._vault.seal)
-        try:
+        is_of_one = events or session is not None
+        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             index.sync()
             hits = index.search(
-                query,
-                wanted,
-                max(0, limit),
-                with_injected=with_injected,
-                outcome=outcome,
-                every_event=events or session is not None,
+                query, wanted, max(0, limit), with_injected=with_injected, outcome=outcome, every_event=is_of_one
             )
-        finally:
-            index.close()
         return SessionSearch(query, hits, tuple(index.notices))
 
     def list(
@@ -258,12 +248,9 @@ class Sessions:
         """
         from memory_kb.index.event_search import SessionIndex, SessionList
 
-        index = SessionIndex(self._vault.machine, self._vault.seal)
-        try:
+        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             index.sync()
             found = index.seen(only_open=only_open, agent=agent, job=job)
-        finally:
-            index.close()
         return SessionList(found[: None if limit is None else max(0, limit)], len(found), tuple(index.notices))
 
     def import_(

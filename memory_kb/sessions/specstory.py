@@ -6,8 +6,8 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 
-from memory_kb.sessions.chats import Turn, name_session, turns_of
-from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, from_person, tool_result
+from memory_kb.sessions.chats import Preamble, Turn, read_turns, turns_of
+from memory_kb.sessions.transcripts import LineResult, RawLine, from_person, message, thinking, tool_result
 from memory_kb.store.events import Event, normal_time
 from memory_kb.text import slugify
 
@@ -37,26 +37,15 @@ _FILE = re.compile(
 
 
 def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
-    """Yield the events of a session; it keeps the id that its agent gave it."""
-    origins, session, agent, ts, is_begun = Origins("ss"), None, "", "", False
-    for turn in turns_of(lines, _STYLES):
-        if turn.role == "preamble":
-            named = _SESSION.search(turn.text)
-            title = _TITLE_TIME.search(turn.text)
-            session, agent = (named["id"], slugify(named["agent"], 40)) if named else (None, "")
-            ts = normal_time(named["when"]) if named else normal_time(title[1]) if title else ""
-            continue
-        ts = turn.when or ts
-        key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
-        session = session or name_session(turn.text, key)
-        if not is_begun:
-            yield LineResult(session, Event(ts=ts, type="event", event="start", agent=agent or None, origin="start"))
-            is_begun = True
-        origin = origins.name(key)
-        for number, event in enumerate(_events(turn)):
-            yield LineResult(session, event._replace(ts=ts, agent=agent or None, origin=f"{origin}.{number}"))
-    if session is None:
-        yield LineResult(problem="no turn such as `_**User**_` found", line=1)
+    """Return the events of a session; it keeps the id that its agent gave it."""
+    return read_turns(turns_of(lines, _STYLES), "ss", _read_preamble, _events, wanted="_**User**_")
+
+
+def _read_preamble(text: str) -> Preamble:
+    if named := _SESSION.search(text):
+        return Preamble(named["id"], slugify(named["agent"], 40), normal_time(named["when"]))
+    title = _TITLE_TIME.search(text)
+    return Preamble(ts=normal_time(title[1]) if title else "")
 
 
 def _events(turn: Turn) -> Iterator[Event]:
@@ -66,20 +55,17 @@ def _events(turn: Turn) -> Iterator[Event]:
         return
     place = 0
     for block in _BLOCK.finditer(text):
-        yield from _said(text[place : block.start()])
+        yield from _answer(text[place : block.start()])
         place = block.end()
         if block["thought"] is not None:
-            thought = _MARKUP.sub(" ", block["thought"]).strip()
-            yield Event(type="event", event="thinking", role="assistant", content=thought)
+            yield from thinking(_MARKUP.sub(" ", block["thought"]).strip())
         else:
             yield from _tool(block["tool"] or block["bare"], block["body"] or block["rest"] or "")
-    yield from _said(text[place:])
+    yield from _answer(text[place:])
 
 
-def _said(text: str) -> Iterator[Event]:
-    said = re.sub(r"(?m)^---$\n?", "", text).strip()
-    if said:
-        yield Event(type="message", role="assistant", content=said)
+def _answer(text: str) -> Iterator[Event]:
+    return message("assistant", re.sub(r"(?m)^---$\n?", "", text).strip())
 
 
 def _tool(name: str, body: str) -> Iterator[Event]:

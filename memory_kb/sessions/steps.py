@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
-
-if TYPE_CHECKING:
-    from memory_kb.reports import RunReport, StepReport
+from memory_kb.reports import RunReport, StepReport
 
 
 class Done(NamedTuple):
@@ -38,18 +36,13 @@ def run_steps(steps: Iterable[Step]) -> tuple[StepReport, ...]:
 
 
 def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
-    from memory_kb.reports import StepReport
-
     started = time.perf_counter()
     done = Done()
     try:
         done = work()
         code = done.exit_code
-        message = "; ".join(
-            filter(
-                None, (done.message, *(notice for run in done.runs for notice in run.notices), _conflicts(done.runs))
-            )
-        )
+        notices = (notice for run in done.runs for notice in run.notices)
+        message = "; ".join(filter(None, (done.message, *notices, _conflicts(done.runs))))
     except MemoryKBError as exc:
         message, code = str(exc), exc.exit_code
     except OSError as exc:
@@ -66,8 +59,6 @@ def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
 
 def merge_steps(reports: Iterable[StepReport], groups: Mapping[str, Sequence[str]]) -> tuple[StepReport, ...]:
     """Return one report for each group of steps: what its parts say, each with its name."""
-    from memory_kb.reports import StepReport
-
     by_name = {report.name: report for report in reports}
     merged = []
     for name, parts in groups.items():
@@ -95,10 +86,7 @@ def _conflicts(runs: Iterable[RunReport]) -> str:
     return f"left alone: {', '.join(dict.fromkeys(left))}" if left else ""
 
 
-def say_changes(runs: Iterable[RunReport], one: str, many: str) -> str:
-    """Return how many entries some runs changed, in words; "" for none.
-
-    An entry that was marked and then moved is one.
-    """
+def changed(runs: Sequence[RunReport], one: str, many: str) -> Done:
+    """Return what a step came to that changed entries; one that was marked and then moved counts once."""
     count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
-    return f"{count} {one if count == 1 else many}" if count else ""
+    return Done(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))

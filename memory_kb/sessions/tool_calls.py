@@ -231,12 +231,6 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
     A test run whose exit code was lost in a pipe is judged by what it printed; a search that found
     nothing has not failed.
 
-    Args:
-        call: what was done.
-        content: what it printed.
-        error: what the log says went wrong.
-        ok: what the log says of its success.
-
     Example:
         >>> read_answer(Call("test", "pytest"), "FAILED tests/test_a.py::test_x - KeyError: 'id'\\n=== 1 failed in 0.21s ===", None, ok=True).ok
         False

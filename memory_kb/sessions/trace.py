@@ -45,10 +45,6 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
 
     Events without a task belong to the task at hand.
 
-    Args:
-        session: its id.
-        events: in their order; they are read once.
-
     Example:
         >>> call = Event(ts="2026-03-01T10:00:00.000Z", seq=2, type="tool_call", tool="Bash", call_id="1", args={"command": "pytest -q"})
         >>> result = Event(ts="2026-03-01T10:00:09.000Z", seq=3, type="tool_result", tool="Bash", call_id="1", ok=False, content="KeyError: 'id'")

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from memory_kb.injected import is_own_call
 from memory_kb.learning.wrappers import split_message
-from memory_kb.store.events import Event, NoEvent, load_object, text_of
+from memory_kb.store.events import Event, NoEvent, load_object, printable_line, text_of
 
 #: A line of a transcript may hold an image; longer ones are passed over.
 MAX_RECORD = 32_000_000
@@ -92,3 +93,70 @@ def tool_result(output: object, *, ok: bool | None, **known: Any) -> Event:
     text = text_of(output)
     error = text.strip()[:500] or "failed" if ok is False else None
     return Event(type="tool_result", role="tool", ok=ok, error=error, content=text, **known)
+
+
+def message(role: object, content: object) -> Iterator[Event]:
+    """Yield the events of a text by its role: a person's, an agent's, or else a notice.
+
+    Example:
+        >>> [(event.type, event.role) for role in ("user", "assistant", "developer") for event in message(role, "Hi.")]
+        [('message', 'user'), ('message', 'assistant'), ('event', 'system')]
+    """
+    text = text_of(content)
+    if not text.strip():
+        return
+    if role == "user":
+        yield from from_person(text)
+    elif role == "assistant":
+        yield Event(type="message", role="assistant", content=text)
+    else:
+        yield notice(text)
+
+
+def thinking(content: object) -> Iterator[Event]:
+    """Yield the event of what an agent thought, if it says anything."""
+    text = text_of(content)
+    if text.strip():
+        yield Event(type="event", event="thinking", role="assistant", content=text)
+
+
+class Calls:
+    """The calls of a session, by which their results are known."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[str, bool]] = {}
+
+    def call(self, tool: object, args: object, call_id: object = None, **known: Any) -> Event:
+        """Return the event of a call."""
+        name = printable_line(text_of(tool or "tool"))
+        given = args if isinstance(args, dict) else None if args is None else {"value": args}
+        id_ = _name_or_none(call_id)
+        self._open[id_ or ""] = name, is_own_call(name, given)
+        return Event(type="tool_call", role="assistant", tool=name, call_id=id_, args=given, **known)
+
+    def result(self, call_id: object, output: object, *, ok: bool | None, **known: Any) -> Event:
+        """Return the event of a call's result; what memory-kb itself answered is marked as its own."""
+        id_ = _name_or_none(call_id)
+        tool, is_own = self._open.pop(id_ or "", (None, False))
+        return tool_result(output, ok=ok, tool=tool, call_id=id_, injected="whole" if is_own else None, **known)
+
+
+def _name_or_none(value: object) -> str | None:
+    return printable_line(value) or None if isinstance(value, str) else None
+
+
+def numbered(events: Iterable[Event], name: str, **known: Any) -> Iterator[Event]:
+    """Yield the events of one record with what all of them share, each with an origin of its own."""
+    for number, event in enumerate(events):
+        yield event._replace(origin=event.origin or f"{name}.{number}", **known)
+
+
+def of_subagent(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of a subagent: what its user said came from another agent."""
+    return (event._replace(role="agent") if event.role == "user" else event for event in events)
+
+
+def results(session: str | None, events: Iterable[Event]) -> Iterator[LineResult]:
+    """Yield what a reader made of one record, which may be nothing."""
+    made = [LineResult(session, event) for event in events]
+    yield from made or [LineResult(session)]

@@ -190,8 +190,7 @@ class Skills:
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
         text = SkillText(name, description, *lists, template)
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
-        place = self._vault.place_for(scope, job, task)
-        return self._keep_skill("skills create", draft, place, force=force, dry_run=dry_run)
+        return self._keep_skill("skills create", draft, scope, job, task, force=force, dry_run=dry_run)
 
     def procedure(
         self,
@@ -222,8 +221,7 @@ class Skills:
                 "a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."'
             )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
-        place = self._vault.place_for(scope, job, task)
-        return self._keep_skill("procedure", draft, place, force=force, dry_run=dry_run)
+        return self._keep_skill("procedure", draft, scope, job, task, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not.
@@ -252,7 +250,18 @@ class Skills:
         chosen = make_filters(job=job, task=task)
         return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
-    def _keep_skill(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
+    def _keep_skill(
+        self,
+        verb: str,
+        draft: SkillDraft,
+        scope: str,
+        job: str | None,
+        task: str | None,
+        *,
+        force: bool,
+        dry_run: bool,
+    ) -> SkillWritten:
+        place = self._vault.place_for(scope, job, task)
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with nullcontext() if dry_run else self._writer.lock(place.scope):
             memories = self.skills()
@@ -430,7 +439,7 @@ class Skills:
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         kept = [
-            memory._replace(text=self._store.body_of(memory))
+            self._store.as_written(memory)
             for memory in {(memory.path, memory.id): memory for memory in chosen}.values()
         ]
         goal = Path(target).expanduser()

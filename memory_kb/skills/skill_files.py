@@ -20,7 +20,7 @@ from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten, slugify
-from memory_kb.yaml_loader import InvalidBlock, cut_list, load_mapping
+from memory_kb.yaml_loader import InvalidBlock, cut_list, load_item, load_mapping
 
 if TYPE_CHECKING:
     import yaml
@@ -83,15 +83,13 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
     found: list[FoundSkill] = []
     problems: list[Problem] = []
     for item in items:
-        message = "a skill without a name; passed over, give it a `name`"
-        skill = None
         try:
-            skill = _read_item(load_mapping(item.text, _SCALE), item.key, path, item.line)
+            skill = _read_item(load_item(item, _SCALE) or {}, item.key, path, item.line)
+            wrong = "a skill without a name; passed over, give it a `name`"
         except InvalidBlock as exc:
-            if "not a mapping" not in str(exc):
-                message = f"passed over: {str(exc).replace('the frontmatter', 'the skill')}"
+            skill, wrong = None, f"passed over: {str(exc).replace('the frontmatter', 'the skill')}"
         found += [skill] if skill else []
-        problems += [] if skill else [Problem(path, item.line, message)]
+        problems += [] if skill else [Problem(path, item.line, wrong)]
     return tuple(found), tuple(problems)
 
 

@@ -170,12 +170,12 @@ def update_body(body: str, new: SkillText, described: str | None, newline: str =
         rendered = _render_part(part, value).replace("\n", newline)
         if section is None:
             body = _insert(body, part, rendered, newline)
-        elif not _says(part, getattr(parse_skill(body), part), value):
+        elif not _is_same_part(part, getattr(parse_skill(body), part), value):
             body = _replace(body, part, section.content, rendered, newline)
     return body
 
 
-def _says(part: str, old: Sequence[str] | str, new: Sequence[str] | str) -> bool:
+def _is_same_part(part: str, old: Sequence[str] | str, new: Sequence[str] | str) -> bool:
     if part == "template":
         return plain_lines(str(old)) == plain_lines(str(new))
     return list(map(clean_item, old)) == list(map(clean_item, new))

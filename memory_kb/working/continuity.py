@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.injected import END
+from memory_kb.injected import END, strip
+from memory_kb.learning.inversion import is_doubted
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Span, make_filters
-from memory_kb.store.files import NoteText
+from memory_kb.reports import RunReport
+from memory_kb.search.candidates import Request
+from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, create_file, write_file
+from memory_kb.store.plan import Change, create_file, make_memory, write_file
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
@@ -20,9 +23,7 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.reports import RunReport
     from memory_kb.search.service import Searching
-    from memory_kb.store.files import NoteText
     from memory_kb.store.plan import Change
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -216,8 +217,6 @@ def own_words(text: str, limit: int) -> str:
         >>> own_words("# Now\\n\\nFix the parser.\\n\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n<!-- memory-kb:end -->\\n", 40)
         'Now Fix the parser.'
     """
-    from memory_kb.injected import strip
-
     lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
     return " ".join(line for line in lines if line)[:limit].strip()
 
@@ -268,8 +267,6 @@ class Continuity:
             UsageError: nothing says what to look for.
             CannotSplice: the marks in the file are damaged.
         """
-        from memory_kb.reports import RunReport
-
         path, note = self.read(job)
         words = (task or "").strip() or (own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else "")
         if only_if_there and (note is None or not words):
@@ -300,8 +297,6 @@ class Continuity:
 
     def read(self, job: str | None) -> tuple[str, NoteText | None]:
         """Return the path of CONTINUITY.md, and the file where there is one."""
-        from memory_kb.store.files import NoteText, read_if_there
-
         place = self._vault.place_for("project", job, None)
         path = f"{self._vault.folder_of(place)}{CONTINUITY}"
         data = read_if_there(path, self._vault.resolve(path))
@@ -309,8 +304,6 @@ class Continuity:
 
     def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
         """Return the live entries of some kinds that fit some words best, in a line each."""
-        from memory_kb.search.candidates import Request
-
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
@@ -324,9 +317,6 @@ class Continuity:
 
 def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:
     """Return an entry in a line; None for one that is not to be given: replaced, doubted, unverified or failed."""
-    from memory_kb.learning.inversion import is_doubted
-    from memory_kb.store.plan import make_memory
-
     entry = next((one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id), None)
     if entry is None or entry.is_superseded or entry.is_unverified or entry.is_failed_episode:
         return None

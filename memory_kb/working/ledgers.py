@@ -18,6 +18,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
+from memory_kb.store.git_command import read_git_state
 from memory_kb.store.plan import Change, Memory, create_file, plan_fields
 
 if TYPE_CHECKING:
@@ -38,25 +39,6 @@ _TYPES: Mapping[str, type] = {
 }
 _STATE: Mapping[str, Any] = {"files_modified": [], "uncommitted_changes": None, "last_git_commit": None}
 _CONTEXT: Mapping[str, Any] = {"tech_stack": [], "patterns_learned": [], "current_goal": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What an agent says of itself; what is None or missing stays as it was.
-
-    Attributes:
-        current_task: what it works on; an empty text for nothing.
-        completed: tasks that are done; each counts once, however often it is named.
-        tasks_completed: the count itself, where only that is known.
-        state: `files_modified`, `uncommitted_changes`, `last_git_commit`, and whatever else it keeps.
-        context: `tech_stack`, `patterns_learned`, `current_goal`, and whatever else it keeps.
-    """
-
-    current_task: str | None = None
-    completed: tuple[str, ...] = ()
-    tasks_completed: int | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,70 +112,63 @@ def _mapping(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def read_checkpoint(value: Mapping[str, Any]) -> tuple[Checkpoint, tuple[str, ...]]:
-    """Return the checkpoint that an object holds, and complaints about what of it cannot be kept.
+def read_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields of a ledger that an object holds, and complaints about what of it cannot be kept.
 
     Example:
-        >>> checkpoint, wrong = read_checkpoint({"agent_id": "a", "tasks_completed": 3, "state": {"port": 80}, "mood": "good"})
-        >>> checkpoint.tasks_completed, checkpoint.state, wrong
-        (3, {'port': 80}, ('mood is no field of a ledger',))
+        >>> read_values({"agent_id": "a", "tasks_completed": 3, "state": {"port": 80}, "mood": "good"})
+        ({'agent_id': 'a', 'tasks_completed': 3, 'state': {'port': 80}}, ('mood is no field of a ledger',))
     """
-    wrong = [f"{name} is no field of a ledger" for name in value if name not in _TYPES]
-    given = {name: value[name] for name in _TYPES if value.get(name) is not None}
+    wrong = [f"{name} is no field of a ledger" for name in values if name not in _TYPES]
+    given = {name: values[name] for name in _TYPES if values.get(name) is not None}
     for name, held in list(given.items()):
         if not isinstance(held, _TYPES[name]) or isinstance(held, bool) or (isinstance(held, int) and held < 0):
             wrong.append(f"{name} cannot be {str(held)[:60]!r}")
             del given[name]
-    task = " ".join(given["current_task"].split()) if "current_task" in given else None
-    names = read_words(given.get("completed_tasks"))
-    checkpoint = Checkpoint(task, names, given.get("tasks_completed"), given.get("state", {}), given.get("context", {}))
-    return checkpoint, tuple(wrong)
+    return given, tuple(wrong)
 
 
-def apply_checkpoint(known: Ledger, checkpoint: Checkpoint, now: datetime) -> Ledger:
-    """Return a ledger as it is after a checkpoint."""
-    names = tuple(dict.fromkeys((*known.completed_tasks, *checkpoint.completed)))
-    count = checkpoint.tasks_completed
-    if count is None:
-        count = known.tasks_completed + len(names) - len(known.completed_tasks)
+def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> Ledger:
+    """Return a ledger as it is after a checkpoint; what is not given stays as it was."""
+    names = tuple(dict.fromkeys((*known.completed_tasks, *given.get("completed_tasks", ()))))
+    count = given.get("tasks_completed", known.tasks_completed + len(names) - len(known.completed_tasks))
     return replace(
         known,
         last_checkpoint=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         tasks_completed=max(count, len(names)),
         completed_tasks=names,
-        current_task=known.current_task if checkpoint.current_task is None else checkpoint.current_task or None,
-        state={**known.state, **checkpoint.state},
-        context={**known.context, **checkpoint.context},
+        current_task=given.get("current_task", known.current_task) or None,
+        state={**known.state, **given.get("state", {})},
+        context={**known.context, **given.get("context", {})},
     )
 
 
-def _fields(ledger: Ledger, checkpoint: Checkpoint) -> dict[str, Value]:
+def _fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
     """Return the frontmatter that a checkpoint sets."""
     values: dict[str, Value] = {
         "last_checkpoint": ledger.last_checkpoint or "",
         "tasks_completed": ledger.tasks_completed,
         "completed_tasks": list(ledger.completed_tasks),
+        "current_task": ledger.current_task or "",
+        "state": dict(ledger.state),
+        "context": dict(ledger.context),
     }
-    if checkpoint.current_task is not None:
-        values["current_task"] = ledger.current_task or ""
-    values |= {"state": dict(ledger.state)} if checkpoint.state else {}
-    return values | ({"context": dict(ledger.context)} if checkpoint.context else {})
+    always = ("last_checkpoint", "tasks_completed", "completed_tasks")
+    return {name: value for name, value in values.items() if name in always or given.get(name) not in (None, {})}
 
 
-def plan_checkpoint(memory: Memory, checkpoint: Checkpoint, now: datetime) -> Change | None:
+def plan_checkpoint(memory: Memory, given: Mapping[str, Any], now: datetime) -> Change | None:
     """Plan to bring a ledger up to date; its other fields and its text stay."""
-    values = _fields(apply_checkpoint(read_ledger(memory), checkpoint, now), checkpoint)
+    values = _fields(apply_checkpoint(read_ledger(memory), given, now), given)
     kept = {name: value for name, value in values.items() if name in memory.metadata or value not in ("", [], {}, 0)}
     return plan_fields(memory, kept, "A checkpoint.")
 
 
-def plan_new_ledger(ledger: Ledger, checkpoint: Checkpoint, now: datetime) -> Change:
+def plan_new_ledger(ledger: Ledger, given: Mapping[str, Any], now: datetime) -> Change:
     """Plan the first ledger of an agent, as it is after its checkpoint."""
-    values = {"agent_id": ledger.agent_id} | _fields(ledger, checkpoint)
-    fields = tuple(
-        (name, value) for name, value in values.items() if value not in ([], {}, "") or name == "current_task"
-    )
-    draft = Draft(f"# Ledger: {ledger.agent_id}", "ledger", fields=fields)
+    values = {"agent_id": ledger.agent_id} | _fields(ledger, given)
+    kept = {name: value for name, value in values.items() if value not in ([], {}, "") or name == "current_task"}
+    draft = Draft(f"# Ledger: {ledger.agent_id}", "ledger", fields=tuple(kept.items()))
     return create_file(ledger.path, render(draft, ledger.id, now), "A checkpoint.", ledger.id)
 
 
@@ -218,7 +193,7 @@ class Ledgers:
         commit: str | None = None,
         tech: Sequence[str] | None = None,
         patterns: Sequence[str] | None = None,
-        told: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None,
         git: bool = True,
         repository: str | os.PathLike[str] | None = None,
         job: str | None = None,
@@ -238,7 +213,7 @@ class Ledgers:
             commit: the last commit.
             tech: what it works with.
             patterns: ids of what it learned.
-            told: all of that as an object.
+            values: all of that as an object.
             git: ask git for the last commit and for changes, where they are not given.
             repository: the folder to ask about; the vault's own when not given.
             job: the job it belongs to.
@@ -250,27 +225,23 @@ class Ledgers:
             SecretRefused: something given looks like a credential.
         """
         place = self._vault.place_for("project", job, task_id)
-        object_, notices = read_checkpoint(told or {})
-        name = _check_agent(agent or str((told or {}).get("agent_id") or ""))
-        state: dict[str, Any] = dict(object_.state)
-        state |= _given(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
+        given, notices = read_values(values or {})
+        name = _check_agent(agent or str((values or {}).get("agent_id") or ""))
+        state = given.get("state", {}) | _given(
+            files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit
+        )
         if git and not {"uncommitted_changes", "last_git_commit"} <= state.keys():
             found = git_state_of(self._vault, repository)
-            state = (
-                _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) | state
-                if found
-                else state
-            )
-        checkpoint = Checkpoint(
-            object_.current_task if task is None else task,
-            (*object_.completed, *completed),
-            object_.tasks_completed if tasks_completed is None else tasks_completed,
-            state,
-            {**object_.context, **_given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)},
-        )
-        texts = (checkpoint.current_task or "", *checkpoint.completed, *texts_of(state), *texts_of(checkpoint.context))
-        refuse_secrets("\n".join(texts), allow=self._vault.allows_secrets)
-        return replace(self._checkpoint(name, checkpoint, place, dry_run=dry_run), notices=notices)
+            seen = _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
+            state = seen | state
+        more = _given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
+        given |= {"state": state, "context": given.get("context", {}) | more}
+        given |= _given(current_task=task, tasks_completed=tasks_completed)
+        given["completed_tasks"] = (*read_words(given.get("completed_tasks")), *completed)
+        if "current_task" in given:
+            given["current_task"] = " ".join(given["current_task"].split())
+        refuse_secrets("\n".join(texts_of(given)), allow=self._vault.allows_secrets)
+        return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
 
     def show(self, agent: str, job: str | None = None, task_id: str | None = None) -> Ledger:
         """Return the ledger of an agent; without a job the one nearest to the project.
@@ -289,7 +260,7 @@ class Ledgers:
         found = [one for one in entries_of(self._store, "ledger") if one.is_live and is_at(one, place)]
         return tuple(sorted(map(read_ledger, found), key=lambda ledger: (ledger.agent_id, ledger.path)))
 
-    def _checkpoint(self, agent: str, checkpoint: Checkpoint, place: Location, *, dry_run: bool) -> Checkpointed:
+    def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> Checkpointed:
         now = self._vault.clock()
 
         def find(memories: Sequence[Memory]) -> Memory | None:
@@ -298,7 +269,7 @@ class Ledgers:
 
         def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
             memory = find(memories)
-            change = plan_checkpoint(memory, checkpoint, now) if memory else None
+            change = plan_checkpoint(memory, given, now) if memory else None
             return (change,) if change else ()
 
         with nullcontext() if dry_run else self._writer.lock():
@@ -306,10 +277,10 @@ class Ledgers:
             if known := find(memories):
                 run = self._store.carry_out("ledger set", plan, plan(memories), dry_run=dry_run)
                 action = "updated" if run.changes or run.conflicts else "unchanged"
-                return Checkpointed(apply_checkpoint(read_ledger(known), checkpoint, now), action, run)
+                return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
             blank = _blank_ledger(self._vault, agent, place, {one.id for one in memories if one.place[:3] == place[:3]})
-            ledger = apply_checkpoint(blank, checkpoint, now)
-            run = self._writer.run("ledger set", [plan_new_ledger(ledger, checkpoint, now)], dry_run=dry_run)
+            ledger = apply_checkpoint(blank, given, now)
+            run = self._writer.run("ledger set", [plan_new_ledger(ledger, given, now)], dry_run=dry_run)
         return Checkpointed(ledger, "created", run)
 
 
@@ -359,8 +330,6 @@ def is_at(memory: Memory, place: Location) -> bool:
 
 def git_state_of(vault: Vault, repository: str | os.PathLike[str] | None) -> GitState | None:
     """Return the state of a repository, or of the vault's own without what the vault itself writes."""
-    from memory_kb.store.git_command import read_git_state
-
     if repository is not None:
         return read_git_state(Path(repository).expanduser(), os.environ)
     own = ("memory",) if vault.memory else ("ledgers", "handoffs")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
+from memory_kb.learning.conversation import clean
 from memory_kb.learning.new_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
+from memory_kb.store.events import cut
 from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.plan import Change, create_file, write_file
 from memory_kb.text import printable, shorten
@@ -23,39 +25,19 @@ if TYPE_CHECKING:
 
 PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
 RECOMMENDATIONS = ("continue", "notify", "escalate")
+ASSUMED = ("complexity", "approach_viability", "preference_model", "scope")
 _RULE = "---"
 #: Characters of a document that a session is held against.
 _DOCUMENT_CHARS = 6_000
 
 
-@dataclass(frozen=True, slots=True)
-class Milestone:
-    """What was assumed when a milestone was reached, and what was recommended then.
-
-    The names of the fields inside `assumptions` are those of the file.
-    """
+class Milestone(NamedTuple):
+    """What was assumed when a milestone was reached, by the names of `ASSUMED`, and what was recommended then."""
 
     milestone: str
     timestamp: str
-    complexity: str = ""
-    approach_viability: str = ""
-    preference_model: str = ""
-    scope: str = ""
+    assumptions: Mapping[str, str]
     recommendation: str = "continue"
-
-    @property
-    def assumptions(self) -> Mapping[str, str]:
-        """The four assumptions."""
-        return {
-            "complexity": self.complexity,
-            "approach_viability": self.approach_viability,
-            "preference_model": self.preference_model,
-            "scope": self.scope,
-        }
-
-    def says(self) -> tuple[str, ...]:
-        """Return all of it but the time."""
-        return (self.milestone, *self.assumptions.values(), self.recommendation)
 
 
 class Milestones(NamedTuple):
@@ -133,7 +115,7 @@ def check_milestone(milestone: Milestone, *, allow_secret: bool = False) -> Mile
         )
     if not any(milestone.assumptions.values()):
         raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
-    refuse_secrets(*milestone.says(), allow=allow_secret)
+    refuse_secrets(milestone.milestone, *milestone.assumptions.values(), allow=allow_secret)
     return milestone
 
 
@@ -142,33 +124,16 @@ def plan_milestone(held: NoteText | None, path: str, milestone: Milestone) -> Ch
 
     A line that was left unfinished stays as it is, on a line of its own.
     """
-    line = format_milestone(milestone)
+    line = json.dumps(milestone._asdict(), ensure_ascii=False)
     reason = f"What is assumed at {milestone.milestone}."
     if held is None:
         return create_file(path, f"{line}\n", reason)
     known = parse_milestones(held.text).checkpoints
-    if known and known[-1].says() == milestone.says():
+    if known and known[-1]._replace(timestamp=milestone.timestamp) == milestone:
         return None
     end = newline_of(held.text)
     start = held.text if held.text.endswith("\n") or not held.text else held.text + end
     return write_file(held, f"{start}{line}{end}", reason)
-
-
-def format_milestone(milestone: Milestone) -> str:
-    """Return the line of a milestone.
-
-    Example:
-        >>> print(format_milestone(Milestone("planned", "2026-01-02T00:00:00Z", complexity="low")))  # doctest: +NORMALIZE_WHITESPACE
-        {"milestone": "planned", "timestamp": "2026-01-02T00:00:00Z", "assumptions": {"complexity": "low", "approach_viability": "",
-         "preference_model": "", "scope": ""}, "recommendation": "continue"}
-    """
-    record = {
-        "milestone": milestone.milestone,
-        "timestamp": milestone.timestamp,
-        "assumptions": dict(milestone.assumptions),
-        "recommendation": milestone.recommendation,
-    }
-    return json.dumps(record, ensure_ascii=False)
 
 
 def parse_milestones(text: str) -> Milestones:
@@ -194,16 +159,10 @@ def parse_milestones(text: str) -> Milestones:
 
 
 def _read(record: Mapping[str, Any]) -> Milestone:
-    assumed = record.get("assumptions")
-    values = assumed if isinstance(assumed, dict) else {}
-    names = ("complexity", "approach_viability", "preference_model", "scope")
-    advice = record.get("recommendation")
-    return Milestone(
-        record["milestone"],
-        str(record.get("timestamp") or ""),
-        **{name: str(values.get(name) or "") for name in names},
-        recommendation=advice if advice in RECOMMENDATIONS else "continue",
-    )
+    held, advice = record.get("assumptions"), record.get("recommendation")
+    assumed = {name: str(held.get(name) or "") if isinstance(held, dict) else "" for name in ASSUMED}
+    time = str(record.get("timestamp") or "")
+    return Milestone(record["milestone"], time, assumed, advice if advice in RECOMMENDATIONS else "continue")
 
 
 def show_milestones(found: Milestones) -> str:
@@ -243,13 +202,8 @@ class TaskFiles:
         place = self._vault.place_for("project", job, task)
         plan, name = check_plan(text, title, allow_secret=self._vault.allows_secrets)
         framed = frame_plan(plan, name, place, self._vault.clock())
-        return self._write_beside(
-            "premortem",
-            place,
-            PREMORTEM,
-            lambda held, path: plan_premortem(held, path, framed),
-            dry_run=dry_run,
-        )
+        write = functools.partial(plan_premortem, framed=framed)
+        return self._write_beside("premortem", place, PREMORTEM, write, dry_run=dry_run)
 
     def assume(
         self,
@@ -281,20 +235,12 @@ class TaskFiles:
             SecretRefused: it holds what looks like a credential.
         """
         place = self._vault.place_for("project", job, task)
-        texts = (
-            " ".join(printable(text).split())
-            for text in (milestone, complexity, approach, preferences, scope_note, recommendation)
-        )
-        name, *rest = texts
-        made = Milestone(name, self._vault.timestamp(), *rest)
+        given = (milestone, complexity, approach, preferences, scope_note)
+        name, *texts = (" ".join(printable(text).split()) for text in given)
+        made = Milestone(name, self._vault.timestamp(), dict(zip(ASSUMED, texts, strict=True)), recommendation)
         checked = check_milestone(made, allow_secret=self._vault.allows_secrets)
-        return self._write_beside(
-            "assume",
-            place,
-            ASSUMPTIONS,
-            lambda held, path: plan_milestone(held, path, checked),
-            dry_run=dry_run,
-        )
+        plan = functools.partial(plan_milestone, milestone=checked)
+        return self._write_beside("assume", place, ASSUMPTIONS, plan, dry_run=dry_run)
 
     def assumptions(self, *, job: str | None = None, task: str | None = None) -> Milestones:
         """Return what was assumed at the milestones so far.
@@ -329,9 +275,6 @@ class TaskFiles:
 
     def documents(self, place: Location) -> Mapping[str, str]:
         """Return the texts that a session at a place is held against: its intent, its pre-mortem and its assumptions."""
-        from memory_kb.learning.conversation import clean
-        from memory_kb.store.events import cut
-
         around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
         intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
         intent = next(filter(None, intents), "")
