@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def __getattr__(name: str) -> object:
     Starting costs only what is needed.
     """
     if name in __all__:
+        import importlib
+
         for home in _HOMES:
             module = importlib.import_module(home)
             if name in vars(module):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import functools
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -49,6 +48,8 @@ def load_json(text: str | bytes, **how: Any) -> Any:
         >>> load_json('{"a": 1}'), load_json("[" + "1" * 9_000 + "]") == ["1" * 9_000]
         ({'a': 1}, True)
     """
+    import json
+
     try:
         return json.loads(text, **how)
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -132,7 +133,7 @@ def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
         [('Obsidian', False), ('同期', True), ('v2', False)]
     """
     end = 0
-    for run in _cjk_run().finditer(word):
+    for run in () if word.isascii() else _cjk_run().finditer(word):
         if run.start() > end:
             yield word[end : run.start()], False
         yield run.group(), True

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
 #: The kinds that have an index of their own, as it names them.
 _FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
 _FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
+
+
+def as_array(values: Iterable[object]) -> str:
+    """Return values as `json_each` takes them."""
+    import json
+
+    return json.dumps(list(values))
 
 
 def is_narrow(filters: Filters) -> bool:
@@ -54,7 +60,7 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
 
     def within(column: str, name: str, allowed: Sequence[str]) -> None:
         conditions.append(f"{table}.{column} IN (SELECT value FROM json_each(:{name}))")
-        values[name] = json.dumps(list(allowed))
+        values[name] = as_array(allowed)
 
     # Said again in the words of a partial index, so that SQLite knows that it may be used.
     if filters.kinds and "fact" not in filters.kinds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import operator
 import re
 import sqlite3
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
-from memory_kb.index.filters import is_narrow, visible, where
+from memory_kb.index.filters import as_array, is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
+from memory_kb.text import load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class SqliteIndex:
             "SELECT path, problems FROM file_meta WHERE problems IS NOT NULL AND instr(problems, ?) ORDER BY path",
             (said,),
         )
-        found = (Problem(path, *problem) for path, problems in rows for problem in json.loads(problems))
+        found = (Problem(path, *problem) for path, problems in rows for problem in load_json(problems))
         return [problem for problem in found if said in problem.message]
 
     def check(self) -> tuple[str, ...]:
@@ -285,14 +285,14 @@ class SqliteIndex:
         rows = self._connection.execute(
             f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "
             "WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, json.dumps(list(keys))),
+            (expression, as_array(keys)),
         )
         return dict(rows.fetchall())
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         rows = self._connection.execute(
             "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, json.dumps(list(keys))),
+            (expression, as_array(keys)),
         )
         return frozenset(key for (key,) in rows)
 
@@ -355,7 +355,7 @@ class SqliteIndex:
         condition, values = where(filters, "c")
         rows = self._connection.execute(
             f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
-            {**values, "keys": json.dumps(list(keys))},
+            {**values, "keys": as_array(keys)},
         )
         return list(map(Candidate._make, rows))
 
@@ -370,7 +370,7 @@ class SqliteIndex:
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         rows = self._connection.execute(
             f"SELECT {_CHUNK} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
+            (as_array(keys),),
         )
         return {row[0]: StoredChunk._make(row) for row in rows}
 
@@ -444,7 +444,7 @@ class SqliteIndex:
         rows = self._connection.execute(
             "SELECT entry_id, scope FROM chunks WHERE part = 0 AND entry_id IN (SELECT value FROM json_each(:ids)) "
             f"AND {condition} GROUP BY entry_id, scope",
-            {**values, "ids": json.dumps(list(ids))},
+            {**values, "ids": as_array(ids)},
         )
         found: dict[str, set[str]] = {}
         for entry_id, scope in rows:
@@ -490,7 +490,7 @@ class SqliteIndex:
 
     def entries_of(self, sources: Iterable[str]) -> list[StoredEntry]:
         """Return the entries of some files, in path order."""
-        return list(self._entries("source IN (SELECT value FROM json_each(?))", (json.dumps(list(sources)),)))
+        return list(self._entries("source IN (SELECT value FROM json_each(?))", (as_array(sources),)))
 
     def paths(self) -> list[str]:
         """Return the paths of all files, in order."""
@@ -500,7 +500,7 @@ class SqliteIndex:
         """Return the files with an entry of one of these ids, in any case of their letters."""
         rows = self._connection.execute(
             "SELECT source FROM chunks WHERE part = 0 AND entry_id COLLATE NOCASE IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
+            (as_array(ids),),
         )
         return [source for (source,) in rows]
 
@@ -532,7 +532,7 @@ class SqliteIndex:
         """Return the texts of the entries of some files, in file order."""
         rows = self._connection.execute(
             f"SELECT {_TEXT} FROM chunks WHERE source IN (SELECT value FROM json_each(?)) ORDER BY source, position",
-            (json.dumps(sources),),
+            (as_array(sources),),
         )
         return dict(_join_texts(rows))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -136,7 +135,11 @@ class SqliteWriter:
         return int(self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()[0] or 0)
 
     def _note(self, file: FileStat, digest: str, problems: Sequence[tuple[int, str]]) -> None:
-        complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False) if problems else None
+        complaints = None
+        if problems:
+            import json
+
+            complaints = json.dumps([list(problem) for problem in problems], ensure_ascii=False)
         self._files.append((file.path, file.mtime_ns, file.size, file.inode, digest, complaints))
 
     def _unindex(self, path: str) -> None:
