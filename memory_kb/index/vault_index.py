@@ -37,11 +37,8 @@ if TYPE_CHECKING:
     from memory_kb.model import Filters, FilterWords, Location, SyncReport
     from memory_kb.providers.base import Embedder
 
-#: Seconds that a search waits for another process's indexing before it answers from what is there:
-#: the less it would miss, the sooner it does.
-_PATIENCE, _LEAST_PATIENCE = 2.0, 0.5
-#: So many files that it would miss make it wait as long as it may.
-_MANY_FILES = 100
+#: Seconds that a search waits for another process's indexing before it answers from what is there.
+_PATIENCE = 1.0
 #: Seconds that it waits for the beginnings of a first index.
 _PATIENCE_AT_FIRST = 5.0
 #: A running watcher is asked before so many files are looked at; in the time that half of that would take.
@@ -304,10 +301,10 @@ class VaultIndex:
             is_whole = not is_kept and regions is None
             return Refreshed(0, _describe_unlisted(problems), tuple(problems) if is_whole else None)
         try:
-            if not waits and index.generation:
-                report = self._sync(0, regions, progress=progress)
+            if is_new and (waits or not index.generation):
+                report = self._sync_first(progress)
             else:
-                report = self._sync_first(progress) if is_new else self._sync_soon(progress, regions)
+                report = self._sync(_PATIENCE if waits else 0, regions, progress=progress)
         except VaultBusy:
             if not waits:
                 return Refreshed()
@@ -445,22 +442,10 @@ class VaultIndex:
         index, end = self.index, time.monotonic() + _PATIENCE_AT_FIRST
         while True:
             try:
-                return self._sync(_LEAST_PATIENCE, progress=progress)
+                return self._sync(_PATIENCE, progress=progress)
             except VaultBusy:
                 if index.generation or time.monotonic() > end:
                     raise
-
-    def _sync_soon(self, progress: Progress | None, regions: Regions) -> SyncReport:
-        """Bring the index up to date unless another process keeps it busy."""
-        try:
-            return self._sync(0, regions, progress=progress)
-        except VaultBusy:
-            from memory_kb.index.sync import survey
-
-            pending = survey(self._vault, self.index, self._settings).pending
-            return self._sync(
-                max(_LEAST_PATIENCE, _PATIENCE * min(1, pending / _MANY_FILES)), regions, progress=progress
-            )
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         from memory_kb.index.sync import survey
