@@ -13,7 +13,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.index.catalog import find_headings, make_catalog, make_part, overlay, read_draft, read_unsaved
 from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
-from memory_kb.index.lint import Ground, Known, remark
+from memory_kb.index.lint import Ground, OtherEntry, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import find_duplicate
 from memory_kb.learning.new_entry import Draft
@@ -112,12 +112,12 @@ class Examination:
                 ids[memory.id, memory.place] > 1
             )
 
-        def twin(memory: Memory) -> tuple[Known, bool] | None:
+        def twin(memory: Memory) -> tuple[OtherEntry, bool] | None:
             draft = Draft(memory.text, memory.kind)
             found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
             if found is None:
                 return None
-            return Known(
+            return OtherEntry(
                 found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"
             ), found.is_forgotten
 

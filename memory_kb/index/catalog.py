@@ -117,7 +117,7 @@ class Catalog:
                     found[entry.source, entry.line].append((other, relation, target))
         return found
 
-    def told(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
+    def linked_entries(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
         """Return the entries of a file with their links."""
         return tuple((entry, self.links.get((path, entry.line), ())) for entry in self._by_path.get(path, ()))
 
@@ -341,14 +341,14 @@ def read_draft(path: str, text: str, *, is_memory: bool) -> DraftLinks:
 
 def overlay(catalog: Catalog, drafts: Mapping[str, DraftLinks]) -> Catalog:
     """Return a catalog in which some files hold what they hold in an editor, whether they are saved or not."""
-    new = {path: told for path, told in drafts.items() if told != catalog.told(path)}
+    new = {path: found for path, found in drafts.items() if found != catalog.linked_entries(path)}
     if not new:
         return catalog
     entries = [entry for entry in catalog.entries if entry.source not in new]
-    entries += [entry for told in new.values() for entry, _ in told]
+    entries += [entry for found in new.values() for entry, _ in found]
     entries.sort(key=lambda entry: entry.source)
     links = {place: held for place, held in catalog.links.items() if place[0] not in new}
-    links |= {(entry.source, entry.line): held for told in new.values() for entry, held in told if held}
+    links |= {(entry.source, entry.line): held for found in new.values() for entry, held in found if held}
     return replace(catalog, entries=tuple(entries), names=name_entries(entries), links=links)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, Link, Look, Node, Unexamined, Whole
+from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, LinkInText, Look, Node, Unexamined, Whole
 from memory_kb.index.link_names import (
     find_rival,
     group_stems,
@@ -217,7 +217,7 @@ class _Check:
             self._edges[Edge(key, other, relation)] = None
         return found
 
-    def _check_links(self, key: int, links: Sequence[Link]) -> Iterator[Problem]:
+    def _check_links(self, key: int, links: Sequence[LinkInText]) -> Iterator[Problem]:
         """Yield a problem for every link of a text that leads nowhere, may mean several files, or names no part of its note.
 
         In a plain folder a wikilink to nothing is no problem: it may be a note that is yet to be written.

@@ -56,12 +56,8 @@ class EmbeddingReport(NamedTuple):
     reason: str | None = None
 
 
-#: Shares nothing.
-_NOBODY = SiblingCaches(tuple)
-
-
 def estimate(
-    store: VectorStore, embedder: Embedder, further: Iterator[EmbeddedPassage], siblings: SiblingCaches = _NOBODY
+    store: VectorStore, embedder: Embedder, further: Iterator[EmbeddedPassage], siblings: SiblingCaches
 ) -> Estimate:
     """Return what embedding all chunks that have no vector would take.
 
@@ -86,11 +82,11 @@ def embed_missing(
     store: VectorStore,
     embedder: Embedder,
     lock: Path,
+    siblings: SiblingCaches,
     *,
     progress: Progress | None = None,
     limit: int | None = None,
     stop: threading.Event | None = None,
-    siblings: SiblingCaches = _NOBODY,
 ) -> EmbeddingReport:
     """Embed the chunks that have no vector, and put them where searches look; what `siblings` has is not made again.
 
@@ -314,7 +310,7 @@ class VectorSearch:
         if embedder is None:
             return EmbeddingReport()
         with hold_lock(self._turn, wait, on_wait):
-            report = embed_missing(store, embedder, self._lock, progress=progress, stop=stop, siblings=self._siblings)
+            report = embed_missing(store, embedder, self._lock, self._siblings, progress=progress, stop=stop)
         if not report.missing:
             space = resolve(store, embedder.space)
             for vector_file in store.vector_files():
@@ -392,7 +388,7 @@ class VectorSearch:
             missing = store.count_missing(vector_file) if vector_file else store.count_chunks(CATCH_UP + 1)
             if 0 < missing <= CATCH_UP:
                 with hold_lock(self._turn, _BRIEF):
-                    reason = embed_missing(store, embedder, self._lock, limit=CATCH_UP, siblings=self._siblings).reason
+                    reason = embed_missing(store, embedder, self._lock, self._siblings, limit=CATCH_UP).reason
                     return (reason,) if reason else ()
         except VaultBusy:
             pass

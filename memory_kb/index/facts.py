@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS looks (verb TEXT PRIMARY KEY, generation INTEGER, mom
 """
 
 
-class Link(NamedTuple):
+class LinkInText(NamedTuple):
     """A link of a text: what it names, the heading or `^block` within that, how it is written, and its line."""
 
     target: str
@@ -70,7 +70,7 @@ class Facts(NamedTuple):
     """
 
     problems: Sequence[tuple[int, str]] = ()
-    links: Mapping[str, Sequence[Link]] = {}
+    links: Mapping[str, Sequence[LinkInText]] = {}
     headings: Sequence[str] = ()
     blocks: Sequence[str] = ()
 
@@ -151,7 +151,7 @@ class Whole(NamedTuple):
 def examine(texts: Iterable[EntryText], whole: str) -> Facts:
     """Return what can be said of a file, from the texts of its entries and all of its own."""
     problems: list[tuple[int, str]] = []
-    links: dict[str, list[Link]] = {}
+    links: dict[str, list[LinkInText]] = {}
     for entry_id, title, line, body in texts:
         # One that spans title and text is said at the text.
         secrets = {one.line: one for one in reversed(list(locate_secrets(f"{title}\n{body}")))}
@@ -179,11 +179,11 @@ def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
     """Yield the merges that somebody left in the middle; an example in a code block is none."""
     for found in _CONFLICT.finditer(text) if "<<<<<<<" in text else ():
         if text.count("```", 0, found.start()) % 2 == 0:
-            told = "a conflict of a merge is not settled here; agents are shown both sides"
-            yield line + text.count("\n", 0, found.start()), told
+            message = "a conflict of a merge is not settled here; agents are shown both sides"
+            yield line + text.count("\n", 0, found.start()), message
 
 
-def _links(text: str, line: int) -> Iterator[Link]:
+def _links(text: str, line: int) -> Iterator[LinkInText]:
     seen: dict[tuple[str, str], bool] = {}
     place = 0
     for link in find_links(text):
@@ -192,7 +192,7 @@ def _links(text: str, line: int) -> Iterator[Link]:
         seen[link.target, link.anchor] = True
         line += text.count("\n", place, link.whole.start)
         place = link.whole.start
-        yield Link(link.target, link.anchor, link.is_wikilink, line)
+        yield LinkInText(link.target, link.anchor, link.is_wikilink, line)
 
 
 class FactStore:
@@ -335,7 +335,7 @@ def _examine_one(source: Unexamined) -> Facts:
 def _unpack(facts: str) -> Facts:
     problems, links, headings, blocks = json.loads(facts)
     return Facts(
-        problems, {entry_id: [Link(*one) for one in found] for entry_id, found in links.items()}, headings, blocks
+        problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()}, headings, blocks
     )
 
 

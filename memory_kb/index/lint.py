@@ -33,7 +33,7 @@ class Remark(NamedTuple):
     about: str = ""
 
 
-class Known(NamedTuple):
+class OtherEntry(NamedTuple):
     """An entry of the vault as remarks name it."""
 
     id: str
@@ -60,7 +60,7 @@ class Ground:
 
     leads: Callable[[str], bool]
     others: Callable[[Memory], Sequence[str]]
-    twin: Callable[[Memory], tuple[Known, bool] | None]
+    twin: Callable[[Memory], tuple[OtherEntry, bool] | None]
     claims: Callable[[Memory], Iterable[str]]
     rule_tokens: int
     checks_wikilinks: bool
@@ -210,8 +210,8 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
     if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
         yield Remark(head, "budget", "warning", message)
-    for told in ground.claims(memory):
-        yield Remark(claim_span(text, entry, told), "claim", "warning", told)
+    for message in ground.claims(memory):
+        yield Remark(claim_span(text, entry, message), "claim", "warning", message)
 
 
 def _head_span(text: str, entry: Entry) -> Span:
@@ -224,13 +224,13 @@ def _head_span(text: str, entry: Entry) -> Span:
     return line_span(text, text.count("\n", 0, start) + 1) if start < entry.body.end else line_span(text, entry.line)
 
 
-def claim_span(text: str, entry: Entry, told: str) -> Span:
+def claim_span(text: str, entry: Entry, message: str) -> Span:
     """Return the place of a claim that has a finding."""
-    named = re.match(r"cites '?([^',]+)", told)
+    named = re.match(r"cites '?([^',]+)", message)
     if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
         start = text.find(named[1], entry.span.start, entry.body.start)
         return Span(start, start + len(named[1]))
-    return field_span(text, entry, "valid_until" if "valid" in told else "cites")
+    return field_span(text, entry, "valid_until" if "valid" in message else "cites")
 
 
 def choices_near(word: str, fields: Mapping[str, Sequence[str]], field: str) -> tuple[str, ...]:

@@ -362,7 +362,7 @@ class VectorStore:
         vector_file = self.vector_file(space)
         table = self._map(vector_file) if vector_file else None
         if vector_file is None or table is None:
-            return VectorFile(space, self._new_name(space), 0, 0, 0), None
+            return VectorFile(space, _new_name(), 0, 0, 0), None
         alive = self._find_alive(table)
         if vector_file.rows - int(alive.sum()) > max(1000, _DEAD_SHARE * vector_file.rows):
             vector_file = self._rewrite(vector_file, VectorTable(table.keys[alive], table.rows[alive]))
@@ -416,13 +416,6 @@ class VectorStore:
             )
         self.sweep()
 
-    def _new_name(self, space: Space) -> str:
-        name = "".join(
-            sign if sign.isalnum() or sign in "-_." else "-"
-            for sign in f"{space.provider}-{space.model}-{space.dimension}"
-        )
-        return f"{name[:80]}-{os.urandom(4).hex()}"
-
     def _extend(self, vector_file: VectorFile, keys: Sequence[int], rows: bytes) -> VectorFile:
         """Write rows behind those of a file, in the order of the keys.
 
@@ -451,7 +444,7 @@ class VectorStore:
 
     def _rewrite(self, vector_file: VectorFile, table: VectorTable) -> VectorFile:
         """Write a table into a new file."""
-        empty = vector_file._replace(file=self._new_name(vector_file.space), rows=0)
+        empty = vector_file._replace(file=_new_name(), rows=0)
         return self._extend(empty, table.keys.tolist(), table.rows.tobytes()) if len(table.keys) else empty
 
     def _find_alive(self, table: VectorTable) -> NDArray[np.bool_]:
@@ -484,6 +477,10 @@ class VectorStore:
         table = VectorTable(keys, np.asarray(rows))
         self._mapped[vector_file.space] = (vector_file, table)
         return table
+
+
+def _new_name() -> str:
+    return os.urandom(8).hex()
 
 
 def _meta_key(space: Space) -> str:

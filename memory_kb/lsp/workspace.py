@@ -122,7 +122,7 @@ class Workspace:
 
     def saved_names(self, path: str) -> frozenset[str]:
         """Return what links may call the entries of a note as it is on the disk."""
-        return frozenset(name_entries([entry for entry, _ in self._saved.told(path)]))
+        return frozenset(name_entries([entry for entry, _ in self._saved.linked_entries(path)]))
 
     def close(self) -> None:
         """End what is going on."""

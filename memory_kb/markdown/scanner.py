@@ -472,7 +472,7 @@ class Fenced(NamedTuple):
 
 
 class _FenceState:
-    """Whether the lines of a text, told one after another, are inside a code fence.
+    """Whether the lines of a text, given one after another, are inside a code fence.
 
     A fence in an item of a list ends with the item, as Markdown has it, closed or not.
     """

@@ -339,8 +339,6 @@ def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Cha
         >>> plan_fields(memory, {"status": "retired"}, "It is over.").action.values
         (('status', 'retired'),)
     """
-    # Whoever only reads memories, as hooks do, has no use for plans.
-
     new = {
         name: value for name, value in values.items() if name not in memory.metadata or memory.metadata[name] != value
     }
