@@ -11,6 +11,7 @@ import click
 from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
 from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style, wrap
 from memory_kb.cli.runs import finish_listing, finish_run
+from memory_kb.cli.search import show_verb
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
@@ -26,6 +27,9 @@ def rules_verb() -> None:
     memory-kb rules feedback 69712e00 success
     memory-kb rules import playbook.yaml --dry-run
     """
+
+
+rules_verb.add_command(show_verb)
 
 
 @verb("list", rules_verb)

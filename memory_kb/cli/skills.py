@@ -21,6 +21,7 @@ from memory_kb.cli.app import (
 )
 from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style
 from memory_kb.cli.runs import CONFLICT, finish_run
+from memory_kb.cli.search import show_verb
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES
 from memory_kb.text import shorten
@@ -44,6 +45,9 @@ def skills_verb() -> None:
     memory-kb skills feedback release-train success
     memory-kb skills import ~/.claude/skills
     """
+
+
+skills_verb.add_command(show_verb)
 
 
 @verb("search", skills_verb)
