@@ -7,13 +7,14 @@ import hmac
 import secrets
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import parse_qs, urlencode
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -43,11 +44,8 @@ _MAX_PAGE = 100_000
 _LISTS = ("kind", "scope", "status")
 
 
-class Parameters(Protocol):
-    """The parameters of an address, several of which may have one name."""
-
-    def getlist(self, key: str) -> list[str]:
-        """Return all values of a name."""
+#: The parameters of an address or the fields of a form, several of which may have one name.
+Parameters = ImmutableMultiDict[str, str]
 
 
 class PageQuery(NamedTuple):
@@ -130,8 +128,7 @@ def read_query(parameters: Parameters) -> PageQuery:
 
 def one(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
     """Return the last value of a name, or nothing, as text that can be printed."""
-    found = parameters.getlist(name)
-    return printable(found[-1][:longest]).replace("\0", "") if found else ""
+    return printable(parameters.get(name, "")[:longest]).replace("\0", "")
 
 
 def read_day(text: str) -> date:
@@ -172,17 +169,6 @@ def find_choices(kb: KnowledgeBase) -> Choices:
     )
 
 
-class FormFields:
-    """The fields of a form, read like the parameters of an address."""
-
-    def __init__(self, values: Mapping[str, list[str]]) -> None:
-        self._values = values
-
-    def getlist(self, key: str) -> list[str]:
-        """Return all values of a name."""
-        return self._values.get(key, [])
-
-
 _T = TypeVar("_T")
 Handler = Callable[["Site", Request], Awaitable[Response]]
 _FOLDER = Path(__file__).parent
@@ -215,7 +201,7 @@ class SiteInfo(NamedTuple):
 class BadForm(Exception):
     """A form that did not come from a page of this server as it runs now; `fields` is what it says."""
 
-    def __init__(self, fields: FormFields) -> None:
+    def __init__(self, fields: Parameters) -> None:
         super().__init__("a form without the mark of this page")
         self.fields = fields
 
@@ -310,7 +296,7 @@ class Site:
         )
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
-    async def form(self, request: Request) -> FormFields:
+    async def form(self, request: Request) -> Parameters:
         """Return the fields of a form that came from one of our pages.
 
         Raises:
@@ -323,13 +309,11 @@ class Site:
         ):
             raise UsageError("this address takes a form of the page, and nothing else")
         try:
-            values = parse_qs(
-                (await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200
-            )
+            text = (await request.body()).decode("utf-8", "replace")
+            fields = Parameters(parse_qsl(text, keep_blank_values=True, max_num_fields=200))
         except (ValueError, ClientDisconnect):
             raise UsageError("that is more than a form of this page holds") from None
-        fields = FormFields(values)
-        if not hmac.compare_digest((fields.getlist("mark") or [""])[-1].encode(), self._mark.encode()):
+        if not hmac.compare_digest(fields.get("mark", "").encode(), self._mark.encode()):
             raise BadForm(fields)
         return fields
 
