@@ -34,7 +34,7 @@ from memory_kb.index.rows import decode
 from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import EVERYTHING, SCOPES, Filters, FilterWords, StoredEntry
+from memory_kb.model import EVERYTHING, KINDS, SCOPES, STATUSES, Filters, FilterWords, StoredEntry
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_note_text
@@ -368,9 +368,9 @@ class ChangedNote(NamedTuple):
 class FilterValues(NamedTuple):
     """The words that the entries of a vault have for filters, and whether some have tags and days."""
 
-    kinds: frozenset[str]
-    scopes: frozenset[str]
-    statuses: frozenset[str]
+    kinds: tuple[str, ...]
+    scopes: tuple[str, ...]
+    statuses: tuple[str, ...]
     has_tags: bool
     has_days: bool
 
@@ -378,7 +378,10 @@ class FilterValues(NamedTuple):
 def find_filter_values(index: SqliteIndex) -> FilterValues:
     """Return what the filters of a vault can choose."""
     tally = index.tally()
-    kinds, scopes, statuses = (frozenset(str(row[column]) for row in tally) for column in (0, 3, 2))
+    kinds, scopes, statuses = (
+        tuple(word for word in words if any(row[column] == word for row in tally))
+        for words, column in ((KINDS, 0), (SCOPES, 3), (STATUSES, 2))
+    )
     return FilterValues(kinds, scopes, statuses, any(row[5] for row in tally), any(row[6] for row in tally))
 
 

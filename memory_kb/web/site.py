@@ -28,9 +28,9 @@ from memory_kb.errors import (
     UsageError,
     VaultBusy,
 )
-from memory_kb.index.listing import Recent
+from memory_kb.index.listing import FilterValues, Recent
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import KINDS, SCOPES, STATUSES, FilterWords
+from memory_kb.model import FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
 from memory_kb.web.background import BackgroundLooks
@@ -147,28 +147,6 @@ def _several(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
 
 
-class Choices(NamedTuple):
-    """The filter values that a vault has; a filter with less than two would change nothing."""
-
-    kinds: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
-    has_tags: bool = False
-    has_days: bool = False
-
-
-def find_choices(kb: KnowledgeBase) -> Choices:
-    """Return the filter values that a vault has."""
-    found = kb.filter_values()
-    return Choices(
-        kinds=tuple(word for word in KINDS if word in found.kinds),
-        scopes=tuple(word for word in SCOPES if word in found.scopes),
-        statuses=tuple(word for word in STATUSES if word in found.statuses),
-        has_tags=found.has_tags,
-        has_days=found.has_days,
-    )
-
-
 _T = TypeVar("_T")
 Handler = Callable[["Site", Request], Awaitable[Response]]
 _FOLDER = Path(__file__).parent
@@ -256,9 +234,9 @@ class Site:
 
         return look
 
-    async def choices(self) -> Choices:
-        """Return the filters that a vault offers, cached until the index changes."""
-        return await self.keep("choices", find_choices, is_quick=True)
+    async def choices(self) -> FilterValues:
+        """Return the filters that a vault offers, cached until the index changes; one with less than two words changes nothing."""
+        return await self.keep("choices", lambda kb: kb.filter_values(), is_quick=True)
 
     async def recent(self) -> Recent:
         """Return what changed last, cached until the index changes."""
