@@ -14,7 +14,7 @@ from memory_kb.reports import Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
 from memory_kb.store.plan import Memory
-from memory_kb.text import fits_tag, printable, shorten
+from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
     from memory_kb.reports import ActionLine, RunReport
@@ -211,32 +211,6 @@ def diary_id(entry_id: str, timestamp: str) -> str:
         else hashlib.sha256(entry_id.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
     )
     return f"diary_{day}_{int(digest, 16)}"
-
-
-@dataclass(frozen=True, slots=True)
-class DiaryFilter:
-    """The diary entries that are asked for; an empty tuple or None leaves all in."""
-
-    tags: tuple[str, ...] = ()
-    status: tuple[str, ...] = ()
-    min_quality: float | None = None
-    since: str | None = None
-    agent: str | None = None
-
-    def has(self, entry: DiaryEntry) -> bool:
-        """Return whether an entry is asked for; any one of the tags is enough.
-
-        Example:
-            >>> DiaryFilter(tags=("CI",), min_quality=0.8).has(DiaryEntry("x", "a.md", "T", "success", 0.85, "2026-03-24", tags=("ci",)))
-            True
-        """
-        return (
-            (not self.tags or fits_tag(entry.tags, self.tags))
-            and (not self.status or entry.status in self.status)
-            and (self.min_quality is None or entry.quality_score >= self.min_quality)
-            and (self.since is None or entry.timestamp[:10] >= self.since)
-            and (self.agent is None or entry.agent == self.agent)
-        )
 
 
 @dataclass(frozen=True, slots=True)

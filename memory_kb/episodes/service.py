@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.episodes.ageing import EPISODE_NEW_DAYS, plan_ageing
 from memory_kb.episodes.consolidation import Semantic, plan_consolidation
-from memory_kb.episodes.diary import DiaryFilter, DiaryLists, Reflected, Reflection, ask_diary, export_diary, read_diary
+from memory_kb.episodes.diary import DiaryLists, Reflected, Reflection, ask_diary, export_diary, read_diary
 from memory_kb.episodes.episode import is_current, make_episode, name_episode, plan_episode, record_event
 from memory_kb.episodes.patterns import WINDOW_DAYS, cluster_episodes
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -19,6 +19,7 @@ from memory_kb.model import EVERYTHING
 from memory_kb.reports import Learned, RunReport, Trace
 from memory_kb.store.plan import Change, Memory
 from memory_kb.store.session_log import SessionFiles, find_id
+from memory_kb.text import fits_tag
 
 if TYPE_CHECKING:
     from datetime import date
@@ -76,9 +77,9 @@ class Episodes:
         traces = self._trace(session, on_problem)
         notices: list[str] = []
         known = {memory.id: memory for memory in self._store.all(_EPISODES)}
-        ask = not dry_run
+        asked = None if dry_run else notices
         planned = [
-            self._plan_episode(trace, known, notices if ask else None, is_first=number == 0, again=again)
+            self._plan_episode(trace, known, asked, is_first=number == 0, again=again)
             for number, trace in enumerate(traces)
         ]
         run = self._writer.run("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
@@ -215,16 +216,26 @@ class Diary:
         Raises:
             UsageError: a status is none.
         """
-        states = tuple(
-            "mixed" if word == "partial" else word for word in ((status,) if isinstance(status, str) else status)
+        asked, tags = (
+            ((status,) if isinstance(status, str) else status),
+            ((tag,) if isinstance(tag, str) else tuple(tag)),
         )
+        states = ["mixed" if word == "partial" else word for word in asked]
         for word in states:
             if word not in ("success", "failure", "mixed"):
                 raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
-        tags = (tag,) if isinstance(tag, str) else tuple(tag)
-        wanted = DiaryFilter(tags, states, min_quality, since.isoformat() if since else None, agent)
+
+        def is_wanted(entry: DiaryEntry) -> bool:
+            return (
+                (not tags or fits_tag(entry.tags, tags))
+                and (not states or entry.status in states)
+                and (min_quality is None or entry.quality_score >= min_quality)
+                and (since is None or entry.timestamp[:10] >= since.isoformat())
+                and agent in (None, entry.agent)
+            )
+
         entries = (read_diary(memory) for memory in self._store.all(_EPISODES._replace(statuses=_READ)))
-        return tuple(sorted(filter(wanted.has, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
+        return tuple(sorted(filter(is_wanted, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
         """Yield the diary for other tools, the oldest first,.

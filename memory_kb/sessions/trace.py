@@ -9,7 +9,7 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
@@ -94,61 +94,41 @@ class Traces:
         return self._last
 
 
-@dataclass
-class _Pending:
-    """A call that waits for its answer; `line` is its line of the action log."""
-
-    call: Call
-    line: _Line
-
-
-@dataclass
-class _Line:
-    """A line of the action log, completed when its call is answered."""
-
-    t: float
-    action: str
-    result: str = ""
-    times: int = 1
-    targets: tuple[str, ...] = ()
-
-    def step(self) -> ActionLine:
-        return ActionLine(self.t, self.action, self.result, self.times, self.targets)
-
-
 class _Log:
-    """The action log in the order in which calls began: its head, its tail, and how much is missing between them."""
+    """The action log in the order in which calls began: its first and its last lines, by their numbers."""
 
     def __init__(self) -> None:
-        self.head: list[_Line] = []
-        self.tail: deque[_Line] = deque(maxlen=TAIL)
-        self.count = 0
+        self._lines: dict[int, ActionLine] = {}
+        self._count = 0
 
-    def add(self, line: _Line) -> None:
-        self.count += 1
-        if len(self.head) < HEAD:
-            self.head.append(line)
-        else:
-            self.tail.append(line)
+    def add(self, line: ActionLine) -> int:
+        """Add a line and return its number."""
+        number = self._count
+        self._lines[number] = line
+        if number >= HEAD + TAIL:
+            del self._lines[number - TAIL]
+        self._count += 1
+        return number
+
+    def complete(self, number: int | None, result: str, action: str = "") -> None:
+        """Complete a line with its result, and with another name for what failed."""
+        if number is not None and (line := self._lines.get(number)):
+            self._lines[number] = line._replace(
+                result=result, action=action or line.action, targets=() if action else line.targets
+            )
 
     def steps(self) -> tuple[tuple[ActionLine, ...], int, int]:
         """Return the lines with equal neighbours joined, how many are of the head, and how many are missing."""
-        head, tail = (tuple(_joined(part)) for part in (self.head, self.tail))
-        return (*head, *tail), len(head), self.count - len(self.head) - len(self.tail)
+        head = tuple(_joined(line for number, line in self._lines.items() if number < HEAD))
+        tail = tuple(_joined(line for number, line in self._lines.items() if number >= HEAD))
+        return (*head, *tail), len(head), self._count - len(self._lines)
 
 
-def _joined(lines: Iterable[_Line]) -> Iterator[ActionLine]:
-    last: ActionLine | None = None
-    for line in lines:
-        step = line.step()
-        if last and (last.action, last.result) == (step.action, step.result):
-            last = last._replace(times=last.times + 1, targets=tuple(dict.fromkeys((*last.targets, *step.targets)))[:4])
-            continue
-        if last:
-            yield last
-        last = step
-    if last:
-        yield last
+def _joined(lines: Iterable[ActionLine]) -> Iterator[ActionLine]:
+    for _, group in groupby(lines, lambda line: (line.action, line.result)):
+        same = list(group)
+        targets = dict.fromkeys(target for line in same for target in line.targets)
+        yield same[0]._replace(times=len(same), targets=tuple(targets)[:4])
 
 
 @dataclass
@@ -325,7 +305,7 @@ class _Tracer:
     actions: int = 0
     outcome: str | None = None
     summary: str = ""
-    pending: dict[str, _Pending] = field(default_factory=dict)
+    pending: dict[str, tuple[Call, int | None]] = field(default_factory=dict)
     log: _Log = field(default_factory=_Log)
     failures: _Failures = field(default_factory=_Failures)
     checks: _Checks = field(default_factory=_Checks)
@@ -364,7 +344,7 @@ class _Tracer:
     def _call(self, event: Event) -> None:
         pending = self._begin(event)
         if event.ok is not None or event.error:  # a call that is logged with its result
-            self._answer(pending, event)
+            self._answer(*pending, event)
             return
         key = event.call_id or f"tool {event.tool}"
         self.pending.pop(key, None)
@@ -372,30 +352,28 @@ class _Tracer:
         if len(self.pending) > _PENDING:
             self.pending.pop(next(iter(self.pending)))
 
-    def _begin(self, event: Event) -> _Pending:
+    def _begin(self, event: Event) -> tuple[Call, int | None]:
+        """Return a call with the number of its line, which calls of memory-kb itself have not."""
         call = read_call(event.tool, event.args, self.cwd)
+        if is_own_call(event.tool, event.args) or call.kind == "plan":
+            return call._replace(kind="plan"), None
         looks = call.kind == "look"
         targets = (call.targets[:1] or (call.shown,)) if looks else ()
-        line = _Line(self._time(event), "look at" if looks else _shown(call), targets=targets)
-        if not (is_own_call(event.tool, event.args) or call.kind == "plan"):
-            self.log.add(line)
-            self.actions += 1
-            return _Pending(call, line)
-        return _Pending(call._replace(kind="plan"), line)
+        self.actions += 1
+        return call, self.log.add(
+            ActionLine(self._time(event), "look at" if looks else _shown(call), "", targets=targets)
+        )
 
     def _result(self, event: Event) -> None:
         key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
         pending = self.pending.pop(key or "", None)
-        self._answer(pending or self._begin(event), event)
+        self._answer(*(pending or self._begin(event)), event)
 
-    def _answer(self, pending: _Pending, event: Event) -> None:
-        call, line = pending.call, pending.line
+    def _answer(self, call: Call, line: int | None, event: Event) -> None:
         if call.kind == "plan":
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
-        line.result = _result_of(answer)
-        if answer.fault and line.targets:
-            line.action, line.targets = call.shown, ()
+        self.log.complete(line, _result_of(answer), call.shown if answer.fault and call.kind == "look" else "")
         self.retries.note(self.seq, call, answer)
         if answer.fault:
             self.checks.note(call, answer)
@@ -442,7 +420,7 @@ class _Tracer:
         if self.turns == 1 or (len(self.goal.split()) < 3 and self.actions == 0):
             self.goal = said
         else:
-            self.log.add(_Line(self._time(event), f"user: “{shorten(said, _SAID)}”"))
+            self.log.add(ActionLine(self._time(event), f"user: “{shorten(said, _SAID)}”", ""))
         named = (one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:")))
         for constraint in (*(one.text for one in find_statements(text) if one.kind == "policy"), *named):
             _remember(self.constraints, shorten(constraint, _GOAL))
@@ -464,7 +442,7 @@ class _Tracer:
             said = shorten(clean(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             answer = Answer(event.ok, fault)
-            self.log.add(_Line(self._time(event), shown, _result_of(answer)))
+            self.log.add(ActionLine(self._time(event), shown, _result_of(answer)))
             self.actions += 1
             if fault:
                 self.failures.note(Call("run", event.event, (), shown), fault)
