@@ -46,7 +46,7 @@ class Pitfall(NamedTuple):
     def is_stated_by(self, memory: Memory) -> bool:
         """Return whether an entry warns of this already: it quotes the message."""
         words = same_words(generalise(memory.text))
-        return same_words(generalise(_uncut(self.message))) in words
+        return same_words(generalise(self.message.removesuffix("…").rstrip())) in words
 
     @property
     def confidence(self) -> float:
@@ -89,10 +89,6 @@ def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
                 found.setdefault((error.type.casefold(), same_words(error.message)), []).append((one, error))
     pitfalls = (Pitfall(seen[0][1].type, seen[0][1].message, tuple(seen)) for seen in found.values())
     return tuple(pitfall for pitfall in pitfalls if _is_worth(pitfall))
-
-
-def _uncut(text: str) -> str:
-    return text.removesuffix("…").rstrip()
 
 
 def _is_worth(pitfall: Pitfall) -> bool:

@@ -69,7 +69,8 @@ def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
         if why:
             dropped.append(why)
         else:
-            found.append(one._replace(same_as=_find_same(one, question)))
+            same = (known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text))
+            found.append(one._replace(same_as=next(same, None)))
     return Sifted(tuple(found), tuple(dropped))
 
 
@@ -183,11 +184,6 @@ def _advises_what_a_tool_said(one: Extracted, question: ScopeQuestion) -> bool:
 def _long_words(texts: Iterable[str]) -> set[str]:
     """Return the beginnings of the longer words of some texts, which are the same in all their forms."""
     return {word[:5] for text in texts for word in tokens(text) if len(word) >= 5}
-
-
-def _find_same(one: Extracted, question: ScopeQuestion) -> Memory | None:
-    """Return the entry that says the same in these words or others."""
-    return next((known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text)), None)
 
 
 def is_open(known: KnownText) -> bool:

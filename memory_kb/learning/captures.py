@@ -175,7 +175,9 @@ class Captures:
             VaultBusy: another process has been writing for a minute.
         """
         place = self._vault.place_for("project", job, task)
-        events = self._logged(session) if messages is None else _events_of(messages)
+        given = (messages,) if isinstance(messages, str) else messages or ()
+        named = (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
+        events = self._logged(session) if messages is None else named
         origin = check_id(session) if session and messages is not None else None
         read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
         offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
@@ -190,11 +192,6 @@ class Captures:
             )
         files = SessionFiles(self._vault.machine)
         return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
-
-
-def _events_of(messages: str | Iterable[str | Event]) -> Iterable[Event]:
-    given = (messages,) if isinstance(messages, str) else messages
-    return (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
 
 
 def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator[Captured]:

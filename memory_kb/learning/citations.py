@@ -52,12 +52,7 @@ def hash_lines(lines: Sequence[str]) -> str:
         >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
         (False, True)
     """
-    return f"{sum(map(_checksum, lines)) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
-
-
-def hash_bytes(data: bytes) -> str:
-    """Return the hash of a file that is no text."""
-    return f"{zlib.crc32(data):08x}{_digest(data)}"
+    return f"{sum(zlib.crc32(_encode(line)) for line in lines) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
 
 
 def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) -> int | None:
@@ -72,10 +67,6 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
     starts = range(len(lines) - length + 1) if length > 0 else ()
     fitting = (first for first in starts if _digest(_encode("\n".join(lines[first : first + length]))) == wanted[8:])
     return min((first + 1 for first in fitting), key=lambda first: abs(first - near), default=None)
-
-
-def _checksum(line: str) -> int:
-    return zlib.crc32(_encode(line))
 
 
 def _encode(text: str) -> bytes:
@@ -225,7 +216,9 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
 
 
 def _hash_file(source: CitedFile) -> str:
-    return hash_bytes(source.data) if source.state == "binary" else hash_lines(split_lines(source.text))
+    if source.state == "binary":
+        return f"{zlib.crc32(source.data):08x}{_digest(source.data)}"
+    return hash_lines(split_lines(source.text))
 
 
 def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:

@@ -41,15 +41,7 @@ LEAST_WORDS, CLUSTER_BONUS = 4, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What compaction needs to know beside the entries.
-
-    Attributes:
-        now: the time.
-        folder_of: the folder of a scope, as paths are written in output.
-        note_of: reads a file.
-        body_of: the text of an entry as it is in its file.
-        meanings: vectors, where there are any.
-    """
+    """What compaction needs beside the entries: the time, and how to name and read files and their texts."""
 
     now: datetime
     folder_of: Callable[[Location], str]
@@ -209,15 +201,7 @@ def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """What compaction did, or would do.
-
-    Attributes:
-        before: how many entries were in the live files that it looked at.
-        after: how many are left there.
-        retired: of those that were to leave, the ones that were retired.
-        repeated: those whose id was repeated.
-        merged: the ones that others say as well.
-    """
+    """What compaction did, or would do, in the counts of `Compaction`; `after` are left in the live files."""
 
     before: int
     after: int

@@ -170,13 +170,11 @@ class Entries:
                         find_duplicate(index, draft, place, outdated=newer.outdated),
                     )
                     twin = min(filter(None, found), key=lambda twin: twin.is_forgotten, default=None)
-                    if twin is None or not newer.read((self._region_of(twin.entry.source),)):
+                    source = twin.entry.source if twin else ""
+                    if twin is None or not newer.read((Region(source, str(self._vault.resolve(source))),)):
                         return twin
 
         return self._index.use_as_it_is(find)
-
-    def _region_of(self, path: str) -> Region:
-        return Region(path, str(self._vault.resolve(path)))
 
     def _learned_regions(self, place: Location) -> tuple[Region, ...]:
         """Return the folders into which learnings of a scope and of the wider ones are written."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
@@ -39,7 +40,6 @@ from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import Taken
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.stages import Stages
     from memory_kb.store.session_log import SessionFiles
@@ -459,8 +459,8 @@ class Extraction:
         except MemoryKBError as exc:
             message = _explain(exc)
             return [one.report.failed(message) if one.offers else one.report for one in asked], None
-        taken = iter(intake.taken)
-        kept = [tuple(_make_kept(next(taken)) for _ in one.offers) for one in asked]
+        done = (Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken)
+        kept = [tuple(islice(done, len(one.offers))) for one in asked]
         if not run.conflicts:
             log.add(marks)
         return [replace(one.report, kept=some) for one, some in zip(asked, kept, strict=True)], run
@@ -481,11 +481,6 @@ class Extraction:
                 place = make_place("project", talk.job, talk.task if talk.job else None)
         stage, project = self._stages.show(place.job), self._vault.folder.name
         return Finished(session, place, talk, stage, project, self._read_documents(place))
-
-
-def _make_kept(taken: Taken) -> Kept:
-    draft = taken.offer.draft
-    return Kept(taken.id, taken.path, taken.action, draft.title or "", taken.message)
 
 
 def _explain(error: Exception) -> str:

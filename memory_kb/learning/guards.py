@@ -216,7 +216,8 @@ class GuardLog:
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
         """
-        before = [line for line in read(self._file, mark_of(session)) if _is_about(line, rule, session)]
+        named = (line for line in read(self._file, mark_of(session)) if line.get("session") == session)
+        before = [line for line in named if line.get("rule") == rule]
         if call:
             for line in before:
                 if line.get("call") == call:
@@ -232,7 +233,3 @@ class GuardLog:
             (refused if line.get("refused") is True else broken).add((str(line.get("rule")), str(line.get("session"))))
         sessions, again = Counter(rule for rule, _ in refused), Counter(rule for rule, _ in broken)
         return {rule: Refusals(count, again[rule]) for rule, count in sessions.items()}
-
-
-def _is_about(line: object, rule: str, session: str) -> bool:
-    return isinstance(line, dict) and (line.get("rule"), line.get("session")) == (rule, session)

@@ -84,17 +84,15 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
     problems: list[Problem] = []
     for item in items:
         try:
-            found = _make_rule({_snake(key): value for key, value in (load_item(item) or {}).items()}, item.line)
+            found = _make_rule(
+                {_NAMES.sub("_", key).lower(): value for key, value in (load_item(item) or {}).items()}, item.line
+            )
             wrong = "is no rule: a rule has at least a text"
         except InvalidBlock as exc:
             found, wrong = None, f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
         rules += [found] if found else []
         problems += [] if found else [Problem(path, item.line, wrong)]
     return tuple(rules), tuple(problems)
-
-
-def _snake(name: str) -> str:
-    return _NAMES.sub("_", name).lower()
 
 
 def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:

@@ -84,13 +84,14 @@ def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple
         and ((one.kind == step.kind and one.is_ours) or (step.is_norm and one.place.learning_type == "institutional"))
     ]
     there.sort(key=lambda one: (one.created_at or "", one.path), reverse=True)
-    return tuple(known for one in there for known in _known_of(one))
-
-
-def _known_of(memory: Memory) -> list[KnownText]:
-    if memory.place.learning_type != "institutional":
-        return [KnownText(f"{memory.title}\n{strip_form(memory.text)}", memory)]
-    return [KnownText(text) for line in memory.text.splitlines() if (text := line.lstrip("#*-> ").strip())]
+    known: list[KnownText] = []
+    for one in there:
+        if one.place.learning_type == "institutional":
+            lines = (line.lstrip("#*-> ").strip() for line in one.text.splitlines())
+            known += (KnownText(line) for line in lines if line)
+        else:
+            known.append(KnownText(f"{one.title}\n{strip_form(one.text)}", one))
+    return tuple(known)
 
 
 def strip_form(text: str) -> str:

@@ -36,6 +36,7 @@ _GOAL, _SAID = 200, 100
 #: A session that is ended so many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
+_UNDOING = ("git checkout", "git restore", "git revert", "git reset", "git stash")
 _COMMIT = re.compile(r"^\[(?:\S+ )+?(?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _REQUEST = re.compile(r"https?://\S+?/(?:pull|merge_requests)/\d+")
 
@@ -407,7 +408,9 @@ class _Tracer:
             for file in call.targets:
                 if re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
                     _remember(self.seen, file)
-        if self.asked and (_undoes(call) or (call.kind == "edit" and set(call.targets) & set(self.asked.files))):
+        if self.asked and (
+            call.family in _UNDOING or (call.kind == "edit" and set(call.targets) & set(self.asked.files))
+        ):
             self.reverted.append(self.asked)
             self.asked = None
 
@@ -492,10 +495,6 @@ def _result_of(answer: Answer) -> str:
     if answer.fault:
         return "refused" if answer.fault.sort == "refused" else shorten(f"fail: {answer.fault.named}", 160)
     return f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
-
-
-def _undoes(call: Call) -> bool:
-    return call.family in ("git checkout", "git restore", "git revert", "git reset", "git stash")
 
 
 def _remember(kept: dict[str, None], word: str) -> None:
