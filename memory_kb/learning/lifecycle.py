@@ -90,12 +90,8 @@ def plan_archiving(
         seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
         score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
         if score < ARCHIVE_BELOW:
-            changes += plan_move_to_archive(
-                memory,
-                folder_of(memory.place),
-                today,
-                f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}.",
-            )
+            reason = f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
+            changes += plan_move_to_archive(memory, folder_of(memory.place), today, reason)
     return tuple(changes)
 
 
@@ -178,11 +174,9 @@ class Lifecycle:
             )
             if counted and not dry_run:
                 left = {conflict.id for conflict in report.conflicts}
-                kept = (
-                    one._replace(counts={name: count for name, count in one.counts.items() if name not in left})
-                    for one in counted
-                )
-                log.credit(format_time(now), (one._replace(is_done=True) for one in kept))
+                kept = ({name: count for name, count in one.counts.items() if name not in left} for one in counted)
+                done = zip(counted, kept, strict=True)
+                log.credit(format_time(now), (one._replace(counts=counts, is_done=True) for one, counts in done))
         return report
 
     def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
@@ -190,9 +184,7 @@ class Lifecycle:
         if self._vault.settings.reinforcement.counts == "shown" or not due:
             return due
         files = SessionFiles(self._vault.machine)
-        if session is None or session not in files.ids():
-            return ()
-        if not changed_files(self._trace(session)):
+        if session is None or session not in files.ids() or not changed_files(self._trace(session)):
             return ()
         shown = [entry_id for one in due for entry_id in one.ids]
         marks = resolve_marks(find_marks(files.read(session, only=may_hold_marks)), shown)

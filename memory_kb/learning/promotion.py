@@ -60,9 +60,13 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
         known = _find_said(sources, there, words)
         live = next((one for one in known if one.is_live), None)
-        if live:
-            changes += filter(None, [_plan_reinforcement(live, sources, now)])
-        elif not any(one.status in _GONE for one in known):
+        if live and live.is_ours:
+            at, reason = (
+                moment_of(newest(one.created_at for one in sources), now),
+                f"{_name_jobs(sources)} learned the same.",
+            )
+            changes += filter(None, [plan_sighting(live, [one.id for one in sources], at, reason)])
+        elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
             offers.append(_offer(max(sources, key=lambda one: len(one.text)), sources, place, now))
     return Promotion(tuple(offers), tuple(changes))
@@ -145,15 +149,9 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
 
 
 def _may_rise(memory: Memory) -> bool:
-    is_free = memory.is_live and memory.is_ours and not memory.is_superseded and memory.place.learning_type != "proxy"
-    is_free = is_free and not memory.is_unverified
-    return is_free and memory.kind not in _NEVER and memory.word("promoted_from") is None and bool(memory.text.strip())
-
-
-def _plan_reinforcement(memory: Memory, sources: Sequence[Memory], now: datetime) -> Change | None:
-    at = moment_of(newest(one.created_at for one in sources), now)
-    reason = f"{_name_jobs(sources)} learned the same."
-    return plan_sighting(memory, [one.id for one in sources], at, reason) if memory.is_ours else None
+    is_free = memory.is_live and memory.is_ours and not (memory.is_superseded or memory.is_unverified)
+    is_fit = memory.place.learning_type != "proxy" and memory.kind not in _NEVER and bool(memory.text.strip())
+    return is_free and is_fit and memory.word("promoted_from") is None
 
 
 def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:

@@ -35,11 +35,8 @@ class Due(NamedTuple):
     @property
     def reason(self) -> str:
         """Why they are reinforced, in words."""
-        return (
-            f"Retrieved on {self.key.removeprefix(_DAY)}."
-            if self.key.startswith(_DAY)
-            else f"Retrieved in session {self.key}."
-        )
+        day = self.key.removeprefix(_DAY)
+        return f"Retrieved in session {day}." if day == self.key else f"Retrieved on {day}."
 
 
 def find_due(
@@ -67,11 +64,8 @@ def find_due(
             done.setdefault(credit.key, set()).update(credit.counts)
         else:
             begun.setdefault(credit.key, {}).update(credit.counts)
-    found = (
-        Due(key, tuple(one for one in ids if one not in done.get(key, ())), begun.get(key, {}))
-        for key, ids in shown.items()
-    )
-    return tuple(due for due in found if due.ids)
+    left = {key: tuple(one for one in ids if one not in done.get(key, ())) for key, ids in shown.items()}
+    return tuple(Due(key, ids, begun.get(key, {})) for key, ids in left.items() if ids)
 
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
@@ -153,17 +147,19 @@ def plan_reinforcements(due: Sequence[Due], memories: Iterable[Memory], now: dat
             if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
                 counts[entry_id] += 1
                 reasons.setdefault(entry_id, []).append(one.reason)
-                days[entry_id] = max(
-                    days.get(entry_id, ""), one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today
-                )
+                day = one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today
+                days[entry_id] = max(days.get(entry_id, ""), day)
             counted[entry_id] = counts[entry_id]
         credits_.append(Credit(one.key, counted, is_done=False))
     changes = (
-        _plan_one(by_id[entry_id], counts[entry_id], days[entry_id], " ".join(why)) for entry_id, why in reasons.items()
+        plan_fields(
+            by_id[entry_id],
+            {
+                "reinforcement_count": counts[entry_id],
+                "last_reinforced": max(days[entry_id], (by_id[entry_id].last_reinforced or "")[:10]),
+            },
+            " ".join(why),
+        )
+        for entry_id, why in reasons.items()
     )
     return Reinforcement(tuple(filter(None, changes)), tuple(credits_))
-
-
-def _plan_one(memory: Memory, count: int, day: str, reason: str) -> Change | None:
-    last = max(day, (memory.last_reinforced or "")[:10])
-    return plan_fields(memory, {"reinforcement_count": count, "last_reinforced": last}, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -148,8 +148,11 @@ class Stages:
         data = self._read(path)
         intent = data.decode("utf-8", "replace") if data else ""
         guessed, notice = guess_stage(intent), ""
-        if intent.strip() and not dry_run:
-            guessed, notice = self._ask_stage(intent, guessed)
+        try:
+            if intent.strip() and not dry_run and self._models.llm is not None:
+                guessed = ask_stage(self._models.llm, intent)
+        except ProviderFailed as exc:
+            notice = f"{explain_failure(exc)}; the words of INTENT.md were counted"
         if guessed == UNKNOWN:
             notice = notice or (f"{path} does not name the stage" if data else f"there is no {path}")
         return self._enter(place, guessed, notice, dry_run=dry_run)
@@ -174,12 +177,6 @@ class Stages:
             "stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run
         )
 
-    def _ask_stage(self, intent: str, guessed: str) -> tuple[str, str]:
-        try:
-            return (ask_stage(self._models.llm, intent), "") if self._models.llm is not None else (guessed, "")
-        except ProviderFailed as exc:
-            return guessed, f"{explain_failure(exc)}; the words of INTENT.md were counted"
-
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
         path = self._stage_file(place)
         with self._store.planning(dry_run=dry_run):
@@ -189,16 +186,13 @@ class Stages:
                 return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
             ended = ended_stage(before, stage)
             reason = f"The stage is {stage} now."
-            mark = (
-                create_file(path, f"{stage}\n", reason)
-                if data is None
-                else write_file(NoteText(path, data), f"{stage}\n", reason)
-            )
-            run = self._store.carry_out(
-                "stage",
-                lambda memories: (mark, *(plan_retirements(memories, ended, place) if ended else ())),
-                dry_run=dry_run,
-            )
+            note = None if data is None else NoteText(path, data)
+            mark = write_file(note, f"{stage}\n", reason) if note else create_file(path, f"{stage}\n", reason)
+
+            def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+                return (mark, *(plan_retirements(memories, ended, place) if ended else ()))
+
+            run = self._store.carry_out("stage", plan, dry_run=dry_run)
         return StageReport(before, stage, notice, run)
 
     def _stage_file(self, place: Location) -> str:

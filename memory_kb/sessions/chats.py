@@ -12,27 +12,12 @@ from memory_kb.store.events import MAX_TEXT, Event, normal_time
 from memory_kb.text import slugify
 
 _ROLES = {
-    "user": ("user", "human", "me", "you", "prompt", "question"),
-    "assistant": (
-        "assistant",
-        "ai",
-        "claude",
-        "claude code",
-        "chatgpt",
-        "gpt",
-        "codex",
-        "copilot",
-        "gemini",
-        "cursor",
-        "model",
-        "response",
-        "answer",
-        "agent",
-    ),
-    "system": ("system", "developer"),
-    "tool": ("tool", "tool result", "tool output"),
+    "user": "user, human, me, you, prompt, question",
+    "assistant": "assistant, ai, claude, claude code, chatgpt, gpt, codex, copilot, gemini, cursor, model, response, answer, agent",
+    "system": "system, developer",
+    "tool": "tool, tool result, tool output",
 }
-_ROLE_OF = {word: role for role, words in _ROLES.items() for word in words}
+_ROLE_OF = {word: role for role, words in _ROLES.items() for word in words.split(", ")}
 _NAME = "(?P<name>" + "|".join(sorted(_ROLE_OF, key=len, reverse=True)) + ")"
 _WHEN = r"(?P<when>\s*[-–—|,@(\[]*\s*\d[^\n]{0,60})?"
 _STYLES = {
