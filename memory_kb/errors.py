@@ -79,17 +79,13 @@ class UnknownRun(UsageError):
     code = "unknown-run"
 
     def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
-        what = f"{wanted!r} is the beginning of {count or 'no'} runs"
-        if is_occasion:
-            what = (
-                f"{wanted!r} is the beginning of {count}" if count else f"nothing was written by the end of {wanted!r}"
+        if is_occasion and not count:
+            super().__init__(
+                f"nothing was written by the end of {wanted!r}", "`memory-kb undo --list` shows what was written"
             )
-        super().__init__(
-            what,
-            "`memory-kb undo --list` shows them"
-            if not is_occasion or count
-            else "`memory-kb undo --list` shows what was written",
-        )
+        else:
+            what = count if is_occasion else f"{count or 'no'} runs"
+            super().__init__(f"{wanted!r} is the beginning of {what}", "`memory-kb undo --list` shows them")
 
 
 class VaultNotFound(MemoryKBError):

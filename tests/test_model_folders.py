@@ -145,7 +145,6 @@ def test_the_models_folder_may_be_elsewhere(tmp_path: Path) -> None:
     )
     assert models_folder({}) is None
     assert find_model("tiny", {}) is find_model(None, {}) is None
-    assert find_model("tiny", {}, tmp_path) is None
     assert find_model("tiny", {"MEMORY_KB_MODELS": str(tmp_path / "elsewhere")}) == folder
 
 

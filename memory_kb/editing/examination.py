@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
@@ -19,6 +18,7 @@ from memory_kb.learning.duplicates import find_duplicate
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
+from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import make_memory
 from memory_kb.store.project import project_files
@@ -27,8 +27,6 @@ from memory_kb.text import encode
 from memory_kb.vault import default_status, locate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from memory_kb.index.catalog import Catalog, FoundHeading
     from memory_kb.index.lint import Remark
     from memory_kb.index.sqlite import SqliteIndex
@@ -136,11 +134,11 @@ class Examination:
             text = self._text_or_none(found.source, drafts) if found else None
             return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
 
-        names = cache(lambda: frozenset(_list_names(self._vault.folder)))
+        attachments = Attachments(self._vault)
 
         def lacks_file(name: str) -> bool:
             is_there = any(is_file(self._vault, source, name) for source in (path, ""))
-            return not is_there and posixpath.basename(name).casefold() not in names()
+            return not is_there and not attachments.named(posixpath.basename(name))
 
         return Ground(
             lacks=lacks,
@@ -166,10 +164,3 @@ class Examination:
             return self.draft_note(path, drafts).text
         except (MemoryKBError, OSError):
             return None
-
-
-def _list_names(folder: Path) -> Iterator[str]:
-    """Yield the names of all files of a folder in lower case, those of hidden folders left out."""
-    for _, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from map(str.casefold, files)

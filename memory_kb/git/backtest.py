@@ -68,7 +68,7 @@ class _Commit(NamedTuple):
     files: Files
 
 
-def backtest(repository: Repository, guard: Guard, project: str = "", most: int = MOST_COMMITS) -> Backtest:
+def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtest:
     """Walk the history of the branch that is checked out, the oldest commit first.
 
     A commit breaks `forbid` with a line that it adds, and `require` with a file that it changes and that lacks the
@@ -78,7 +78,6 @@ def backtest(repository: Repository, guard: Guard, project: str = "", most: int 
         repository: the repository of the project.
         guard: what the rule forbids or requires.
         project: the project's folder in the repository, with a slash at its end; "" for all of it.
-        most: how many commits are looked through.
 
     Raises:
         TooSlow: a pattern takes too long for a file.
@@ -86,7 +85,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "", most: int 
     found: list[Breach] = []
     waiting: list[tuple[int, int]] = []
     count = 0
-    for commit in _walk(repository, most):
+    for commit in _walk(repository, MOST_COMMITS):
         count += 1
         waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
         for place, seconds in list(waiting):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -235,27 +236,22 @@ class Git:
             NoRepository: none of them is in one.
             GitFailed: git refuses the one that they are in.
         """
+        open_repository = functools.cache(lambda folder: Repository(folder, self._vault.environ))
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
-        around: dict[Path, Repository | NoRepository | GitFailed] = {}
+        lost: NoRepository | GitFailed | None = None
         for path in dict.fromkeys(file.path for run in runs for file in run.files):
             file = self._vault.resolve(path)
-            folder = next(place for place in file.parents if place.is_dir())
-            if folder not in around:
-                try:
-                    around[folder] = Repository(folder, self._vault.environ)
-                except (NoRepository, GitFailed) as exc:
-                    around[folder] = exc
-            repository = around[folder]
-            if not isinstance(repository, Repository):
-                notices.append(
-                    f"{path} is in no git repository"
-                    if isinstance(repository, NoRepository)
-                    else f"{path} is not committed: {repository}"
-                )
-                continue
-            found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
-        lost = next((one for one in around.values() if not isinstance(one, Repository)), None)
-        if not found and lost:
+            try:
+                folder = next(place for place in file.parents if place.is_dir())
+                repository = open_repository(folder)
+                found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
+            except NoRepository as exc:
+                lost = lost or exc
+                notices.append(f"{path} is in no git repository")
+            except GitFailed as exc:
+                lost = lost or exc
+                notices.append(f"{path} is not committed: {exc}")
+        if lost and not found:
             raise lost
         return found.values()
 
@@ -286,7 +282,7 @@ class Git:
             for name in files
             if self._is_edited(paths[name], runs)
         ]
-        message = compose_message(runs, frozenset(paths[name] for name in files), self._tell, subject)
+        message = compose_message(runs, frozenset(paths[name] for name in files), self._name_entry, subject)
         commit = None
         if not dry_run:
             skipped = repository.skipped_hooks()
@@ -303,7 +299,7 @@ class Git:
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
         return (None if data is None else hash_of(data)) != last
 
-    def _tell(self, path: str, entry_id: str | None) -> EntryName:
+    def _name_entry(self, path: str, entry_id: str | None) -> EntryName:
         """Return what an entry is called in a message."""
         name = path.rpartition("/")[2]
         try:

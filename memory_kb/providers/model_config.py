@@ -102,28 +102,27 @@ class ModelConfig(NamedTuple):
 # -- where models are ----------------------------------------------------------------------
 
 
-def find_model(name: str | None, environ: Mapping[str, str], home: Path | None = None) -> Path | None:
+def find_model(name: str | None, environ: Mapping[str, str]) -> Path | None:
     """Return the folder of a model, None where there is none of this name.
 
     A path is taken as it is. A name may have its owner before it, as in `BAAI/bge-small-en`; it
     is looked up in the models folder and then in the cache of Hugging Face. No name stands for
-    the default model, or else the only one in the models folder. `home` is the person's home
-    folder, by default the one that the environment names.
+    the default model, or else the only one in the models folder.
     """
-    home = home or home_folder(environ)
+    models = models_folder(environ)
     if name is None:
-        own = [folder for folder in _list_models(models_folder(environ, home)) if _is_whole(folder)]
-        return find_model(DEFAULT_MODEL, environ, home) or (own[0] if len(own) == 1 else None)
+        own = [folder for folder in _list_models(models) if _is_whole(folder)]
+        return find_model(DEFAULT_MODEL, environ) or (own[0] if len(own) == 1 else None)
     if is_path(name):
-        return _expand(name, home)
+        return _expand(name, home_folder(environ))
     if not is_name(name):
         return None
-    return next(filter(_is_whole, _places(name, models_folder(environ, home), _cache_folder(environ, home))), None)
+    return next(filter(_is_whole, _places(name, models, _cache_folder(environ, home_folder(environ)))), None)
 
 
-def models_folder(environ: Mapping[str, str], home: Path | None = None) -> Path | None:
+def models_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the folder for fetched models, None where no home folder is known."""
-    home = home or home_folder(environ)
+    home = home_folder(environ)
     data: Path | None = None
     if environ.get("MEMORY_KB_MODELS"):
         return _expand(environ["MEMORY_KB_MODELS"], home)
