@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from memory_kb.context.framing import Given
 from memory_kb.context.prompts import build_prompt_context, find_task, look_up
@@ -37,40 +37,29 @@ _BACKTICKED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w{3,}")
 
 
-class Giver(Protocol):
-    """Something that gives an agent texts, and learns from sessions that are over."""
+class Giver:
+    """Something that gives an agent texts, and learns from sessions that are over; by itself no memory at all."""
 
-    def start(self, notes: PastNotes) -> Given:
+    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - for those that give something
         """Return what a session starts with, the project's notes being what they were then."""
+        return Given()
 
-    def prompt(self, text: str, shown: frozenset[str]) -> Given:
+    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - for those that give something
         """Return what bears on a prompt."""
+        return Given()
 
     def learn(self, session: SessionNeeds) -> None:
         """Take in a session that is over."""
 
 
-class Nothing:
-    """The baseline without a memory."""
-
-    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - the port's
-        return Given()
-
-    def prompt(self, text: str, shown: frozenset[str]) -> Given:  # noqa: ARG002 - the port's
-        return Given()
-
-    def learn(self, session: SessionNeeds) -> None:
-        pass
-
-
-class Curated(Nothing):
+class Curated(Giver):
     """What a person had written for agents: MEMORY.md, CLAUDE.md, AGENTS.md and their like, as they were in git."""
 
     def start(self, notes: PastNotes) -> Given:
         return Given(notes.curated)
 
 
-class EveryFact(Nothing):
+class EveryFact(Giver):
     """An upper bound: one file of all that was said, worked and failed, the newest within the limits of a MEMORY.md."""
 
     def __init__(self) -> None:
@@ -92,7 +81,7 @@ class EveryFact(Nothing):
             self._lines[line] = None
 
 
-class Grep(Nothing):
+class Grep(Giver):
     """An agent that greps the notes, and what a person wrote for agents, for the rarest words of a prompt."""
 
     def __init__(self, notes: Path) -> None:
@@ -120,7 +109,7 @@ def _lines_of(text: str) -> Iterator[str]:
     return (line[:300] for line in text.splitlines() if line.strip() and not line.startswith("---"))
 
 
-class LearningVault:
+class LearningVault(Giver):
     """A vault in a temporary folder that learns as a real one does, and gives what its hooks would give."""
 
     def __init__(self, folder: Path, logs: SessionFiles) -> None:
@@ -319,7 +308,7 @@ def _replay_project(
     on_session: Callable[[int, int], None] | None,
     total: int,
 ) -> None:
-    ways: tuple[Giver, ...] = (vault, Nothing(), Grep(vault.notes), Curated(), EveryFact())
+    ways: tuple[Giver, ...] = (vault, Giver(), Grep(vault.notes), Curated(), EveryFact())
     givers = dict(zip(WAYS, ways, strict=True))
     past, waiting = Past(), list[SessionNeeds]()
     shown_ever, paid, wrong = set[str](), set[str](), set[str]()

@@ -267,11 +267,9 @@ def _is_inside(place: Path) -> bool:
 
 
 def _enclosing_folder(cwd: Path) -> Path:
-    for place in (cwd, *cwd.parents):
-        if _is_inside(place):
-            return place.parent
-        if is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
-            return _named_folder(place)
+    found = next(_vaults_around(cwd), None)
+    if found:
+        return Path(os.path.realpath(found.folder))
     raise VaultNotFound(
         f"there is no vault in {cwd} or any folder above it",
         "`memory-kb init` makes one here; `--vault DIR` names one elsewhere, any folder of Markdown files will do",
@@ -289,12 +287,16 @@ def find_enclosing(folder: Path) -> Enclosing | None:
     """Return the vault that a folder is in, unless it is that of the folder itself."""
     if is_memory_folder(folder / "memory"):
         return None
+    return next((one for one in _vaults_around(folder) if one.is_among_notes or one.folder != folder), None)
+
+
+def _vaults_around(folder: Path) -> Iterator[Enclosing]:
+    """Yield the vaults around a folder, the nearest first; the first may be that of the folder itself."""
     for place in (folder, *folder.parents):
         if _is_inside(place):
-            return Enclosing(place.parent, is_among_notes=True)
-        if place != folder and (is_memory_folder(place / "memory") or (place / MACHINE).is_dir()):
-            return Enclosing(place, is_among_notes=False)
-    return None
+            yield Enclosing(place.parent, is_among_notes=True)
+        elif is_memory_folder(place / "memory") or (place / MACHINE).is_dir():
+            yield Enclosing(place, is_among_notes=False)
 
 
 def locate(path: str, *, is_memory: bool) -> Location:

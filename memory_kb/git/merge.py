@@ -8,8 +8,6 @@ within its one entry. Either branch may be merged into the other with the same r
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +46,6 @@ class EntryText:
     closing: str
     body: str
     tail: str
-    created_at: str = ""
 
     @property
     def text(self) -> str:
@@ -177,7 +174,6 @@ def _cut_entry(text: str, entry: Entry) -> EntryText:
         closing,
         bare,
         body[len(bare) :],
-        str(entry.created_at or ""),
     )
 
 
@@ -231,15 +227,10 @@ class _Merger:
             if number not in places:
                 order[anchor].append((of_theirs.get(number), None, number))
         files = (self._base, self._ours, self._theirs)
-        flat = [one for slot in order for one in slot]
-        trios = [
+        flat = (one for slot in order for one in slot)
+        return [
             _Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True)))
             for one in flat
-        ]
-        return [
-            trio
-            for is_new, run in itertools.groupby(trios, _is_of_one_side)
-            for trio in (_by_age(list(run)) if is_new else run)
         ]
 
     def _merge_entry(self, trio: _Trio, newline: str) -> Iterator[_Part]:
@@ -300,18 +291,6 @@ class _Merger:
             _choose(old.closing, ours.closing, theirs.closing),
         )
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
-
-
-def _is_of_one_side(trio: _Trio) -> bool:
-    """Return whether an entry is new and only one side has it; the text before all entries stays where it is."""
-    (one, *other) = (side for side in trio if side)
-    return trio.base is None and not other and one.block is not None
-
-
-def _by_age(run: Sequence[_Trio]) -> Iterator[_Trio]:
-    """Yield what both sides put at one place, the older first; each side's own order stays."""
-    sides = ([trio for trio in run if trio.ours], [trio for trio in run if trio.theirs])
-    return heapq.merge(*sides, key=lambda trio: [(side.created_at, side.id or "", side.text) for side in trio if side])
 
 
 def _id_of(head: str) -> str | None:
