@@ -15,7 +15,7 @@ from support import entry
 from memory_kb.errors import UsageError
 from memory_kb.mcp.arguments import ALIASES, MAX_CHARACTERS, Argument, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
-from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS
+from memory_kb.mcp.tools import TOOLS
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -128,7 +128,7 @@ def test_every_alias_belongs_to_an_argument() -> None:
 
 
 def _tool(name: str) -> Any:
-    return next(tool for tool in (*DEFAULT_TOOLS, *SKILL_TOOLS) if tool.name == name)
+    return TOOLS[name]
 
 
 def test_a_scope_is_a_level_or_files(project: Path, home: Path) -> None:

@@ -8,18 +8,35 @@ from memory_kb.context.framing import as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden, plain
-from memory_kb.mcp.tools import DEFAULT_TOOLS, SKILL_TOOLS, Caller, Given, Tool, recall_sessions
+from memory_kb.mcp.tools import TOOLS, Caller, Given, recall_sessions, tool
 from memory_kb.store.events import Event
 
 _DRY = Argument("dry_run", "flag", "Only show what would change.")
 _ID = Argument("id", description="An id or its beginning.", is_required=True)
 
 
+@tool(
+    "memory_list",
+    "Entries in a line each.",
+    (
+        *plain(kind="list", type="list", scope="list", tag="list", status="list"),
+        Argument("limit", "number", "Default 50."),
+        *plain("job task"),
+    ),
+    "reads",
+)
 def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     found = kb.list(**chosen(given, "kind", "type", "scope", "tag", "status", "job", "task"))
     return answers.format_list(found, max(1, min(500, given.get("limit", 50))))
 
 
+@tool(
+    "memory_forget",
+    "Retire an entry that is wrong or over; it can be undone.",
+    (_ID, Argument("delete", "flag", "Take its text out of the file too."), _DRY),
+    "changes",
+    is_idempotent=True,
+)
 def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     gone = kb.forget(given["id"], **chosen(given, "delete", "dry_run"))
     text = f"Forgotten: {answers.format_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo reverts it."
@@ -27,23 +44,34 @@ def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.with_diff(text, gone.run.diff if gone.run else "")
 
 
+@tool(
+    "memory_undo",
+    "Revert the last change to the memories, or the run named.",
+    (Argument("run", description="The name of a run; the last one without it."), _DRY),
+    "changes",
+)
 def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.undo(given.get("run"), **chosen(given, "dry_run"))
     return answers.format_run(run, "Reverted.", "There is nothing to revert.")
 
 
+@tool("memory_status", "How fresh the index is, and what is wrong with notes.", (), "reads")
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     status = kb.status()
     listed = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
     return f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{listed}"
 
 
+@tool("memory_why_not", "Why a query does not find an entry.", (Argument("query", is_required=True), _ID), "reads")
 def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     answer = kb.why_not(given["query"], given["id"])
     details = "".join(f"\n- {as_line(line, 300)}" for line in answer.details)
     return f"{answer.step}: {as_line(answer.reason, 600)}{details}"
 
 
+@tool(
+    "rules_select", "The rules and pitfalls for a task with these labels.", plain(labels="list", type="text"), "reads"
+)
 def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     rules = (*chosen.rules, *chosen.anti_patterns)
@@ -53,15 +81,36 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.quote("Rules and pitfalls, best first.", [lines]) if rules else "No rule fits these labels."
 
 
+@tool(
+    "rules_feedback",
+    "Count how one rule did.",
+    (
+        _ID,
+        Argument("outcome", description="success, failure or mixed.", is_required=True),
+        Argument("reason"),
+        _DRY,
+    ),
+    "changes",
+)
 def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.rules.feedback(given["id"], given["outcome"], **chosen(given, "reason", "dry_run"))
     return answers.format_run(run, "Counted.", "Nothing changed.")
 
 
+@tool(
+    "skills_feedback",
+    "Count whether a skill worked.",
+    (
+        Argument("name", description="Its id or name.", is_required=True),
+        Argument("outcome", description="success or failure.", is_required=True),
+    ),
+    "changes",
+)
 def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.format_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
+@tool("review_list", "What waits for a judgment.", (), "reads")
 def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     items = kb.review.list()
     lines = "\n".join(
@@ -71,17 +120,46 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     return answers.quote(f"{len(items)} wait for a judgment.", [lines]) if items else "Nothing waits for a judgment."
 
 
+@tool(
+    "review_reject",
+    "Reject proposals. Ask the person first.",
+    (Argument("ids", "list", is_required=True), Argument("reason"), _DRY),
+    "changes",
+    is_idempotent=True,
+)
 def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     run = kb.review.reject(*given["ids"], **chosen(given, "reason", "dry_run"))
     return answers.format_run(run, "Rejected.", "They were rejected before.")
 
 
+@tool(
+    "handoff_create",
+    "Leave word for the agent that goes on with the work.",
+    (
+        Argument("to_agent", is_required=True),
+        Argument("from_agent"),
+        Argument("done", "list", "What was done."),
+        Argument("artifacts", "list", "Files and other things made."),
+        *plain(needs_testing="list", known_issues="list"),
+        Argument("patterns", "list", "Ids of entries that matter now."),
+        *plain("job"),
+        *hidden("task_id"),
+    ),
+    "adds",
+    is_idempotent=True,
+)
 def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     words = chosen(given, "done", "artifacts", "needs_testing", "known_issues", "patterns", "job", "task_id")
     made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **words)
     return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{_notes(made.notices)}"
 
 
+@tool(
+    "handoff_latest",
+    "The newest handoff, or the newest to an agent.",
+    (*plain("to_agent job"), *hidden("task_id")),
+    "reads",
+)
 def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
@@ -106,12 +184,27 @@ def _notes(notices: Sequence[str]) -> str:
     return "".join(f"\nNote: {as_line(one)}" for one in notices)
 
 
+@tool(
+    "ledger_set",
+    "Record the state of an agent's work; fields left out keep their value.",
+    (
+        Argument("agent"),
+        Argument("task", description="What it works on."),
+        Argument("goal"),
+        Argument("completed", "list", "Tasks that are done."),
+        Argument("files", "list", "Files it modified."),
+        *plain(tech="list", patterns="list"),
+    ),
+    "changes",
+    is_idempotent=True,
+)
 def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     return f"{made.ledger.id}: {made.action}.{_notes(made.notices)}"
 
 
+@tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
     fields = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
@@ -124,11 +217,30 @@ def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines])
 
 
+@tool(
+    "memory_capture",
+    "Keep what a person's message states: preferences, corrections, constraints.",
+    (Argument("text", description="The message, word for word.", is_required=True),),
+    "adds",
+    is_idempotent=True,
+)
 def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     report = kb.capture([given["text"]])
     return "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep."
 
 
+@tool(
+    "session_append",
+    "Log a message or event of this session.",
+    (
+        Argument("text", is_required=True),
+        Argument("role", description="user, assistant or system; default assistant."),
+        Argument("event", description="For an event: its name."),
+        Argument("session"),
+        Argument("agent", is_hidden=True),
+    ),
+    "adds",
+)
 def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     name, agent = given.get("event"), given.get("agent") or caller.agent
     role = None if name else given.get("role", "assistant")
@@ -137,6 +249,17 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return f"{written.action}: event {written.seq} of session {written.session}."
 
 
+@tool(
+    "session_end",
+    "End the session and learn from it.",
+    (
+        Argument("outcome", description="success, failure, mixed or partial."),
+        Argument("summary"),
+        Argument("session"),
+    ),
+    "changes",
+    is_idempotent=True,
+)
 def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     written = kb.sessions.end(given.get("session") or caller.session, **chosen(given, "outcome", "summary"))
     steps = answers.format_steps(
@@ -151,160 +274,16 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return "\n".join(lines)
 
 
+@tool(
+    "session_search",
+    "Search what was said and done in sessions.",
+    (*plain("query", limit="number"), *plain("session agent since until outcome")),
+    "reads",
+)
 def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return recall_sessions(kb, given)
 
 
-MORE_TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "memory_list",
-        "Entries in a line each.",
-        (
-            *plain(kind="list", type="list", scope="list", tag="list", status="list"),
-            Argument("limit", "number", "Default 50."),
-            *plain("job task"),
-        ),
-        _list,
-        is_reading=True,
-    ),
-    Tool(
-        "memory_forget",
-        "Retire an entry that is wrong or over; it can be undone.",
-        (_ID, Argument("delete", "flag", "Take its text out of the file too."), _DRY),
-        _forget,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool(
-        "memory_undo",
-        "Revert the last change to the memories, or the run named.",
-        (Argument("run", description="The name of a run; the last one without it."), _DRY),
-        _undo,
-        is_destructive=True,
-    ),
-    Tool("memory_status", "How fresh the index is, and what is wrong with notes.", (), _status, is_reading=True),
-    Tool(
-        "memory_why_not",
-        "Why a query does not find an entry.",
-        (Argument("query", is_required=True), _ID),
-        _why_not,
-        is_reading=True,
-    ),
-    Tool(
-        "rules_select",
-        "The rules and pitfalls for a task with these labels.",
-        plain(labels="list", type="text"),
-        _rules_select,
-        is_reading=True,
-    ),
-    Tool(
-        "rules_feedback",
-        "Count how one rule did.",
-        (
-            _ID,
-            Argument("outcome", description="success, failure or mixed.", is_required=True),
-            Argument("reason"),
-            _DRY,
-        ),
-        _rules_feedback,
-        is_destructive=True,
-    ),
-    Tool(
-        "skills_feedback",
-        "Count whether a skill worked.",
-        (
-            Argument("name", description="Its id or name.", is_required=True),
-            Argument("outcome", description="success or failure.", is_required=True),
-        ),
-        _skills_feedback,
-        is_destructive=True,
-    ),
-    Tool("review_list", "What waits for a judgment.", (), _review_list, is_reading=True),
-    Tool(
-        "review_reject",
-        "Reject proposals. Ask the person first.",
-        (Argument("ids", "list", is_required=True), Argument("reason"), _DRY),
-        _review_reject,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool(
-        "handoff_create",
-        "Leave word for the agent that goes on with the work.",
-        (
-            Argument("to_agent", is_required=True),
-            Argument("from_agent"),
-            Argument("done", "list", "What was done."),
-            Argument("artifacts", "list", "Files and other things made."),
-            *plain(needs_testing="list", known_issues="list"),
-            Argument("patterns", "list", "Ids of entries that matter now."),
-            *plain("job"),
-            *hidden("task_id"),
-        ),
-        _handoff_create,
-        is_idempotent=True,
-    ),
-    Tool(
-        "handoff_latest",
-        "The newest handoff, or the newest to an agent.",
-        (*plain("to_agent job"), *hidden("task_id")),
-        _handoff_latest,
-        is_reading=True,
-    ),
-    Tool(
-        "ledger_set",
-        "Record the state of an agent's work; fields left out keep their value.",
-        (
-            Argument("agent"),
-            Argument("task", description="What it works on."),
-            Argument("goal"),
-            Argument("completed", "list", "Tasks that are done."),
-            Argument("files", "list", "Files it modified."),
-            *plain(tech="list", patterns="list"),
-        ),
-        _ledger_set,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), _ledger_show, is_reading=True),
-    Tool(
-        "memory_capture",
-        "Keep what a person's message states: preferences, corrections, constraints.",
-        (Argument("text", description="The message, word for word.", is_required=True),),
-        _capture,
-        is_idempotent=True,
-    ),
-    Tool(
-        "session_append",
-        "Log a message or event of this session.",
-        (
-            Argument("text", is_required=True),
-            Argument("role", description="user, assistant or system; default assistant."),
-            Argument("event", description="For an event: its name."),
-            Argument("session"),
-            Argument("agent", is_hidden=True),
-        ),
-        _session_append,
-    ),
-    Tool(
-        "session_end",
-        "End the session and learn from it.",
-        (
-            Argument("outcome", description="success, failure, mixed or partial."),
-            Argument("summary"),
-            Argument("session"),
-        ),
-        _session_end,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool(
-        "session_search",
-        "Search what was said and done in sessions.",
-        (*plain("query", limit="number"), *plain("session agent since until outcome")),
-        _session_search,
-        is_reading=True,
-    ),
-)
-
-PROFILES = {"default": DEFAULT_TOOLS, "full": (*DEFAULT_TOOLS, *SKILL_TOOLS, *MORE_TOOLS)}
+_DEFAULT = ("context", "recall", "learn", "outcome", "episode", "procedure")
+_default_tools = tuple(TOOLS[f"memory_{name}"] for name in _DEFAULT)
+PROFILES = {"default": _default_tools, "full": tuple(dict.fromkeys((*_default_tools, *TOOLS.values())))}

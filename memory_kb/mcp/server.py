@@ -148,9 +148,9 @@ def make_server(
 def declare(tool: Tool) -> types.Tool:
     """Return a tool as a client sees it; what the protocol takes for granted is left out."""
     hints = types.ToolAnnotations(
-        read_only_hint=tool.is_reading or None,
-        destructive_hint=None if tool.is_destructive or tool.is_reading else False,
-        idempotent_hint=(tool.is_idempotent and not tool.is_reading) or None,
+        read_only_hint=tool.effect == "reads" or None,
+        destructive_hint=False if tool.effect == "adds" else None,
+        idempotent_hint=tool.is_idempotent or None,
         open_world_hint=False,
     )
     return types.Tool(
@@ -172,7 +172,7 @@ class _Handlers:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, self._say_unknown(params.name))
-        worker = self._workers.reading if tool.is_reading else self._workers.writing
+        worker = self._workers.reading if tool.effect == "reads" else self._workers.writing
         caller = self._caller(context)
         try:
             given = read_arguments(tool.arguments, params.arguments or {})

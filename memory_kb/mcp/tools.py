@@ -156,24 +156,62 @@ class Caller(NamedTuple):
     vaults: tuple[str, ...] = ()
 
 
+_Call = Callable[[KnowledgeBase, Given, Caller], str]
+
+
 class Tool(NamedTuple):
     """A tool as it is declared, and what it does.
 
     Attributes:
-        is_reading: whether it leaves the notes as they are.
-        is_destructive: whether it takes away or changes what is there.
+        effect: it `reads` the notes, `adds` to them, or `changes` and takes away what is there.
         is_idempotent: whether a second call with the same arguments changes nothing more.
     """
 
     name: str
     description: str
     arguments: tuple[Argument, ...]
-    call: Callable[[KnowledgeBase, Given, Caller], str]
-    is_reading: bool = False
-    is_destructive: bool = False
-    is_idempotent: bool = False
+    call: _Call
+    effect: str
+    is_idempotent: bool
 
 
+#: All tools by their names.
+TOOLS: dict[str, Tool] = {}
+
+
+def tool(
+    name: str, description: str, arguments: tuple[Argument, ...], effect: str, *, is_idempotent: bool = False
+) -> Callable[[_Call], _Call]:
+    """Make a function a tool."""
+
+    def add(call: _Call) -> _Call:
+        TOOLS[name] = Tool(name, description, arguments, call, effect, is_idempotent)
+        return call
+
+    return add
+
+
+@tool(
+    "memory_learn",
+    "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
+    (
+        Argument("text", description="In a sentence or a short note.", is_required=True),
+        Argument("kind", description="Default fact.", choices=_KINDS),
+        Argument("title"),
+        Argument("tags", "list"),
+        Argument("priority", choices=("critical", "high", "medium", "normal")),
+        Argument("applies_to", "list", "Globs of files it is about."),
+        Argument("scope", description="project (default) or global; anything else is a glob."),
+        Argument(
+            "source",
+            description="user_explicit: the person typed it in these words.",
+            choices=("user_explicit", "observed", "inferred", "external_unverified"),
+        ),
+        *hidden("agent"),
+        *_JOB,
+    ),
+    "adds",
+)
 def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     level, glob = split_scope(given.get("scope"))
     words = chosen(given, "title", "priority", "source", "job", "task")
@@ -205,10 +243,43 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.format_learned(learned, waits_for=trust.waits_for)
 
 
+@tool(
+    "memory_recall",
+    "Search the memories, best first; with an id, one entry in full.",
+    (
+        Argument("query", description='Words; "exact phrases" and -excluded words count.'),
+        Argument("id", description="An id or its beginning, or path.md:LINE."),
+        Argument(
+            "kind",
+            "list",
+            "Only these; session: logs of past sessions.",
+            choices=(*_KINDS, "skill", "episode", "session"),
+        ),
+        *hidden("agent since outcome", type="list"),
+        *hidden("scope"),
+        Argument("file", description="Only what applies to this path."),
+        Argument("limit", "number", f"Default {LIMIT}."),
+        *hidden("", max_chars="number", max_tokens="number", ids="list", layer="list"),
+        *_JOB,
+    ),
+    "reads",
+)
 def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return recall(kb, given, caller.vaults)
 
 
+@tool(
+    "memory_context",
+    "Before a task: the policies, rules, learnings, pitfalls and skills that matter for it. Ask where none of it is before you.",
+    (
+        Argument("task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")),
+        Argument("labels", "list", "Kinds of work, e.g. testing."),
+        *hidden("type"),
+        Argument("files", "list", "Paths the task is about."),
+        *hidden("agent job task_id session"),
+    ),
+    "reads",
+)
 def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     agent = given.get("agent") or caller.agent
     words = chosen(given, "labels", "type", "files", "job", "task_id", "session")
@@ -237,6 +308,19 @@ def _shown_by_hooks(kb: KnowledgeBase) -> frozenset[str]:
     return log.shown_in(session) if session else frozenset()
 
 
+@tool(
+    "memory_episode",
+    "Record something that happened: what was tried and what came of it.",
+    (
+        Argument("event", description="What happened, and why.", is_required=True),
+        Argument("outcome", choices=(*_OUTCOMES, "partial")),
+        Argument("tags", "list"),
+        *hidden("agent"),
+        *_JOB,
+    ),
+    "adds",
+    is_idempotent=True,
+)
 def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     words = chosen(given, "tags", "outcome", "job", "task")
     agent = given.get("agent") or caller.agent
@@ -244,11 +328,36 @@ def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return answers.format_learned(learned, what="Recorded")
 
 
+@tool(
+    "memory_procedure",
+    "Keep a workflow that worked; one of the same name is changed.",
+    (
+        Argument("name", is_required=True),
+        Argument("context", description="When to use it."),
+        Argument("steps", "list", "In order.", is_required=True),
+        Argument("tags", "list", is_hidden=True),
+    ),
+    "changes",
+    is_idempotent=True,
+)
 def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
     return _format_skill(done)
 
 
+@tool(
+    "create_skill",
+    "Keep a skill: what it is for and how it is done; one of the same name is changed.",
+    (
+        Argument("name", is_required=True),
+        Argument("description", description="What for, and when.", is_required=True),
+        Argument("template", description="A prompt or code with {parameters}."),
+        Argument("steps", "list"),
+        Argument("tags", "list"),
+    ),
+    "changes",
+    is_idempotent=True,
+)
 def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     words = chosen(given, "template", "steps", "tags")
     return _format_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
@@ -259,6 +368,15 @@ def _format_skill(done: Any) -> str:
     return f"Skill {as_line(done.name, 120)}: {done.action} ({where})."
 
 
+@tool(
+    "search_skills",
+    "Skills that fit, in the order to try them.",
+    (
+        Argument("query", description="What is to be done; all compete without it."),
+        Argument("limit", "number", "Default 5."),
+    ),
+    "reads",
+)
 def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     if not found.skills:
@@ -271,6 +389,19 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.quote(f"{len(blocks)} skills, in the order to try them.", blocks)
 
 
+@tool(
+    "memory_outcome",
+    "After a task: how it went. What you used of the memories gains or loses confidence.",
+    (
+        *hidden("agent"),
+        Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
+        Argument("outcome", is_required=True, choices=_OUTCOMES),
+        Argument("used", "list", "Ids of the entries that you used."),
+        *hidden("task_id session"),
+    ),
+    "changes",
+    is_idempotent=True,
+)
 def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     agent, words = given.get("agent") or caller.agent, chosen(given, "used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
@@ -282,147 +413,17 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     return f"{len(report.credits)} credited.{f' {as_line(report.notice)}' if report.notice else ''}{lines}"
 
 
+@tool("memory_stats", "How much is known, by kind, and its tokens.", (), "reads")
 def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     return answers.format_stats(kb.stats())
 
 
+@tool(
+    "memory_consolidate",
+    "Tidy up: make rules of what recurs, merge doubles, archive what faded, promote.",
+    (Argument("dry_run", "flag", "Only show what would change."), Argument("stage", is_hidden=True)),
+    "changes",
+    is_idempotent=True,
+)
 def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     return answers.format_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))
-
-
-DEFAULT_TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "memory_context",
-        "Before a task: the policies, rules, learnings, pitfalls and skills that matter for it. Ask where none of it is before you.",
-        (
-            Argument(
-                "task", description="What is to be done, in words.", is_required=True, instead=("files", "task_id")
-            ),
-            Argument("labels", "list", "Kinds of work, e.g. testing."),
-            *hidden("type"),
-            Argument("files", "list", "Paths the task is about."),
-            *hidden("agent job task_id session"),
-        ),
-        _context,
-        is_reading=True,
-    ),
-    Tool(
-        "memory_recall",
-        "Search the memories, best first; with an id, one entry in full.",
-        (
-            Argument("query", description='Words; "exact phrases" and -excluded words count.'),
-            Argument("id", description="An id or its beginning, or path.md:LINE."),
-            Argument(
-                "kind",
-                "list",
-                "Only these; session: logs of past sessions.",
-                choices=(*_KINDS, "skill", "episode", "session"),
-            ),
-            *hidden("agent since outcome", type="list"),
-            *hidden("scope"),
-            Argument("file", description="Only what applies to this path."),
-            Argument("limit", "number", f"Default {LIMIT}."),
-            *hidden("", max_chars="number", max_tokens="number", ids="list", layer="list"),
-            *_JOB,
-        ),
-        _recall,
-        is_reading=True,
-    ),
-    Tool(
-        "memory_learn",
-        "Keep one learning for later tasks: a preference, decision, fact, rule or pitfall, with its reason. Never secrets. A policy waits for a person.",
-        (
-            Argument("text", description="In a sentence or a short note.", is_required=True),
-            Argument("kind", description="Default fact.", choices=_KINDS),
-            Argument("title"),
-            Argument("tags", "list"),
-            Argument("priority", choices=("critical", "high", "medium", "normal")),
-            Argument("applies_to", "list", "Globs of files it is about."),
-            Argument("scope", description="project (default) or global; anything else is a glob."),
-            Argument(
-                "source",
-                description="user_explicit: the person typed it in these words.",
-                choices=("user_explicit", "observed", "inferred", "external_unverified"),
-            ),
-            *hidden("agent"),
-            *_JOB,
-        ),
-        _learn,
-    ),
-    Tool(
-        "memory_outcome",
-        "After a task: how it went. What you used of the memories gains or loses confidence.",
-        (
-            *hidden("agent"),
-            Argument("task", description="As given to memory_context.", is_required=True, instead=("task_id",)),
-            Argument("outcome", is_required=True, choices=_OUTCOMES),
-            Argument("used", "list", "Ids of the entries that you used."),
-            *hidden("task_id session"),
-        ),
-        _outcome,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool(
-        "memory_episode",
-        "Record something that happened: what was tried and what came of it.",
-        (
-            Argument("event", description="What happened, and why.", is_required=True),
-            Argument("outcome", choices=(*_OUTCOMES, "partial")),
-            Argument("tags", "list"),
-            *hidden("agent"),
-            *_JOB,
-        ),
-        _episode,
-        is_idempotent=True,
-    ),
-    Tool(
-        "memory_procedure",
-        "Keep a workflow that worked; one of the same name is changed.",
-        (
-            Argument("name", is_required=True),
-            Argument("context", description="When to use it."),
-            Argument("steps", "list", "In order.", is_required=True),
-            Argument("tags", "list", is_hidden=True),
-        ),
-        _procedure,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-)
-#: Tools that most sessions do without; the full profile has them.
-SKILL_TOOLS: tuple[Tool, ...] = (
-    Tool(
-        "search_skills",
-        "Skills that fit, in the order to try them.",
-        (
-            Argument("query", description="What is to be done; all compete without it."),
-            Argument("limit", "number", "Default 5."),
-        ),
-        _search_skills,
-        is_reading=True,
-    ),
-    Tool(
-        "create_skill",
-        "Keep a skill: what it is for and how it is done; one of the same name is changed.",
-        (
-            Argument("name", is_required=True),
-            Argument("description", description="What for, and when.", is_required=True),
-            Argument("template", description="A prompt or code with {parameters}."),
-            Argument("steps", "list"),
-            Argument("tags", "list"),
-        ),
-        _create_skill,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-    Tool("memory_stats", "How much is known, by kind, and its tokens.", (), _stats, is_reading=True),
-    Tool(
-        "memory_consolidate",
-        "Tidy up: make rules of what recurs, merge doubles, archive what faded, promote.",
-        (Argument("dry_run", "flag", "Only show what would change."), Argument("stage", is_hidden=True)),
-        _consolidate,
-        is_destructive=True,
-        is_idempotent=True,
-    ),
-)
