@@ -167,11 +167,11 @@ class Browsing:
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""
-        return self._index.read(find_recent)
+        return self._index.glance(find_recent)
 
     def filter_values(self) -> FilterValues:
         """Return what the filters of a vault can choose."""
-        return self._index.read(find_filter_values)
+        return self._index.glance(find_filter_values)
 
     def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
         """Return names of entries that go with a word, with what links to each; or tags."""

@@ -29,7 +29,7 @@ from memory_kb.index.rows import RawNote, read_note
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import FileStat, StoredEntry, StoredMemory
+from memory_kb.model import EVERYTHING, FileStat, StoredEntry, StoredMemory
 from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, locate
 
@@ -239,7 +239,7 @@ def _part(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Catalog:
 
 def suggest_tags(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
     """Return the tags that hold a word, those that begin with it first, then by how often they are used."""
-    counts = Counter(tag for tags in index.tag_lists() for tag in dict.fromkeys(tags.split(",")) if tag)
+    counts = Counter(tag for _, tags in index.tag_lists(EVERYTHING) for tag in dict.fromkeys(tags.split(",")) if tag)
     wanted = word.casefold()
     fitting = [tag for tag in counts if wanted in tag.casefold()]
     chosen = heapq.nsmallest(most, fitting, key=lambda tag: (not tag.casefold().startswith(wanted), -counts[tag]))

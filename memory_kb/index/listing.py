@@ -400,18 +400,18 @@ class Recent(NamedTuple):
 def find_recent(index: SqliteIndex) -> Recent:
     """Return what changed last, of the entries that a list shows without filters."""
     times = index.file_times()
-    first: dict[str, StoredEntry] = {}
+    sources: set[str] = set()
     within, folders, tags = Counter[str](), Counter[str](), Counter[str]()
-    for entry in index.entries(Filters()):
-        first.setdefault(entry.source, entry)
-        within[posixpath.dirname(entry.source)] += 1
-        if entry.tags or entry.text_tags:
-            tags.update({tag for tag in f"{entry.tags},{entry.text_tags}".split(",") if tag})
+    for source, listed in index.tag_lists(Filters()):
+        sources.add(source)
+        within[posixpath.dirname(source)] += 1
+        tags.update({tag for tag in listed.split(",") if tag})
     total = within.total()
     for folder, number in within.items():
         path = PurePosixPath(folder)
         folders.update({str(one): number for one in (path, *path.parents) if one.name})
-    notes = heapq.nlargest(_NOTES, first, key=lambda path: times.get(path, 0))
+    notes = heapq.nlargest(_NOTES, sorted(sources), key=lambda path: times.get(path, 0))
+    first = {entry.source: entry for entry in reversed(index.entries_of(notes, Filters()))}
     chosen = [(name, number) for name, number in folders.most_common() if number < total][:_FOLDERS]
     return Recent(
         tuple(ChangedNote(view(first[path]), _write_time(times.get(path, 0))) for path in notes),

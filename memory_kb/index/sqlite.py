@@ -17,7 +17,7 @@ from memory_kb.index.filters import as_array, is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
-from memory_kb.model import NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
+from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
 from memory_kb.text import load_json
 from memory_kb.vault import hold_lock
 
@@ -481,16 +481,18 @@ class SqliteIndex:
         )
         return list(self._entries(condition, list(map(_like, words))))
 
-    def tag_lists(self) -> Iterator[str]:
-        """Yield the tags of each entry that has some, separated by commas."""
-        rows = self._connection.execute(
-            "SELECT tags || ',' || text_tags FROM chunks WHERE part = 0 AND (tags <> '' OR text_tags <> '')"
+    def tag_lists(self, filters: Filters) -> Iterator[tuple[str, str]]:
+        """Return the file and the tags, separated by commas, of each entry that passes the filters."""
+        condition, values = where(filters, "chunks")
+        return self._connection.execute(
+            f"SELECT source, tags || ',' || text_tags FROM chunks WHERE part = 0 AND {condition}", values
         )
-        return (tags for (tags,) in rows)
 
-    def entries_of(self, sources: Iterable[str]) -> list[StoredEntry]:
-        """Return the entries of some files, in path order."""
-        return list(self._entries("source IN (SELECT value FROM json_each(?))", (as_array(sources),)))
+    def entries_of(self, sources: Iterable[str], filters: Filters = EVERYTHING) -> list[StoredEntry]:
+        """Return the entries of some files that pass the filters, in path order."""
+        condition, values = where(filters, "chunks")
+        values["sources"] = as_array(sources)
+        return list(self._entries(f"source IN (SELECT value FROM json_each(:sources)) AND {condition}", values))
 
     def paths(self) -> list[str]:
         """Return the paths of all files, in order."""

@@ -186,6 +186,12 @@ class VaultIndex:
 
         return self.use(read)
 
+    def glance(self, work: Callable[[SqliteIndex], _T]) -> _T:
+        """Read from the index; where a watcher is trusted to keep it, even before that has looked at the files."""
+        if not self.trusts_watcher or self.use(self._is_new):
+            return self.read(work)
+        return self.use(work)
+
     def read_unless_busy(self, work: Callable[[SqliteIndex], _T]) -> _T:
         """Read from the index after looking for changed files; while another process is indexing, from what it holds.
 

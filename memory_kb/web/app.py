@@ -179,9 +179,7 @@ def serve(options: ServedPages) -> int:
         timeout_graceful_shutdown=1,
     )
     _say(f"the page is at http://{bound.shown}/")
-    site.warm()
-    if options.is_watching:
-        watcher.begin()
+    site.warm(watcher.begin if options.is_watching else lambda: None)
     if options.is_opening:
         import webbrowser
 

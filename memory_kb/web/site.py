@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hmac
 import secrets
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -246,10 +248,16 @@ class Site:
         """Return whether `lint` or `doctor` examines the vault in the background, beginning that where it is due."""
         return self._looks.begin(verb, is_due=not is_current)
 
-    def warm(self) -> None:
-        """Open the vault and fill the caches before the first request."""
-        self._workers.reading.submit(_trusting(self._keeping("recent", lambda kb: kb.recent())))
-        self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
+    def warm(self, then: Callable[[], object]) -> None:
+        """Open the vault and fill the caches before the first request; then begin what would delay that."""
+
+        def go_on(_: Future[Recent]) -> None:
+            then()
+            with contextlib.suppress(RuntimeError):  # the server has ended
+                self._slow.submit(_trusting(self._keeping("review", lambda kb: kb.review.list())))
+
+        recent = self._workers.reading.submit(_trusting(self._keeping("recent", lambda kb: kb.recent())))
+        recent.add_done_callback(go_on)
 
     def close(self, patience: float) -> None:
         """Accept no more work, and wait for writes that have begun."""
