@@ -23,7 +23,7 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.rows import decode, read_file, read_note
+from memory_kb.index.rows import decode, explain_unreadable, read_file, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
@@ -125,8 +125,6 @@ def find_unreadable(
     Args:
         seen: what a look at all files has reported, None where there was none.
     """
-    from memory_kb.index.rows import explain_unreadable
-
     problems = list(seen or ())
     files = {path: str(vault.resolve(path)) for path in index.paths()}
     unknown = (

@@ -16,6 +16,7 @@ from memory_kb.index.schema import DATABASE
 from memory_kb.index.vectors import EmbeddedPassage, SiblingCaches, VectorStore, batched
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Space
+from memory_kb.store.project import find_siblings
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
@@ -432,8 +433,6 @@ class VectorSearch:
 
 
 def _sibling_indexes(machine: Path) -> Iterator[Path]:
-    from memory_kb.store.project import find_siblings
-
     return (folder / DATABASE for folder in find_siblings(machine))
 
 

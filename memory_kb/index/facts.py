@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.rows import decode
+from memory_kb.index.schema import connect
 from memory_kb.index.sqlite import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
 from memory_kb.model import Problem
+from memory_kb.plainfiles import make_folder, open_plain
 from memory_kb.store.files import read_note_text
 
 #: Where the facts are kept in the machine folder.
@@ -340,9 +342,6 @@ def _unpack(facts: str) -> Facts:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    from memory_kb.index.schema import connect
-    from memory_kb.plainfiles import make_folder, open_plain
-
     make_folder(file.parent)
     os.close(open_plain(file, os.O_RDWR | os.O_CREAT, 0o600))
     connection = connect(file)

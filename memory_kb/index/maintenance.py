@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from memory_kb.errors import UnreadableInput
+from memory_kb.index.schema import DATABASE
 from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sync import Progress, pending_passages
+from memory_kb.model import Problem, SyncReport
+from memory_kb.store.machine import Machine, adopt
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from memory_kb.index.embedding import Estimate
     from memory_kb.index.embedding import Progress as EmbedProgress
-    from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.vectors import Pruned
-    from memory_kb.model import Problem, SyncReport
     from memory_kb.reports import Findings
     from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
 
 
 class Indexing:
@@ -70,8 +73,6 @@ class Indexing:
         Raises:
             ProviderFailed: the provider asked for is not there.
         """
-        from memory_kb.index.sync import pending_passages
-
         if not self._index.may_embed:
             return None
         return self._index.use(
@@ -102,9 +103,6 @@ class Indexing:
         Raises:
             UnreadableInput: a session cannot be copied.
         """
-        from memory_kb.errors import UnreadableInput
-        from memory_kb.store.machine import Machine, adopt
-
         with self._find_writer().lock(), self._index.writing():
             self._index.close()
             try:
@@ -114,7 +112,6 @@ class Indexing:
 
     def _machine_problems(self) -> tuple[Problem, ...]:
         """Report a machine folder that git tracks: what others commit into it would count as ours."""
-        from memory_kb.model import Problem
         from memory_kb.store.git_command import tracks
 
         if not self._vault.machine.is_relative_to(self._vault.folder) or not tracks(
@@ -184,7 +181,6 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     from contextlib import closing
 
     from memory_kb.index.event_search import SessionIndex
-    from memory_kb.index.schema import DATABASE
 
     vault_index.sync()
     with vault_index.writing():

@@ -18,7 +18,7 @@ from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChun
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
-from memory_kb.text import load_json
+from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
@@ -602,8 +602,6 @@ def _listed(weights: Sequence[float]) -> str:
 
 
 def _has_tag(tags: str, wanted: str) -> bool:
-    from memory_kb.text import fits_tag
-
     return len(tags) > 1 and fits_tag(tags.split(","), _words(wanted))
 
 

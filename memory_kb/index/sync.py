@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
 from memory_kb.index.port import KnownFile, SyncWindow
+from memory_kb.index.schema import MEMORY
+from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.settings import Settings
 from memory_kb.store.walk import walk, walk_region, walk_root
@@ -20,7 +22,6 @@ from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
 
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.sqlite_writer import SqliteWriter
     from memory_kb.index.vectors import EmbeddedPassage
 
@@ -400,9 +401,6 @@ class Unindexed:
     """
 
     def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings) -> None:
-        from memory_kb.index.schema import MEMORY
-        from memory_kb.index.sqlite import SqliteIndex
-
         self._vault, self._settings, self._other = vault, settings, index
         self.index = SqliteIndex(MEMORY, settings.index.tokenizer)
         self.outdated: set[str] = set()

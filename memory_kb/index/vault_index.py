@@ -24,17 +24,15 @@ from memory_kb.index.schema import (
     replace_damaged,
 )
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Regions, needs_writing
+from memory_kb.index.sync import Progress, Regions, needs_writing, survey, sync
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
-from memory_kb.model import Problem, Region
+from memory_kb.model import NOWHERE, Filters, FilterWords, Location, Problem, Region, SyncReport, make_filters
 from memory_kb.store.walk import UNLISTED
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
     from memory_kb.index.embedding import VectorSearch
     from memory_kb.index.postgres_team import Team
-    from memory_kb.index.sync import Progress
-    from memory_kb.model import Filters, FilterWords, Location, SyncReport
     from memory_kb.providers.base import Embedder
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
@@ -211,8 +209,6 @@ class VaultIndex:
         Raises:
             UsageError: a word is not one of the format's, or a task is named without its job.
         """
-        from memory_kb.model import NOWHERE, make_filters
-
         chosen = make_filters(**words)
         return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
 
@@ -454,8 +450,6 @@ class VaultIndex:
                     raise
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
-        from memory_kb.index.sync import survey
-
         pending = survey(self._vault, index, self._settings).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
 
@@ -468,8 +462,6 @@ class VaultIndex:
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> SyncReport:
-        from memory_kb.index.sync import sync
-
         index = self.index
         with hold_lock(self._lock, wait, on_wait):
             stale = index.stale_because(self._fingerprint)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from memory_kb.errors import VaultBusy
+from memory_kb.index.embedding import VectorSearch, open_vector_search
+from memory_kb.index.sync import Progress
+from memory_kb.index.vault_index import VaultIndex
+from memory_kb.index.watch import Audience, Step, Watched, Watcher
+from memory_kb.reports import WatchReport
 from memory_kb.vault import Vault, find_vault
-
-if TYPE_CHECKING:
-    from memory_kb.index.embedding import VectorSearch
-    from memory_kb.index.sync import Progress
-    from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.index.watch import Step, Watched
-    from memory_kb.reports import WatchReport
 
 
 class Watching:
@@ -53,8 +50,6 @@ class Watching:
             maintain: do the maintenance that is due when nothing has changed for
                 `watch.reconcile_seconds`.
         """
-        from memory_kb.index.watch import Audience, Watcher
-
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
         models: list[VectorSearch] = []
         try:
@@ -75,10 +70,6 @@ class Watching:
 
     def _open_watched(self, models: list[VectorSearch], *, maintain: bool) -> Watched:
         """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
-        from memory_kb.index.embedding import open_vector_search
-        from memory_kb.index.vault_index import VaultIndex
-        from memory_kb.index.watch import Watched
-
         own = self._reopen()
         steps: tuple[Step, ...] = ()
         if own.settings.embeddings.provider != "none":

@@ -7,19 +7,17 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.store.render_changes import FileOutcome, bind, diff
+from memory_kb.store.targets import find_target
 from memory_kb.store.writer import IndexFollower, Resolve, Run, Writer, invert, replayed, scopes_of
 from memory_kb.text import hash_of
-
-if TYPE_CHECKING:
-    from memory_kb.vault import Vault
-
+from memory_kb.vault import Vault
 
 _UNDO = "undo "
 _DONE = {
@@ -290,8 +288,6 @@ class Undo:
 
     def _resolver(self, record: RunRecord) -> Resolve:
         """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
-        from memory_kb.store.targets import find_target
-
         return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
 
     def _preview(self, chosen: Sequence[RunRecord]) -> RunReport:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput, VaultNotFound
+from memory_kb.credentials import find_secret, redact
+from memory_kb.errors import ChangedOnDisk, MemoryKBError, SecretRefused, UnreadableInput, VaultNotFound
 from memory_kb.markdown.splice import Splice
+from memory_kb.model import Problem
+from memory_kb.reports import ChangeView, Conflict, RunReport, WrittenRun
 from memory_kb.store.files import (
     FileEdit,
+    NoteText,
     Staged,
     apply,
     count_missing,
@@ -23,22 +28,17 @@ from memory_kb.store.files import (
     mode_of,
     prune_folders,
     read_if_there,
+    read_note_text,
     sweep_scratch,
     sync_folders,
 )
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.store.machine import prepare_machine
+from memory_kb.store.plan import Change
+from memory_kb.store.render_changes import Composition, compose, diff, find_new_secrets, paths_of
+from memory_kb.store.targets import explain_unsafe, find_target
 from memory_kb.text import hash_of
-from memory_kb.vault import GLOBAL_PREFIX, MACHINE, hold_lock
-
-if TYPE_CHECKING:
-    from memory_kb.model import Problem
-    from memory_kb.reports import ChangeView, RunReport, WrittenRun
-    from memory_kb.store.files import NoteText
-    from memory_kb.store.plan import Change
-    from memory_kb.store.render_changes import Composition
-    from memory_kb.vault import Vault
-
+from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
 
 Resolve = Callable[[str], Path]
 
@@ -379,8 +379,6 @@ class Writer:
         Raises:
             UnreadableInput: it cannot be read.
         """
-        from memory_kb.store.files import read_note_text
-
         return read_note_text(path, self._vault.resolve(path))
 
     def run(
@@ -404,9 +402,6 @@ class Writer:
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
-        from memory_kb.reports import RunReport
-        from memory_kb.store.render_changes import diff, paths_of
-
         if dry_run:
             made = self._compose(plan, replan)
             return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
@@ -423,8 +418,6 @@ class Writer:
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be fixed after a run that was killed while it wrote."""
-        from memory_kb.model import Problem
-
         record = self.journal.unfinished()
         if record is None:
             return ()
@@ -450,15 +443,11 @@ class Writer:
         Raises:
             UnreadableInput: no run may write there.
         """
-        from memory_kb.store.targets import explain_unsafe, find_target
-
         if explain_unsafe(self._vault, path) is None:
             return self._vault.resolve(path)
         return find_target(self._vault, path, self._agent_files())
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
-        from memory_kb.store.render_changes import compose, paths_of
-
         for _ in range(_REPLANS):
             made = compose(plan, {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)})
             if not made.stale or replan is None:
@@ -472,10 +461,6 @@ class Writer:
 
     def _without_secrets(self, plan: Sequence[Change], made: Composition) -> Composition:
         """Return what a plan comes to without the changes that would bring in a credential."""
-        from memory_kb.errors import SecretRefused
-        from memory_kb.reports import Conflict
-        from memory_kb.store.render_changes import find_new_secrets
-
         found = find_new_secrets(made)
         if not found:
             return made
@@ -497,11 +482,6 @@ class Writer:
         return rest._replace(conflicts=(*rest.conflicts, *conflicts))
 
     def _make_run(self, verb: str, made: Composition) -> Run:
-        import uuid
-
-        from memory_kb.credentials import find_secret, redact
-        from memory_kb.vault import count_day_folders
-
         is_clean = find_secret("\n".join(step.change.reason for step in made.steps)) is None
         changes = tuple(
             Decision(
@@ -542,8 +522,6 @@ class Writer:
         return left
 
     def _describe_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
-        from memory_kb.reports import WrittenRun
-
         files = tuple(edit.path for edit in run.edits if edit.path not in left)
         if self.on_written and files:
             self.on_written(WrittenRun(run.run, run.verb, files, run.undoes, run.occasion, is_whole))
@@ -584,15 +562,11 @@ def scopes_of(paths: Iterable[str]) -> set[str]:
 
 
 def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...]:
-    from memory_kb.reports import ChangeView
-
     steps = (step.change for step in made.steps if step.change.path not in left and step.change.to not in left)
     return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in steps)
 
 
 def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices: tuple[str, ...]) -> RunReport:
-    from memory_kb.reports import Conflict, RunReport
-
     late = tuple(
         Conflict(
             step.change.path,
