@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem, Region
@@ -75,7 +75,8 @@ def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: l
 
 
 def _top_files(vault: Vault, root: Root, problems: list[Problem]) -> list[FileStat]:
-    return sorted(found for note in root.top_notes if (found := _stat_top(note, root, vault, problems)))
+    named = ((HOME_NOTE if root.prefix == GLOBAL_PREFIX else note.name, str(note)) for note in root.top_notes)
+    return sorted(found for path, note in named if (found := _stat_note(note, path, vault.folder, problems)))
 
 
 def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat]:
@@ -86,19 +87,25 @@ def _merge(top: list[FileStat], inside: Iterator[FileStat]) -> Iterator[FileStat
     yield from top
 
 
-def _stat_top(note: Path, root: Root, vault: Vault, problems: list[Problem]) -> FileStat | None:
-    path = HOME_NOTE if root.prefix == GLOBAL_PREFIX else note.name
+def _stat_note(location: str, path: str, folder: Path, problems: list[Problem]) -> FileStat | None:
+    """Return a note that is there; what is no plain file, or has no good name, is added to the problems."""
     try:
-        found = os.lstat(note)
-    except OSError:
+        found = os.lstat(location)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        problems.append(Problem(path, 1, f"cannot be read: {exc.strerror}; skipped"))
         return None
     if stat.S_ISLNK(found.st_mode):
-        _explain_link(str(note), path, vault.folder, problems)
+        _explain_link(location, path, folder, problems)
         return None
     if not stat.S_ISREG(found.st_mode):
         problems.append(Problem(path, 1, "is not a regular file; skipped"))
         return None
-    return FileStat.of(path, str(note), found)
+    name = os.path.basename(location)
+    if readable_name(name) != name:
+        problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
+    return FileStat.of(path, location, found)
 
 
 def _explain_link(location: str, path: str, folder: Path, problems: list[Problem]) -> None:
@@ -160,13 +167,17 @@ class _Walker:
         prefix = folder + slash
         if name[0] == "." or not self._reaches(Region(prefix, os.path.dirname(region.location))):
             return []
-        found: list[Item] = []
-        try:
-            entry = _Entry(name, region.location, os.lstat(region.location))
-        except OSError:
+        is_note = name[-3:].lower() == ".md" and self._takes(name, prefix)
+        if not is_note or (os.path.isdir(region.location) and not os.path.islink(region.location)):
             return []
-        self._take(entry, prefix, found, only_note=self._holds_only_a_note(prefix))
-        return [item for item in found if isinstance(item, FileStat)]
+        file = _stat_note(region.location, region.path, self._root.folder, self._problems)
+        return [file] if file else []
+
+    def _takes(self, name: str, prefix: str) -> bool:
+        """Return whether a note is taken, going by its name."""
+        if (self._is_memory and name in _NOT_NOTES) or (self._holds_only_a_note(prefix) and name != "MEMORY.md"):
+            return False
+        return not self._is_ignored(prefix + readable_name(name))
 
     def _reaches(self, region: Region) -> bool:
         """Return whether the walk of the whole root comes to a region.
@@ -220,7 +231,7 @@ class _Walker:
                     name = entry.name
                     if name[0] == ".":
                         continue
-                    # The common cases without a call: an ordinary note or folder with an ordinary name.
+                    # The most frequent case without a call: an ordinary note with an ordinary name.
                     if (
                         name.endswith(".md")
                         and name.isascii()
@@ -235,17 +246,8 @@ class _Walker:
                             except FileNotFoundError:
                                 continue
                             found.append(FileStat.of(path, entry.path, state))
-                    elif (
-                        not only_note
-                        and name.isascii()
-                        and name[-3:].lower() != ".md"
-                        and entry.is_dir(follow_symlinks=False)
-                    ):
-                        path = prefix + name
-                        if path + "/" != GLOBAL_PREFIX and self._is_open(path, entry.path):
-                            found.append((path + "/", entry.path))
                     else:
-                        self._take(entry, prefix, found, only_note=only_note)
+                        self._take(entry, prefix, found)
         except FileNotFoundError:
             return []
         except OSError as exc:
@@ -254,62 +256,24 @@ class _Walker:
             found.sort(key=_path_of)
         return found
 
-    def _take(self, entry: os.DirEntry[str] | _Entry, prefix: str, found: list[Item], *, only_note: bool) -> None:
+    def _take(self, entry: os.DirEntry[str], prefix: str, found: list[Item]) -> None:
         name = entry.name
-        is_note = name.endswith(".md") or name[-3:].lower() == ".md"
-        if not is_note and not entry.is_dir(follow_symlinks=False) and not entry.is_symlink():
-            return
-        path = prefix + (name if name.isascii() else readable_name(name))
-        if entry.is_symlink():
-            if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
-                _explain_link(entry.path, path, self._root.folder, self._problems)
-        elif entry.is_dir(follow_symlinks=False):
+        is_note, is_folder = name[-3:].lower() == ".md", entry.is_dir(follow_symlinks=False)
+        path = prefix + readable_name(name)
+        if is_folder:
             if path + "/" == GLOBAL_PREFIX:
                 self._problems.append(
                     Problem(path, 1, "a folder of this name means the global home in output; skipped, rename it")
                 )
-            if not only_note and self._is_open(path, entry.path):
+            if not self._holds_only_a_note(prefix) and self._is_open(path, entry.path):
                 found.append((path + "/", entry.path))
-        elif (
-            not (only_note and name != "MEMORY.md")
-            and not (self._is_memory and name in _NOT_NOTES)
-            and not self._is_ignored(path)
-        ):
-            file = self._stat(entry, path)
+        elif entry.is_symlink():
+            if (is_note or os.path.isdir(entry.path)) and not self._is_ignored(path):
+                _explain_link(entry.path, path, self._root.folder, self._problems)
+        elif is_note and self._takes(name, prefix):
+            file = _stat_note(entry.path, path, self._root.folder, self._problems)
             if file:
                 found.append(file)
-
-    def _stat(self, entry: os.DirEntry[str] | _Entry, path: str) -> FileStat | None:
-        try:
-            found = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        except OSError as exc:
-            self._problems.append(Problem(path, 1, f"cannot be read: {exc.strerror}; skipped"))
-            return None
-        if not stat.S_ISREG(found.st_mode):
-            self._problems.append(Problem(path, 1, "is not a regular file; skipped"))
-            return None
-        if not entry.name.isascii() and readable_name(entry.name) != entry.name:
-            self._problems.append(Problem(path, 1, "the file's name is not valid UTF-8; indexed under this spelling"))
-        return FileStat.of(path, entry.path, found)
-
-
-class _Entry(NamedTuple):
-    """A single name of a folder, seen as listing the folder shows it."""
-
-    name: str
-    path: str
-    state: os.stat_result
-
-    def is_dir(self, *, follow_symlinks: bool) -> bool:
-        return stat.S_ISDIR(self.stat(follow_symlinks=follow_symlinks).st_mode)
-
-    def is_symlink(self) -> bool:
-        return stat.S_ISLNK(self.state.st_mode)
-
-    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
-        return os.stat(self.path) if follow_symlinks else self.state
 
 
 def _path_of(item: Item) -> str:
