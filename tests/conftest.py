@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +77,19 @@ def write_files(folder: Path, files: Files) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder
+
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty folder, numbered without a look at those of all other tests."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.mktemp(f"{name}_{os.getpid()}_{next(_NUMBERS)}", numbered=False)
+    yield folder
+    if request.config.getini("tmp_path_retention_policy") == "failed":
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -139,6 +139,8 @@ def _serve(listening: socket.socket, serves: bool) -> None:
     for name in (*_OFTEN_USED, *(_OFTEN_USED_BY_SERVERS if serves else ())):
         importlib.import_module(name)
     _warm_up()
+    if serves:
+        importlib.import_module("lsprotocol.converters").get_converter()  # resolves the types of the protocol
     gc.freeze()  # what is never looked at is shared by all
     ended, ends = socket.socketpair()
     for end in (ended, ends):

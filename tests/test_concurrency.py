@@ -218,7 +218,7 @@ def test_the_same_lesson_from_several_processes_is_kept_once(vault: Vault, open_
     assert entry.metadata["reinforcement_count"] == 4
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", range(2))
 def test_threads_that_open_a_new_vault_at_once_all_answer(vault: Vault, home: Path, turn: int) -> None:
     folder = vault(notes(100))
     together = threading.Barrier(8)

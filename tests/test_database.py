@@ -194,7 +194,7 @@ def test_an_index_of_a_newer_program_is_rebuilt_with_its_tables(vault: Vault, op
         assert "novelty" not in {row[1] for row in connection.execute("PRAGMA table_xinfo(chunks)")}
 
 
-@pytest.mark.parametrize("seed", [*range(6), 10, 16])
+@pytest.mark.parametrize("seed", [0, 1, 10, 16])
 def test_damage_anywhere_never_makes_a_search_fail(vault: Vault, open_kb: Open, seed: int) -> None:
     folder, before = indexed(vault, open_kb)
     rng = random.Random(seed)

@@ -20,25 +20,28 @@ MakeVault = Callable[[Files], Path]
 SAID = "Use the retry queue for e-mails of user_name, never port 8081."
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        SAID.upper(),
-        SAID.replace(" ", "\n"),
-        SAID.replace(",", " –"),
-        f"**{SAID}**",
-        SAID.replace("e-mails", "e mails"),
-        f"- {SAID}",
-        SAID.replace("retry", "`retry`"),
-    ],
-)
-@pytest.mark.parametrize("is_first", [True, False])
-def test_another_way_of_writing_is_the_same(
-    folder: Path, open_kb: Callable[..., KnowledgeBase], again: str, is_first: bool
+OTHER_WAYS = [
+    SAID.upper(),
+    SAID.replace(" ", "\n"),
+    SAID.replace(",", " –"),
+    f"**{SAID}**",
+    SAID.replace("e-mails", "e mails"),
+    f"- {SAID}",
+    SAID.replace("retry", "`retry`"),
+]
+
+
+def test_another_way_of_writing_is_the_same(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    kb = open_kb(folder)
+    assert {kb.learn(text).id for text in (SAID, *OTHER_WAYS)} == {kb.learn(SAID).id}
+
+
+@pytest.mark.parametrize("first", [SAID.upper(), f"**{SAID}**", f"- {SAID}"])
+def test_what_was_written_another_way_is_the_same(
+    folder: Path, open_kb: Callable[..., KnowledgeBase], first: str
 ) -> None:
     kb = open_kb(folder)
-    one, other = (SAID, again) if is_first else (again, SAID)
-    assert kb.learn(one).id == kb.learn(other).id
+    assert kb.learn(first).id == kb.learn(SAID).id
 
 
 @pytest.mark.parametrize(

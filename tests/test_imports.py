@@ -186,10 +186,10 @@ def test_many_notes_are_no_matter_of_pairs(kb: KnowledgeBase, source: Callable[.
     """Offers were held against each other in pairs, which took minutes for an import."""
     lines = "".join(
         f"- Rule {number} says that {' '.join(f'word{(number * 7 + step) % 997}' for step in range(12))} is so\n"
-        for number in range(300)
+        for number in range(120)
     )
     report = kb.import_(source({"AGENTS.md": lines + lines}) / "AGENTS.md", dry_run=True)
-    assert counts(report) == {("bullet", "created"): 300, ("bullet", "known"): 300}
+    assert counts(report) == {("bullet", "created"): 120, ("bullet", "known"): 120}
 
 
 def test_the_help_lists_all_formats(run: Run) -> None:

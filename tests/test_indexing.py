@@ -125,25 +125,25 @@ def test_a_removed_home_takes_its_entries_along(vault: Vault, open_kb: Open, hom
 # -- what is searched -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "active",
-        "pitfall",
-        "corrective",
-        "planning",
-        "wombat",
-        "owner",
-        "quokka",
-        "dingo",
-        "related_to",
-        "importance",
-        "team",
-    ],
-)
-def test_metadata_is_not_searched(vault: Vault, open_kb: Open, word: str) -> None:
+METADATA = [
+    "active",
+    "pitfall",
+    "corrective",
+    "planning",
+    "wombat",
+    "owner",
+    "quokka",
+    "dingo",
+    "related_to",
+    "importance",
+    "team",
+]
+
+
+def test_metadata_is_not_searched(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(vault({"memory/rules/a.md": RICH, "memory/rules/b.md": "Another text.\n"}))
-    assert found(kb, word) == []
+    for word in METADATA:
+        assert found(kb, word) == [], word
 
 
 @pytest.mark.parametrize(

@@ -73,25 +73,25 @@ def test_learn_takes_a_key_and_a_value(folder: Path, asks: Asks, open_kb: Callab
     assert (view.title, view.kind, other.kind, other.scope) == ("cache choice", "decision", "rule", "project")
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ({"type": "policy"}, {"pol-1"}),
-        ({"type": "workflow"}, {"skill-1"}),
-        ({"type": ["Policy", "fact"]}, {"pol-1", "fact-1"}),
-        ({"type": "directive"}, {"pol-1"}),
-        ({"kind": "directive"}, {"pol-1"}),
-        ({"type": "all", "scope": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
-        ({"layer": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
-        ({"layer": "episodic"}, {"ep-1"}),
-        ({"layer": "Semantic"}, {"pol-1", "fact-1"}),
-        ({"layer": "procedural", "type": "workflow"}, {"skill-1"}),
-        ({"layers": ["episodic", "procedural"]}, {"skill-1", "ep-1"}),
-    ],
-)
-def test_recall_filters_by_type_and_layer(words: Mapping[str, Any], found: set[str], asks: Asks) -> None:
-    (told,) = asks(("memory_recall", {"query": "wombats", **words}))
-    assert set(told.ids) - {f"long-{number}" for number in range(6)} == found
+BY_TYPE_AND_LAYER: list[tuple[Mapping[str, Any], set[str]]] = [
+    ({"type": "policy"}, {"pol-1"}),
+    ({"type": "workflow"}, {"skill-1"}),
+    ({"type": ["Policy", "fact"]}, {"pol-1", "fact-1"}),
+    ({"type": "directive"}, {"pol-1"}),
+    ({"kind": "directive"}, {"pol-1"}),
+    ({"type": "all", "scope": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
+    ({"layer": "all"}, {"pol-1", "fact-1", "skill-1", "ep-1"}),
+    ({"layer": "episodic"}, {"ep-1"}),
+    ({"layer": "Semantic"}, {"pol-1", "fact-1"}),
+    ({"layer": "procedural", "type": "workflow"}, {"skill-1"}),
+    ({"layers": ["episodic", "procedural"]}, {"skill-1", "ep-1"}),
+]
+
+
+def test_recall_filters_by_type_and_layer(asks: Asks) -> None:
+    answers = asks(*[("memory_recall", {"query": "wombats", **words}) for words, _ in BY_TYPE_AND_LAYER])
+    for told, (words, found) in zip(answers, BY_TYPE_AND_LAYER, strict=True):
+        assert set(told.ids) - {f"long-{number}" for number in range(6)} == found, words
 
 
 def test_recall_without_a_query_lists_a_layer(asks: Asks) -> None:

@@ -19,7 +19,6 @@ POISON = (
 )
 
 
-@pytest.mark.parametrize("line", POISON)
 @pytest.mark.parametrize(
     "event",
     [
@@ -32,8 +31,8 @@ POISON = (
     ],
     ids=["quoted", "assistant", "output", "injected", "marked", "notification"],
 )
-def test_what_nobody_typed_is_not_kept(event: Callable[[str], Event], line: str, folder: Path, open_kb: Open) -> None:
+def test_what_nobody_typed_is_not_kept(event: Callable[[str], Event], folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
-    kb.sessions.append([Event(role="user", content="Fix the login."), event(line)], session="s")
+    kb.sessions.append([Event(role="user", content="Fix the login."), *map(event, POISON)], session="s")
     kb.sessions.end("s", outcome="success")
     assert [entry.kind for entry in kb.list(status=["active", "proposed"])] == ["episode"]

@@ -55,19 +55,17 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("file", "here"), WAYS.values(), ids=WAYS)
-def test_every_way_to_a_file(
-    project: Path, tmp_path: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch, file: str, here: str
-) -> None:
+def test_every_way_to_a_file(project: Path, tmp_path: Path, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     link = tmp_path / "link"
     link.symlink_to(project)
-    monkeypatch.chdir(project / here)
     kb = open_kb(project)
-    named = file.format(project=project, link=link)
-    assert sorted(ids(kb, file=named)) == ["all", "edge"]
-    assert [one.id for one in kb.list(file=named)] == ["all", "edge"]
-    assert {"edge", "any", "all"} <= set(kb.context("name the loops", files=[named]).ids)
-    assert "web" not in kb.context("translate the pages", files=[named]).ids
+    for way, (file, here) in WAYS.items():
+        monkeypatch.chdir(project / here)
+        named = file.format(project=project, link=link)
+        assert sorted(ids(kb, file=named)) == ["all", "edge"], way
+        assert [one.id for one in kb.list(file=named)] == ["all", "edge"], way
+        assert {"edge", "any", "all"} <= set(kb.context("name the loops", files=[named]).ids), way
+        assert "web" not in kb.context("translate the pages", files=[named]).ids, way
 
 
 OUTSIDE = {

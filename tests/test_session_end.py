@@ -73,7 +73,7 @@ def test_a_session_becomes_an_episode_and_learnings_and_counts_what_it_used(plac
     assert "Relevant Memories" in (vault / "memory/CONTINUITY.md").read_text()
 
 
-@pytest.mark.parametrize("session", [log.stem for log in sorted(SESSIONS.glob("*.jsonl"))])
+@pytest.mark.parametrize("session", [log.stem for log in sorted(SESSIONS.glob("*.jsonl"))][::3])
 def test_ending_it_twice_changes_nothing(place: Path, session: str) -> None:
     assert [step.message for step in end(place, session).steps if step.outcome == "failed"] == []
     before = notes_of(place)
@@ -230,7 +230,7 @@ def test_a_full_disk_costs_no_text(tmp_path: Path) -> None:
     whole = make(tmp_path / "whole")
     end(whole)
     wanted = notes_of(whole)
-    for limit in (300, 700, 2_000, 9_000):
+    for limit in (300, 2_000, 9_000):
         place = make(tmp_path / f"full{limit}")
         before = notes_of(place)
         child = os.fork()

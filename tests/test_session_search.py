@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run, clean_environment
@@ -81,31 +82,31 @@ def seqs(kb: KnowledgeBase, query: str = "", **how: object) -> list[tuple[str, i
     return [(hit.session, hit.seq) for hit in kb.sessions.search(query, events=True, **how).hits]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        pytest.param("flaky AND running", [("s", 2)], id="and"),
-        pytest.param("running OR mark", [("s", 2), ("s", 3)], id="or"),
-        pytest.param("flaky NOT mark", [("s", 2)], id="not"),
-        pytest.param('"flaky tests need"', [("s", 2)], id="phrase"),
-        pytest.param("busi* OR importe*", [("other", 1), ("s", 5)], id="prefix"),
-        pytest.param("content:running", [("s", 2)], id="column"),
-        pytest.param("tool:bash AND edge", [("s", 4)], id="tool column"),
-        pytest.param("marking waits", [("s", 3)], id="stems"),
-        pytest.param("edge-case", [("s", 4)], id="hyphen"),
-        pytest.param("foo.bar", [("s", 5)], id="dot"),
-        pytest.param("ImportError:", [("s", 5)], id="colon"),
-        pytest.param('"flaky tests', [("s", 2), ("s", 3)], id="open quote"),
-        pytest.param("(running", [("s", 2)], id="open bracket"),
-        pytest.param("edge-case NOTHERE", [("s", 4)], id="one of the words"),
-        pytest.param("検索", [("s", 6)], id="two signs"),
-        pytest.param("機能を本番", [("s", 6)], id="five signs"),
-        pytest.param("検", [("s", 6)], id="one sign"),
-        pytest.param("検索 AND deployed", [], id="signs and a word that is not there"),
-    ],
-)
-def test_the_query_language(query: str, expected: list[tuple[str, int]], kb: KnowledgeBase) -> None:
-    assert sorted(seqs(kb, query)) == expected
+QUERIES = [
+    ("flaky AND running", [("s", 2)]),  # and
+    ("running OR mark", [("s", 2), ("s", 3)]),  # or
+    ("flaky NOT mark", [("s", 2)]),  # not
+    ('"flaky tests need"', [("s", 2)]),  # phrase
+    ("busi* OR importe*", [("other", 1), ("s", 5)]),  # prefix
+    ("content:running", [("s", 2)]),  # column
+    ("tool:bash AND edge", [("s", 4)]),  # tool column
+    ("marking waits", [("s", 3)]),  # stems
+    ("edge-case", [("s", 4)]),  # hyphen
+    ("foo.bar", [("s", 5)]),  # dot
+    ("ImportError:", [("s", 5)]),  # colon
+    ('"flaky tests', [("s", 2), ("s", 3)]),  # open quote
+    ("(running", [("s", 2)]),  # open bracket
+    ("edge-case NOTHERE", [("s", 4)]),  # one of the words
+    ("検索", [("s", 6)]),  # two signs
+    ("機能を本番", [("s", 6)]),  # five signs
+    ("検", [("s", 6)]),  # one sign
+    ("検索 AND deployed", []),  # signs and a word that is not there
+]
+
+
+def test_the_query_language(kb: KnowledgeBase) -> None:
+    for query, expected in QUERIES:
+        assert sorted(seqs(kb, query)) == expected, query
 
 
 @given(st.text(max_size=30) | st.text(alphabet='"*:^()-+{}ANDORT ab.,検', max_size=20))
@@ -119,25 +120,25 @@ def test_a_query_without_words_says_so(kb: KnowledgeBase) -> None:
     assert kb.sessions.search("---").degraded
 
 
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ({"agent": "coder"}, [2]),
-        ({"job": "api"}, [2, 3]),
-        ({"task": "login", "agent": "reviewer"}, [3]),
-        ({"job": "web"}, []),
-        ({"type": ["message"]}, [2, 3]),
-        ({"type": "tool_call"}, []),
-        ({"since": "2026-03-02"}, [3]),
-        ({"until": "2026-03-01"}, [2]),
-        ({"since": "2026-03-01T10:00:01Z", "until": "2026-03-02T10:00:00Z"}, []),
-        ({"session": "s"}, [2, 3]),
-        ({"session": "s", "limit": 1}, [2]),
-        ({"limit": 0}, []),
-    ],
-)
-def test_filters(how: dict[str, object], expected: list[int], kb: KnowledgeBase) -> None:
-    assert sorted(seq for session, seq in seqs(kb, "flaky", **how)) == expected
+FILTER_RESULTS: list[tuple[dict[str, Any], list[int]]] = [
+    ({"agent": "coder"}, [2]),
+    ({"job": "api"}, [2, 3]),
+    ({"task": "login", "agent": "reviewer"}, [3]),
+    ({"job": "web"}, []),
+    ({"type": ["message"]}, [2, 3]),
+    ({"type": "tool_call"}, []),
+    ({"since": "2026-03-02"}, [3]),
+    ({"until": "2026-03-01"}, [2]),
+    ({"since": "2026-03-01T10:00:01Z", "until": "2026-03-02T10:00:00Z"}, []),
+    ({"session": "s"}, [2, 3]),
+    ({"session": "s", "limit": 1}, [2]),
+    ({"limit": 0}, []),
+]
+
+
+def test_filters(kb: KnowledgeBase) -> None:
+    for how, expected in FILTER_RESULTS:
+        assert sorted(seq for session, seq in seqs(kb, "flaky", **how)) == expected, how
 
 
 def test_a_hit_says_where_it_is_and_what_fits(kb: KnowledgeBase) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Files
@@ -100,27 +101,25 @@ SCOPED: dict[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("how", "seen"),
-    [
-        ({}, "gjkptuv"),
-        ({"job": "api"}, "gjp"),
-        ({"job": "api", "task": "one"}, "gjpt"),
-        ({"job": "web", "task": "one"}, "gkpv"),
-        ({"job": "none"}, "gp"),
-        ({"job": "api", "scope": ["job"]}, "j"),
-        ({"scope": ["task"]}, "tuv"),
-        ({"scope": ["team"]}, "tuv"),
-        ({"scope": ["session"]}, "jk"),
-        ({"scope": ["global"]}, "g"),
-        ({"scope": ["project", "global"]}, "gp"),
-    ],
-    ids=str,
-)
-def test_jobs_and_tasks_do_not_see_their_siblings(
-    vault: Vault, open_kb: Open, how: dict[str, object], seen: str
-) -> None:
-    assert "".join(sorted(Path(path).stem for path in found(open_kb(vault(SCOPED)), "zebra", limit=20, **how))) == seen
+SEEN: list[tuple[dict[str, Any], str]] = [
+    ({}, "gjkptuv"),
+    ({"job": "api"}, "gjp"),
+    ({"job": "api", "task": "one"}, "gjpt"),
+    ({"job": "web", "task": "one"}, "gkpv"),
+    ({"job": "none"}, "gp"),
+    ({"job": "api", "scope": ["job"]}, "j"),
+    ({"scope": ["task"]}, "tuv"),
+    ({"scope": ["team"]}, "tuv"),
+    ({"scope": ["session"]}, "jk"),
+    ({"scope": ["global"]}, "g"),
+    ({"scope": ["project", "global"]}, "gp"),
+]
+
+
+def test_jobs_and_tasks_do_not_see_their_siblings(vault: Vault, open_kb: Open) -> None:
+    kb = open_kb(vault(SCOPED))
+    for how, seen in SEEN:
+        assert "".join(sorted(Path(path).stem for path in found(kb, "zebra", limit=20, **how))) == seen, how
 
 
 def test_a_task_without_its_job_is_an_error(vault: Vault, open_kb: Open) -> None:
@@ -188,42 +187,41 @@ FILTERED: dict[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ({"kind": ["pitfall"]}, ["pit"]),
-        ({"kind": ["anti-pattern", "fact"]}, ["fact", "pit"]),
-        ({"kind": ["procedure"]}, ["skill"]),
-        ({"kind": "skill"}, ["skill"]),
-        ({"type": ["directive"]}, ["wish"]),
-        ({"type": ["corrective", "procedural"]}, ["pit", "skill"]),
-        ({"tag": ["network"]}, ["pit", "wish"]),
-        ({"tag": ["NET"]}, ["fact"]),
-        ({"tag": ["deep sea"]}, ["pit"]),
-        ({"tag": ["übung"]}, ["pit"]),
-        ({"tag": ["net", "network"]}, ["fact", "pit", "wish"]),
-        ({"tag": ["work"]}, []),
-        ({"tag": ["network,deep sea"]}, []),
-        ({"since": date(2026, 3, 1)}, ["pit", "wish"]),
-        ({"since": date(2026, 2, 28)}, ["fact", "pit", "wish"]),
-        ({"since": date(2027, 1, 1)}, []),
-        ({"kind": ["pitfall"], "tag": ["net"]}, []),
-        ({"file": "src/api/users.py"}, ["pit"]),
-        ({"file": "./src/api/users.py"}, ["pit"]),
-        ({"file": "src\\api\\users.py"}, ["pit"]),
-        ({"file": "src/users.py"}, ["pit"]),
-        ({"file": "lib/users.py"}, []),
-        ({"file": "docs/guide/a.md"}, ["skill"]),
-        ({"file": "db/deep/up.sql"}, ["skill"]),
-        ({"file": "documents/a"}, []),
-    ],
-    ids=str,
-)
-def test_filters(vault: Vault, open_kb: Open, how: dict[str, object], expected: list[str]) -> None:
+FILTER_RESULTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"kind": ["pitfall"]}, ["pit"]),
+    ({"kind": ["anti-pattern", "fact"]}, ["fact", "pit"]),
+    ({"kind": ["procedure"]}, ["skill"]),
+    ({"kind": "skill"}, ["skill"]),
+    ({"type": ["directive"]}, ["wish"]),
+    ({"type": ["corrective", "procedural"]}, ["pit", "skill"]),
+    ({"tag": ["network"]}, ["pit", "wish"]),
+    ({"tag": ["NET"]}, ["fact"]),
+    ({"tag": ["deep sea"]}, ["pit"]),
+    ({"tag": ["übung"]}, ["pit"]),
+    ({"tag": ["net", "network"]}, ["fact", "pit", "wish"]),
+    ({"tag": ["work"]}, []),
+    ({"tag": ["network,deep sea"]}, []),
+    ({"since": date(2026, 3, 1)}, ["pit", "wish"]),
+    ({"since": date(2026, 2, 28)}, ["fact", "pit", "wish"]),
+    ({"since": date(2027, 1, 1)}, []),
+    ({"kind": ["pitfall"], "tag": ["net"]}, []),
+    ({"file": "src/api/users.py"}, ["pit"]),
+    ({"file": "./src/api/users.py"}, ["pit"]),
+    ({"file": "src\\api\\users.py"}, ["pit"]),
+    ({"file": "src/users.py"}, ["pit"]),
+    ({"file": "lib/users.py"}, []),
+    ({"file": "docs/guide/a.md"}, ["skill"]),
+    ({"file": "db/deep/up.sql"}, ["skill"]),
+    ({"file": "documents/a"}, []),
+]
+
+
+def test_filters(vault: Vault, open_kb: Open) -> None:
     kb = open_kb(vault(FILTERED))
-    assert sorted(ids(kb, "zebra", **how)) == expected
-    if "file" in how:
-        assert sorted(ids(kb, "", **how)) == expected
+    for how, expected in FILTER_RESULTS:
+        assert sorted(ids(kb, "zebra", **how)) == expected, how
+        if "file" in how:
+            assert sorted(ids(kb, "", **how)) == expected, how
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import NOW, Files, Run, write_files
@@ -37,46 +38,44 @@ NOTES: Files = {
 }
 
 
-@pytest.mark.parametrize(
-    ("query", "wanted", "how", "step", "said"),
-    [
-        ("otters", "plain", {}, "found", "at rank"),
-        ("otters", "memory/learnings/plain.md:2", {}, "found", "at rank"),
-        ("otters", "gone", {}, "hidden", "only with --status retired"),
-        ("otters", "gone", {"status": "retired"}, "found", ""),
-        ("otters", "plain", {"status": "retired"}, "filtered", "--status asks for retired"),
-        ("otters", "hand", {}, "hidden", "only with --kind handoff"),
-        ("otters", "plain", {"kind": "rule"}, "filtered", "its kind is fact, and --kind asks for rule"),
-        ("otters", "proxy", {}, "hidden", "--learning-type proxy"),
-        ("otters", "plain", {"learning_type": "proxy"}, "filtered", "--learning-type"),
-        ("otters", "plain", {"type": "corrective"}, "filtered", "--type"),
-        ("otters", "plain", {"scope": "global"}, "filtered", "--scope"),
-        ("otters", "rule", {"tag": "sea"}, "filtered", "--tag"),
-        ("otters", "plain", {"since": date(2026, 6, 1)}, "filtered", "--since"),
-        ("otters", "plain", {"file": "src/a.py"}, "filtered", "--file"),
-        ("", "rule", {"file": "src/a.py"}, "found", ""),
-        ("otters", "job", {"job": "b"}, "filtered", "--job or --task"),
-        ("badgers quokkas", "plain", {}, "no-shared-term", "none of the words badgers, quokkas"),
-        ('"hold paws" otters', "plain", {}, "found", ""),
-        ('otters "of job"', "plain", {}, "phrase", 'does not say "of job"'),
-        ("otters -sleep", "plain", {}, "excluded", 'says "sleep"'),
-        ("otters", "memory/twice.md:5", {}, "shadowed", "more specific scope"),
-        ("otters", "plain", {"max_chars": 10}, "budget", "--max-chars 10"),
-        ("otters", "memory/drafts/draft.md", {}, "not-indexed", "the setting ignore"),
-        ("otters", "memory/.hidden.md", {}, "not-indexed", "starts with a dot"),
-        ("otters", "memory/data.txt", {}, "not-indexed", ".md"),
-    ],
-)
-def test_the_step_at_which_it_was_lost(
-    query: str, wanted: str, how: dict[str, object], step: str, said: str, vault: MakeVault, open_kb: Open
-) -> None:
+STEPS: list[tuple[str, str, dict[str, Any], str, str]] = [
+    ("otters", "plain", {}, "found", "at rank"),
+    ("otters", "memory/learnings/plain.md:2", {}, "found", "at rank"),
+    ("otters", "gone", {}, "hidden", "only with --status retired"),
+    ("otters", "gone", {"status": "retired"}, "found", ""),
+    ("otters", "plain", {"status": "retired"}, "filtered", "--status asks for retired"),
+    ("otters", "hand", {}, "hidden", "only with --kind handoff"),
+    ("otters", "plain", {"kind": "rule"}, "filtered", "its kind is fact, and --kind asks for rule"),
+    ("otters", "proxy", {}, "hidden", "--learning-type proxy"),
+    ("otters", "plain", {"learning_type": "proxy"}, "filtered", "--learning-type"),
+    ("otters", "plain", {"type": "corrective"}, "filtered", "--type"),
+    ("otters", "plain", {"scope": "global"}, "filtered", "--scope"),
+    ("otters", "rule", {"tag": "sea"}, "filtered", "--tag"),
+    ("otters", "plain", {"since": date(2026, 6, 1)}, "filtered", "--since"),
+    ("otters", "plain", {"file": "src/a.py"}, "filtered", "--file"),
+    ("", "rule", {"file": "src/a.py"}, "found", ""),
+    ("otters", "job", {"job": "b"}, "filtered", "--job or --task"),
+    ("badgers quokkas", "plain", {}, "no-shared-term", "none of the words badgers, quokkas"),
+    ('"hold paws" otters', "plain", {}, "found", ""),
+    ('otters "of job"', "plain", {}, "phrase", 'does not say "of job"'),
+    ("otters -sleep", "plain", {}, "excluded", 'says "sleep"'),
+    ("otters", "memory/twice.md:5", {}, "shadowed", "more specific scope"),
+    ("otters", "plain", {"max_chars": 10}, "budget", "--max-chars 10"),
+    ("otters", "memory/drafts/draft.md", {}, "not-indexed", "the setting ignore"),
+    ("otters", "memory/.hidden.md", {}, "not-indexed", "starts with a dot"),
+    ("otters", "memory/data.txt", {}, "not-indexed", ".md"),
+]
+
+
+def test_the_step_at_which_it_was_lost(vault: MakeVault, open_kb: Open) -> None:
     kb = open_kb(vault(NOTES))
-    answer = kb.why_not(query, wanted, **how)  # type: ignore[arg-type]
-    assert answer.step == step, answer
-    assert said in answer.reason
-    hits = kb.search(query, **how).hits  # type: ignore[arg-type]
-    is_found = wanted in {key for hit in hits for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")}
-    assert is_found == (step == "found")
+    for query, wanted, how, step, said in STEPS:
+        answer = kb.why_not(query, wanted, **how)
+        assert answer.step == step, answer
+        assert said in answer.reason
+        hits = kb.search(query, **how).hits
+        is_found = wanted in {key for hit in hits for key in (hit.id, f"{hit.path}:2", f"{hit.path}:5")}
+        assert is_found == (step == "found")
 
 
 def test_an_entry_that_is_nowhere_is_an_error(vault: MakeVault, open_kb: Open) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 import itertools
 import os
 import signal
@@ -12,6 +15,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import pytest
+
+#: What some tests of most files import, and what takes long.
+_HEAVY = ("anthropic", "numpy", "openai", "watchdog.observers")
 
 #: The bytes of a number in the queue of files.
 _SIZE = 4
@@ -30,6 +36,10 @@ class Workers:
         if session.testsfailed or session.config.option.collectonly:
             return None
         files = _by_file(session.items)
+        for name in _HEAVY:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        gc.freeze()
         queue, numbers = os.pipe()
         os.write(numbers, b"".join(number.to_bytes(_SIZE, "big") for number in range(len(files))))
         os.close(numbers)
