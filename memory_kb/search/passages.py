@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +14,10 @@ from memory_kb.text import has_cjk
 
 #: How often a word counts that the title, or a heading, says for all passages under it.
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
-#: What two words of the query that are adjacent add, as a share of what they are worth.
-PAIR_SHARE = 0.25
-#: BM25's constant: how soon a word that is said again counts less. Passages are about as long as one another.
-_SATURATION = 1.2
+#: BM25's constants: how soon a word that is said again counts less, and how much length does.
+_SATURATION, _LENGTH = 1.2, 0.75
+#: Characters of a passage of usual length.
+_USUAL = 400
 
 _TOKEN = re.compile(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
@@ -27,7 +26,6 @@ _SYMBOL = re.compile(r'"(\w+?)(plusplus|sharp)"')
 _ACCENTED = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
 #: So many letters of a word are compared before the tokenizer is asked about it.
 _MOST_SURE = 3
-_NOTHING_BETWEEN = re.compile(r"[\W_]*")
 
 
 class Passage(NamedTuple):
@@ -49,7 +47,6 @@ class _Word(NamedTuple):
     """A word of the query where a text says it."""
 
     start: int
-    end: int
     stem: str
 
 
@@ -63,35 +60,27 @@ class WordFinder:
     def __init__(self, index: Index, query: TextQuery, weights: Mapping[str, float]) -> None:
         self._index = index
         self._stems: dict[str, str] = {}
-        tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases, *query.pairs)}
+        tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
         self._literals: dict[str, re.Pattern[str]] = {}
         self._beginnings: list[str] = []
-        self._chains: dict[tuple[str, ...], float] = {}
         for term in dict.fromkeys((*query.terms, *query.phrases)):
             weight, found = weights.get(term, 0.0), tokens[term]
             if not found:
                 continue
             if has_cjk(term):
-                self._add_literal(found[0] + "".join(token[-1] for token in found[1:]), weight)
+                letters = found[0] + "".join(token[-1] for token in found[1:])
+                self._add_literal(r"[^\w\s]*".join(letters), weight)  # Thai's marks, say, are none
             elif symbol := _SYMBOL.fullmatch(term):
-                self._add_literal(symbol[1] + ("++" if symbol[2] == "plusplus" else "#"), weight)
+                self._add_literal(re.escape(symbol[1] + ("++" if symbol[2] == "plusplus" else "#")), weight)
             elif len(found) > 1:
-                self._chains[tuple(stems[token] for token in found)] = weight
+                self._add_literal(r"(?<![^\W_])" + r"[\W_]+".join(found), weight)
             else:
                 stem = stems[found[0]]
                 self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
                 if term.endswith("*"):
                     self._beginnings.append(stem)
-        for pair in query.pairs:
-            chain = tuple(stems[token] for token in tokens[pair])
-            if not has_cjk(pair):
-                self._chains.setdefault(chain, PAIR_SHARE * sum(self.weights.get(stem, 0.0) for stem in chain))
-        self._known = {*self.weights, *(stem for chain in self._chains for stem in chain)}
-        self._chains_from: dict[str, list[tuple[str, ...]]] = {}
-        for chain in self._chains:
-            self._chains_from.setdefault(chain[0], []).append(chain)
         words = [word for pair in stems.items() for word in pair if not has_cjk(pair[0])]
         # The last letter of a stem may be another one in the text: cries, cry.
         sure = max(1, min(_MOST_SURE, min(map(len, words), default=1) - 1))
@@ -109,43 +98,20 @@ class WordFinder:
 
     def _recognise(self, stem: str) -> str:
         """Return what a word of a text counts as: itself, if the query has it, or a beginning that it has."""
-        if stem in self._known:
+        if stem in self.weights:
             return stem
         return next((start for start in self._beginnings if stem.startswith(start)), stem)
 
     def _choose(self, text: str, matches: Sequence[tuple[int, str]]) -> list[_Word]:
-        found = []
-        for place, word in matches:
-            stem = self._stems[word]
-            if stem in self._known:
-                found.append(_Word(place, place + len(word), stem))
+        found = [_Word(place, self._stems[word]) for place, word in matches if self._stems[word] in self.weights]
         for literal, pattern in self._literals.items():
-            found.extend(
-                _Word(match.start(), match.start() + len(literal), literal) for match in pattern.finditer(text)
-            )
+            found += [_Word(match.start(), literal) for match in pattern.finditer(text)]
         return found
 
-    def find_chains(self, text: str, words: Sequence[_Word]) -> dict[tuple[str, ...], float]:
-        """Return the phrases, names and pairs of the query that a text says, and what each is worth."""
-        return {
-            chain: self._chains[chain]
-            for place, word in enumerate(words)
-            for chain in self._chains_from.get(word.stem, ())
-            if _says(text, words, place, chain)
-        }
-
-    def _add_literal(self, text: str, weight: float) -> None:
-        letters = r"[^\w\s]*".join(map(re.escape, text))  # Thai's marks, say, are none
-        self._literals[text] = re.compile(f"(?={letters})", re.IGNORECASE)
-        self.weights[text] = weight
-
-
-def _says(text: str, words: Sequence[_Word], place: int, chain: tuple[str, ...]) -> bool:
-    """Return whether the words of a chain are adjacent, starting at a place."""
-    there = words[place : place + len(chain)]
-    return tuple(word.stem for word in there) == chain and all(
-        _NOTHING_BETWEEN.fullmatch(text, one.end, other.start) for one, other in itertools.pairwise(there)
-    )
+    def _add_literal(self, expression: str, weight: float) -> None:
+        """Look for a phrase, a name, or a term of a script without spaces as it is."""
+        self._literals[expression] = re.compile(f"(?={expression})", re.IGNORECASE)
+        self.weights[expression] = weight
 
 
 def _one_of(letters: Iterable[str]) -> str:
@@ -188,30 +154,26 @@ def _cut(
     if not (words or titled or headed):
         yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
         return
-    above = _count(finder, headed, HEADING_TIMES, _count(finder, titled, TITLE_TIMES, {}))
-    said = finder.find_chains(f"{chunk.title}\n{chunk.names}", titled) | finder.find_chains(chunk.headings, headed)
+    above = _count(headed, HEADING_TIMES, _count(titled, TITLE_TIMES, {}))
     pieces = index.cut(text)
     last = len(pieces) - 1
     for number, (start, end) in enumerate(pieces):
         found = [word for word in words if start <= word.start < end]
         if found or not (words or number):
-            own = _score(finder, _count(finder, found, 1.0, above))
-            own += sum((said | finder.find_chains(text, found)).values())
+            own = _score(finder, _count(found, 1.0, above), end - start)
             yield Passage(chunk.key, number, number == last, start, end, own)
     if not pieces:
-        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above))
+        yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
 
 
-def _count(finder: WordFinder, words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
+def _count(words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
     counts = dict(before)
     for word in words:
-        if word.stem in finder.weights:
-            counts[word.stem] = counts.get(word.stem, 0.0) + times
+        counts[word.stem] = counts.get(word.stem, 0.0) + times
     return counts
 
 
-def _score(finder: WordFinder, counts: Mapping[str, float]) -> float:
+def _score(finder: WordFinder, counts: Mapping[str, float], length: int) -> float:
     """Return what the words in a passage are worth: BM25 by the statistics of sections."""
-    return sum(
-        finder.weights[stem] * count * (_SATURATION + 1) / (count + _SATURATION) for stem, count in counts.items()
-    )
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / _USUAL)
+    return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())

@@ -9,16 +9,18 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index
-from memory_kb.search.passages import PAIR_SHARE, Passage
+from memory_kb.search.passages import Passage
 from memory_kb.search.query import TextQuery
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
 from memory_kb.text import jaccard, tokens
 
 #: bm25 weights of title, headings, content, tags, applies_to, dated, terms.
-WEIGHTS = (5.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+WEIGHTS = (3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 #: BM25 counts no word more often than this.
 MOST_TIMES = 2.2
+#: What words that are adjacent in the query add where a section says them so, as a share of what they are worth.
+PAIR_SHARE = 0.25
 #: What a section gains that says the whole query as it is.
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that has just the words of the query.
