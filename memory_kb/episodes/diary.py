@@ -434,11 +434,8 @@ def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:
         >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
         ('The login test needs Redis.',)
     """
-    found = (
-        (shorten(redact(item).text, _LONGEST) for item in items if isinstance(item, str))
-        if isinstance(items, Sequence)
-        else ()
-    )
+    listed = items if isinstance(items, Sequence) else ()
+    found = (shorten(redact(item).text, _LONGEST) for item in listed if isinstance(item, str))
     return tuple(dict.fromkeys(item for item in found if is_grounded(item, words)))[:_ITEMS]
 
 

@@ -28,7 +28,7 @@ from memory_kb.similarity import (
 )
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, Memory, move
-from memory_kb.text import jaccard
+from memory_kb.text import counted, jaccard
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import Meanings
@@ -215,8 +215,4 @@ class CompactReport:
         """What left the live files, in words; "" where nothing did."""
         counts = (("merged", self.merged), ("repeated", self.repeated), ("retired", self.retired))
         gone = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-        return (
-            f"{self.before:,} {'entry' if self.before == 1 else 'entries'}, {self.after:,} now: {gone}"
-            if self.run.changes
-            else ""
-        )
+        return f"{counted(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""

@@ -200,11 +200,9 @@ class Entries:
             return self._purge(view, dry_run=dry_run)
         with nullcontext() if dry_run else self._writer.lock(view.scope):
             note = self._writer.read(view.path)
-            plan = (
-                new_entry.plan_erasure(note, view.id, self._vault.clock())
-                if delete
-                else new_entry.plan_retirement(note, view.id)
-            )
+            plan = new_entry.plan_retirement(note, view.id)
+            if delete:
+                plan = new_entry.plan_erasure(note, view.id, self._vault.clock())
             run = self._run_one("forget", plan, dry_run=dry_run)
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 

@@ -127,12 +127,10 @@ def trace_exposure(
     held = list(memories)
     entry = next((one for one in held if one.id == entry_id), None)
     tokens = count_tokens(entry.text) if entry else 0
+    about = {name: getattr(entry, name, None) for name in ("kind", "title", "path", "line")}
     return Exposure(
         id=entry_id,
-        kind=entry.kind if entry else None,
-        title=entry.title if entry else None,
-        path=entry.path if entry else None,
-        line=entry.line if entry else None,
+        **about,
         showings=showings,
         totals=_add_up(showings, tokens),
         derived=tuple(find_derived(entry_id, held)),

@@ -61,6 +61,11 @@ class Offer:
         """The id that a new entry gets, the same for every offer with this key."""
         return id_of(self.key)
 
+    @property
+    def origins(self) -> Sequence[str]:
+        """The origin, if there is one."""
+        return [] if self.origin is None else [self.origin]
+
 
 def id_of(key: str) -> str:
     """Return the id of the entry that an offer with this key makes."""
@@ -190,7 +195,10 @@ def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change |
     at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
     known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
     if known:
-        change = _plan_seen_again(grounds.memory(known.source, known.entry_id), offer, at)
+        memory, change = grounds.memory(known.source, known.entry_id), None
+        # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
+        if draft.is_proposal and memory.status == "proposed" and offer.origin:
+            change = plan_sighting(memory, offer.origins, at, offer.reason)
         return Taken(offer, known.entry_id, known.source, "reinforced" if change else "known"), (change,)
     if grounds.was_made(offer.entry_id):
         return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), ()
@@ -202,7 +210,7 @@ def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change |
         return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
     if twin and not (offer.replaces and twin.entry.is_superseded):
         memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
-        change = plan_sighting(memory, _origins(offer), at, offer.reason)
+        change = plan_sighting(memory, offer.origins, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
     return _plan_new(offer, draft, at, grounds)
 
@@ -212,16 +220,6 @@ def _words_of(offer: Offer) -> tuple[Location, str, str]:
     return offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
 
 
-def _origins(offer: Offer) -> Sequence[str]:
-    return [offer.origin] if offer.origin is not None else []
-
-
-def _plan_seen_again(memory: Memory, offer: Offer, at: datetime) -> Change | None:
-    """Plan to count a proposal that another session gives again; every other entry is known by its key alone."""
-    is_waiting = offer.draft.is_proposal and memory.status == "proposed"
-    return plan_sighting(memory, _origins(offer), at, offer.reason) if is_waiting and offer.origin else None
-
-
 def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
     """Plan to keep what nobody says yet, if it passes the gate."""
     verdict = grounds.gate(offer)
@@ -229,7 +227,7 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
         return Taken(offer, "", "", "refused", verdict.reason), ()
     if verdict and verdict.existing:
         rule = verdict.existing
-        change = _plan_helpful(rule, _origins(offer), at, offer.reason)
+        change = _plan_helpful(rule, offer.origins, at, offer.reason)
         return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
     if verdict and verdict.confidence is not None:
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))

@@ -117,17 +117,11 @@ def _propose(memory: Memory) -> Offer:
 
 
 def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
-    flags = (
-        with_words(memory, "flags", DEPRECATION)
-        if is_due
-        else [word for word in memory.words("flags") if word != DEPRECATION]
-    )
-    evidence = read_evidence(memory)
-    numbers = f"negative already, {evidence.described}"
-    change = plan_fields(
-        memory, {"flags": flags}, f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
-    )
-    return [change] if change else []
+    left: Value = [word for word in memory.words("flags") if word != DEPRECATION]
+    flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
+    numbers = f"negative already, {read_evidence(memory).described}"
+    reason = f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
+    return list(filter(None, [plan_fields(memory, {"flags": flags}, reason)]))
 
 
 def original_of(proposal: Memory) -> str | None:
@@ -179,14 +173,10 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
         change = plan_fields(memory, values, f"Inversion: replaced by {proposal.id}.")
         changes += [change] if change else []
     if changes:
-        link = plan_fields(
-            proposal,
-            {"links": list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))},
-            "Inversion: approved.",
-        )
+        links: Value = list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))
+        link = plan_fields(proposal, {"links": links}, "Inversion: approved.")
         changes += [link] if link else []
-    together = f"inversion {proposal.id}"
-    return [change.joined(together) for change in changes]
+    return [change.joined(f"inversion {proposal.id}") for change in changes]
 
 
 _FLAGS = frozenset({REMOVAL, DEPRECATION})

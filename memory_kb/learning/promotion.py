@@ -165,11 +165,9 @@ def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: date
         "promoted_from": level,
         "promoted_at": now.astimezone(UTC).date().isoformat(),
     }
-    reason = (
-        "A judge called it independent of this project."
-        if level == "project"
-        else f"{_name_jobs(sources)} learned the same."
-    )
+    reason = f"{_name_jobs(sources)} learned the same."
+    if level == "project":
+        reason = "A judge called it independent of this project."
     title = memory.word("title")
     draft = Draft(
         memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items())

@@ -175,20 +175,15 @@ class ScopeQuestion(NamedTuple):
     @property
     def prompt(self) -> str:
         """The question in full."""
-        titles = [shorten(known.text.partition("\n")[0], _KNOWN_CHARS) for known in self.known[:_KNOWN]]
-        known = (
-            "Known already or turned down, not to be repeated:\n" + "".join(f"- {title}\n" for title in titles) + "\n"
-            if titles
-            else ""
-        )
-        record = self.shown.text
+        first_lines = (one.text.partition("\n")[0] for one in self.known[:_KNOWN])
+        titles = [f"- {shorten(line, _KNOWN_CHARS)}\n" for line in first_lines]
+        known = "".join(("Known already or turned down, not to be repeated:\n", *titles, "\n")) if titles else ""
+        record, is_rollup = self.shown.text, self.scope.is_rollup
         return _PROMPT.format(
-            what="learnings that several pieces of work left"
-            if self.scope.is_rollup
-            else "the record of a session that is over",
+            what="learnings that several pieces of work left" if is_rollup else "the record of a session that is over",
             looks_for=self.step.looks_for,
             most=MOST,
-            both="\n- Each rests on at least two different sources." if self.scope.is_rollup else "",
+            both="\n- Each rests on at least two different sources." if is_rollup else "",
             fields="\n".join(_describe(self.step)),
             mark=f"===== {_digest(known + record)[:16]} =====",
             known=known,

@@ -298,11 +298,8 @@ def _find_institutional(memory: Memory, ground: ApprovalInput) -> str | None:
     if not is_meant or not folder:
         return None
     own, beside = f"{folder}institutional.md", "institutional.md"
-    return (
-        beside
-        if memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None
-        else own
-    )
+    is_beside = memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None
+    return beside if is_beside else own
 
 
 def _plan_institutional(target: str, memories: Sequence[Memory], ground: ApprovalInput) -> list[Change]:
@@ -328,11 +325,8 @@ def _plan_institutional(target: str, memories: Sequence[Memory], ground: Approva
             )
         changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
     reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
-    change = (
-        write_file(held, text, reason)
-        if held
-        else create_file(target, text, reason, memories[0].id if len(memories) == 1 else None)
-    )
+    only = memories[0].id if len(memories) == 1 else None
+    change = write_file(held, text, reason) if held else create_file(target, text, reason, only)
     return [one.joined(f"institutional {target}") for one in (change, *changes)]
 
 

@@ -97,11 +97,8 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
             flagged.append(memory.id)
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
-            reasons.append(
-                f"Flagged as {flag}: confidence {evidence.decayed(today):.2f}, {evidence.described}."
-                if flag
-                else "No candidate any more."
-            )
+            numbers = f"confidence {evidence.decayed(today):.2f}, {evidence.described}"
+            reasons.append(f"Flagged as {flag}: {numbers}." if flag else "No candidate any more.")
         change = plan_fields(memory, values, " ".join(reasons)) if values else None
         if change:
             changes.append(change)

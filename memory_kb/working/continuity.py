@@ -284,11 +284,9 @@ class Continuity:
             return [change] if change else []
 
         planned = plan(path)
-        run = (
-            self._find_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
-            if planned
-            else RunReport(None, "continuity")
-        )
+        run = RunReport(None, "continuity")
+        if planned:
+            run = self._find_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)
         if not (dry_run or only_if_there):
