@@ -34,16 +34,9 @@ from memory_kb.text import shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
-MACHINE_FIELDS = (
-    "outcome",
-    "quality_score",
-    "duration_seconds",
-    "goal",
-    "constraints",
-    "files",
-    "artifacts",
-    "git_commit",
-)
+MACHINE_FIELDS = tuple("outcome quality_score duration_seconds goal constraints files artifacts git_commit".split())  # noqa: SIM905
+#: What precedes them in a new episode.
+_FIRST_FIELDS = tuple("created_at last_reinforced session_id burst_id task_id agent".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +219,7 @@ def _draft(episode: Episode) -> Draft:
         "detail": "full",
         "built_from": episode.built_from,
     }
-    order = (
-        "created_at",
-        "last_reinforced",
-        "session_id",
-        "burst_id",
-        "task_id",
-        "agent",
-        *MACHINE_FIELDS,
-        "detail",
-        "built_from",
-    )
+    order = (*_FIRST_FIELDS, *MACHINE_FIELDS, "detail", "built_from")
     fields = tuple((name, values[name]) for name in order if name in values)
     return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
 

@@ -304,22 +304,16 @@ def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
 
 def _kind_of(record: Mapping[str, Any]) -> str | None:
     """Return the format that has such a line."""
-    kind = record.get("type")
-    if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
-        return "codex"
-    if "sessionId" in record and "projectHash" in record:
-        return "gemini-cli"
-    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
-        return "opencode"
-    if isinstance(record.get("message"), dict) and kind is None and record.get("role") in ("user", "assistant"):
-        return "cursor"
-    if "sessionId" in record or "leafUuid" in record or isinstance(record.get("message"), dict):
-        return "claude-code"
-    if "tool_input" in record:
-        return "claude-code"
-    if record.get("record_type") or ("id" in record and "timestamp" in record and kind is None):
-        return "codex"
-    return None
+    kind, message = record.get("type"), isinstance(record.get("message"), dict)
+    signs = {
+        "codex": isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES,
+        "gemini-cli": "sessionId" in record and "projectHash" in record,
+        "opencode": isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list),
+        "cursor": message and kind is None and record.get("role") in ("user", "assistant"),
+        "claude-code": message or not record.keys().isdisjoint(("sessionId", "leafUuid", "tool_input")),
+    }
+    is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
+    return next((name for name, fits in signs.items() if fits), "codex" if is_old_codex else None)
 
 
 def _kind_of_document(text: str) -> str | None:
