@@ -118,47 +118,29 @@ def recent_episodes(
     these days count too, since nobody could learn from them before: `taken_in` are their ids.
     """
     first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
-    found = (
-        memory
+    found = [
+        EpisodeRecord(memory, read_diary(memory))
         for memory in memories
         if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded
-    )
-    found = (
-        memory
-        for memory in found
-        if (day := parse_date(memory.created_at) or memory.seen) is None or day >= first or memory.id in taken_in
-    )
-    return tuple(
-        sorted(
-            (EpisodeRecord(memory, read_diary(memory)) for memory in found),
-            key=lambda one: (one.diary.timestamp, one.memory.id),
-        )
-    )
+        if memory.id in taken_in or (parse_date(memory.created_at) or memory.seen or first) >= first
+    ]
+    return tuple(sorted(found, key=lambda one: (one.diary.timestamp, one.memory.id)))
 
 
 def with_stated(episodes: Iterable[EpisodeRecord], memories: Iterable[Memory]) -> tuple[EpisodeRecord, ...]:
     """Return episodes with what people and agents stated in their sessions among the key learnings."""
     stated: dict[str, dict[str, None]] = {}
     for memory in memories:
-        if (
-            memory.is_live
-            and not memory.is_superseded
-            and memory.word("source") in _STATED
-            and memory.kind in _STATEMENTS
-        ):
+        is_stated = memory.word("source") in _STATED and memory.kind in _STATEMENTS
+        if is_stated and memory.is_live and not memory.is_superseded:
             for session in (memory.word("session_id"), *memory.words("sources")):
                 stated.setdefault(session or "", {})[memory.text.strip()] = None
-    return tuple(
-        one._replace(
-            diary=replace(
-                one.diary,
-                key_learnings=tuple(
-                    dict.fromkeys((*one.diary.key_learnings, *stated.get(one.diary.session_id or "-", ())))
-                ),
-            )
-        )
-        for one in episodes
-    )
+
+    def add_stated(one: EpisodeRecord) -> EpisodeRecord:
+        learnings = dict.fromkeys((*one.diary.key_learnings, *stated.get(one.diary.session_id or "-", ())))
+        return one._replace(diary=replace(one.diary, key_learnings=tuple(learnings)))
+
+    return tuple(map(add_stated, episodes))
 
 
 def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:

@@ -250,15 +250,9 @@ def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -
     for memory in everything:
         against = {link.to for link in memory.links if link.relation == "contradicts"}
         if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
-            values: dict[str, Value] = {
-                **restore(memory),
-                "flags": [flag for flag in memory.words("flags") if flag != _FLAG],
-            }
-            change = plan_fields(
-                memory, values, f"What it contradicted was rejected: {', '.join(sorted(against & lost))}."
-            )
-            if change:
-                yield change
+            flags: Value = [flag for flag in memory.words("flags") if flag != _FLAG]
+            reason = f"What it contradicted was rejected: {', '.join(sorted(against & lost))}."
+            yield from filter(None, [plan_fields(memory, {**restore(memory), "flags": flags}, reason)])
 
 
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
@@ -159,27 +159,18 @@ def find_repeats(memories: Iterable[Memory]) -> list[tuple[Memory, ...]]:
             groups.setdefault((memory.id, memory.place, memory.kind), []).append(memory)
     found = []
     for group in groups.values():
-        if len(group) > 1:
-            kept = min(
-                group,
-                key=lambda memory: (
-                    not memory.is_pinned,
-                    -memory.importance,
-                    date.max - _newest(memory),
-                    memory.path,
-                    memory.line,
-                ),
-            )
-            words = word_set(kept.text)
-            gone = [memory for memory in group if memory is not kept and not memory.is_pinned]
-            alike = [memory for memory in gone if jaccard(words, word_set(memory.text)) >= CONTRADICTION_FROM]
-            if alike:
-                found.append((kept, *alike))
+        kept = min(group, key=_rank_of_version)
+        words = word_set(kept.text)
+        gone = [memory for memory in group if memory is not kept and not memory.is_pinned]
+        alike = [memory for memory in gone if jaccard(words, word_set(memory.text)) >= CONTRADICTION_FROM]
+        if alike:
+            found.append((kept, *alike))
     return found
 
 
-def _newest(memory: Memory) -> date:
-    return max(filter(None, (memory.seen, parse_date(memory.created_at))), default=date.min)
+def _rank_of_version(memory: Memory) -> tuple[bool, float, timedelta, str, int]:
+    age = date.max - max(filter(None, (memory.seen, parse_date(memory.created_at))), default=date.min)
+    return not memory.is_pinned, -memory.importance, age, memory.path, memory.line
 
 
 def new_id(memory: Memory) -> str:
@@ -229,13 +220,9 @@ def plan_repeats(
 
 
 def _entry_of(memory: Memory, entries: Sequence[Entry], text: str) -> Entry | None:
-    """Return the entry that a memory was made from, told from others of its id by its place."""
-    same = [entry for entry in entries if entry.id == memory.id]
-    at = [
-        entry
-        for entry in same
-        if entry.line <= memory.line <= entry.line + text.count("\n", entry.span.start, entry.span.end)
-    ]
+    """Return the entry that a memory was made from, among others of its id by its place."""
+    ends = ((entry, entry.line + text.count("\n", entry.span.start, entry.span.end)) for entry in entries)
+    at = [entry for entry, end in ends if entry.id == memory.id and entry.line <= memory.line <= end]
     return at[-1] if at else None
 
 
