@@ -18,7 +18,7 @@ from support import entry
 from watching import eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.errors import InvalidSettings, UsageError
+from memory_kb.errors import InvalidSettings, UnknownEntry, UsageError
 
 if TYPE_CHECKING:
     from postgres_server import OpenTeam, Server
@@ -134,11 +134,11 @@ def test_roles_see_and_write_what_is_granted(tmp_path: Path, open_team: OpenTeam
     assert places(kbs["stranger"], "smile night", "all") == []
     with pytest.raises(UsageError):
         kbs["reader"].search("smile", vaults=["two"])
+    with pytest.raises(UnknownEntry):
+        kbs["reader"].show("quokkas", vaults=["all"])
 
 
 def test_why_not_asks_the_team_too(tmp_path: Path, open_team: OpenTeam) -> None:
-    from memory_kb.errors import UnknownEntry
-
     kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
     other = open_team(own_folder(tmp_path, "two", {"q.md": entry("Quokkas smile at night.", id="q-1")}), "two")
     kb.sync()
@@ -147,6 +147,30 @@ def test_why_not_asks_the_team_too(tmp_path: Path, open_team: OpenTeam) -> None:
     assert kb.why_not("termites", "q-1", vaults=["two"]).step == "no-shared-term"
     with pytest.raises(UnknownEntry):
         kb.why_not("smile", "q-1", vaults=["one"])
+
+
+def test_an_entry_of_another_vault_is_shown_whole(tmp_path: Path, open_team: OpenTeam) -> None:
+    from memory_kb.errors import AmbiguousId, ProviderFailed
+
+    long = "\n\n".join(f"Paragraph {n} of the quokka, {'which smiles ' * 30}." for n in range(12))
+    text = entry(f"# Quokkas\n\n{long}", id="q-1")
+    kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
+    open_team(own_folder(tmp_path, "two", {"q.md": text, "a.md": "# First\n\nx\n"}), "two").sync()
+    kb.sync()
+    for wanted in ("q-1", "q.md", "two:q.md", "two:q.md:9", "quokkas"):
+        shown = kb.show(wanted, vaults=["two"])
+        assert (shown.id, shown.path) == ("q-1", "two:q.md")
+        assert [f"Paragraph {n} " in (shown.text or "") for n in range(12)] == [True] * 12
+        assert (shown.text or "").count("Paragraph 7 ") == 1
+    assert kb.show("a.md:3", vaults=["two"]).title == kb.show("first", vaults=["all"]).title == "First"
+    assert kb.why_not("smiles", "two:q.md", vaults=["all"]).step == "found"
+    with pytest.raises(UnknownEntry):
+        kb.show("q-1", vaults=["one"])
+    with pytest.raises(AmbiguousId):
+        kb.show("a.md", vaults=["all"])
+    gone = open_team(tmp_path / "one", "one", MEMORY_KB_INDEX_URL="postgresql://x:y@127.0.0.1:1/none")
+    with pytest.raises(ProviderFailed, match="cannot be reached"):
+        gone.show("q-1", vaults=["two"])
 
 
 def test_status_names_the_server_and_its_vaults(tmp_path: Path, open_team: OpenTeam) -> None:

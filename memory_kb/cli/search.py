@@ -180,8 +180,9 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
 @click.argument("entry", metavar="ID")
 @option("--as-of", "As it was at this git revision.", metavar="REV")
 @flag("--history", "What git knows of it: every commit that changed it, newest first.")
-def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool) -> None:
-    """Show an entry as it is in its file.
+@vaults_option
+def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool, vaults: tuple[str, ...]) -> None:
+    """Show an entry as it is in its file, or with --vaults as the team's index has it.
 
     ID may be cut to a unique beginning; path.md:LINE, a title and a file's name work too.
 
@@ -195,7 +196,7 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool)
         _print_history(options, options.kb.history(entry))
         return
     with _open_at(options, as_of) as kb:
-        shown = kb.show(entry)
+        shown = kb.show(entry, vaults=vaults)
     if options.answer(shown):
         return
     say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")

@@ -188,12 +188,6 @@ class Index(Protocol):
     def count_chunks(self) -> int:
         """Return the number of chunks."""
 
-    def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
-        """Return how many entries each full-text expression matches, and how many entries there are.
-
-        Those of the kind `without` do not count; what only they say counts as one. "" matches none.
-        """
-
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         """Return chunks that pass the filters, without a query; their rank is 0."""
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
-from memory_kb.index.postgres_schema import KEY_BITS, VaultRow, list_vaults
+from memory_kb.index.postgres_schema import VaultRow, list_vaults
 from memory_kb.index.postgres_vectors import compare, write_space
-from memory_kb.index.postgres_words import Phrase, QueryNode, SqlStatement, Statistics, parse, phrases_of
+from memory_kb.index.postgres_words import (
+    IN_VAULTS,
+    LAST,
+    Phrase,
+    QueryNode,
+    SqlStatement,
+    Statistics,
+    parse,
+    phrases_of,
+)
 from memory_kb.index.words import WordCutter
 from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.model import NOWHERE, SEARCHED_STATUSES, WORKING_KINDS, Filters, Problem, StoredEntry
-from memory_kb.text import fits_tag
+from memory_kb.text import fits_tag, printable
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -40,7 +51,7 @@ _CANDIDATE = (
 _SOURCE = f"v.name || '{SEPARATOR}' || c.source"
 _CHUNK = f"c.key, {_SOURCE}, c.position, c.part, c.entry_id, c.kind, c.type, c.status, c.scope, c.char_offset, c.line, c.end_line, c.title, c.headings, c.content, c.names"
 _ENTRY = f"c.entry_id, c.title, c.kind, c.type, c.scope, c.status, {_SOURCE}, c.line, c.end_line, c.tags, c.dated, c.metadata, c.text_tags, c.fault, {_IS_SUPERSEDED}"
-_FROM = "FROM chunks c JOIN vaults v ON v.id = c.vault"
+_FROM = f"FROM chunks c JOIN vaults v ON v.id = c.vault WHERE c.{IN_VAULTS}"
 
 
 #: The vectors that were read last, with the state of the vaults that they are of.
@@ -87,41 +98,33 @@ class PostgresIndex:
             yield
 
     def match(
-        self,
-        expression: str,
-        weights: Sequence[float],
-        filters: Filters,
-        limit: int,
-        among: str = "",
+        self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
     ) -> list[Candidate]:
-        statement, node = self._statement(), parse(expression, self._words.terms)
-        wanted = parse(among, self._words.terms) if among else None
-        ranked = statement.ranks(node, weights, self._weigh(node), among=wanted)
+        statement, node = self._statement(), self._parse(expression)
+        ranked = statement.ranks(node, weights, self._weigh(node), self._parse(among) if among else None)
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
-        best_few = f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"
-        ranks: dict[int, float] = dict(self._connection.execute(best_few.encode(), statement.values).fetchall())
-        found = sorted((one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)), key=in_order)
+        ranks: dict[int, float] = dict(statement.rows(f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"))
+        found = [one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)]
         if len(found) < limit and len(ranks) >= 2 * limit:
-            found = sorted(
-                self._choose(statement, filters, "f.rank", f"JOIN ({ranked}) f ON f.key = c.key", ""), key=in_order
-            )
-        return found[:limit]
+            found = list(self._choose(statement, filters, "f.rank", f"JOIN ({ranked}) f ON f.key = c.key"))
+        return sorted(found, key=in_order)[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         if not keys:
             return {}
-        statement, node = self._statement(keys), parse(expression, self._words.terms)
-        query = statement.ranks(node, weights, self._weigh(node), keys)
-        return dict(self._connection.execute(query.encode(), statement.values).fetchall())
+        statement, node = self._statement(keys), self._parse(expression)
+        return dict(statement.rows(statement.ranks(node, weights, self._weigh(node))))
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         statement = self._statement(keys)
-        matches = statement.matches(parse(expression, self._words.terms), keys)
-        return frozenset(key for (key,) in self._connection.execute(matches.encode(), statement.values))
+        return frozenset(key for (key,) in statement.rows(statement.matches(self._parse(expression))))
 
-    def _statement(self, keys: Iterable[int] | None = None) -> SqlStatement:
-        """Return a statement over all vaults, or over those of some chunks."""
-        return SqlStatement(self._ids if keys is None else sorted({key >> KEY_BITS for key in keys}))
+    def _parse(self, expression: str) -> QueryNode:
+        return parse(expression, self._words.terms)
+
+    def _statement(self, keys: Sequence[int] | None = None) -> SqlStatement:
+        """Return a statement over all vaults, or over some chunks."""
+        return SqlStatement(self._connection, self._ids, keys)
 
     def _weigh(self, node: QueryNode) -> Statistics:
         """Return what the BM25 of an expression depends on."""
@@ -133,27 +136,23 @@ class PostgresIndex:
         """Count the chunks that have each of some terms, at once."""
         new = [term for term in terms if Phrase((term,)) not in self._frequencies]
         if new:
+            statement = self._statement()
             self._frequencies |= {Phrase((term,)): 0 for term in new}
-            query = "SELECT term, sum(chunks) FROM postings WHERE vault = ANY(%s) AND term = ANY(%s) GROUP BY term"
-            counts = self._connection.execute(query, (self._ids, new))
+            counts = statement.rows(
+                f"SELECT term, sum(chunks) FROM postings WHERE {IN_VAULTS} AND term = ANY({statement.bind(new)}) GROUP BY 1"
+            )
             self._frequencies |= {Phrase((term,)): number for term, number in counts}
 
     def _count(self, phrase: Phrase) -> int:
         """Return the number of chunks that say a phrase; it is counted once for every state of the vaults."""
         if phrase not in self._frequencies:
-            statement = self._statement()
-            counted = f"SELECT count(*) FROM ({statement.matches(QueryNode('', phrase))}) f"
-            self._frequencies[phrase] = self._ask_number(counted, statement)
+            self._frequencies[phrase] = self._statement().count(QueryNode("", phrase))
         return self._frequencies[phrase]
-
-    def _ask_number(self, query: str, statement: SqlStatement) -> int:
-        row = self._connection.execute(query.encode(), statement.values).fetchone()
-        return int(row[0]) if row else 0
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
         statement = self._statement()
         wanted = f"JOIN unnest({statement.bind(list(keys))}::bigint[]) wanted ON wanted = c.key"
-        return list(self._choose(statement, filters, "0.0::float8", wanted, ""))
+        return list(self._choose(statement, filters, "0.0::float8", wanted))
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
         order = "ORDER BY c.seen DESC NULLS LAST, c.vault, c.source, c.position"
@@ -161,14 +160,13 @@ class PostgresIndex:
         return list(itertools.islice(found, limit))
 
     def _choose(
-        self, statement: SqlStatement, filters: Filters, rank: str, joined: str, order: str
+        self, statement: SqlStatement, filters: Filters, rank: str, joined: str, order: str = ""
     ) -> Iterator[Candidate]:
         """Yield the candidates that pass the filters, those that SQL cannot hold among them."""
         conditions = " AND ".join(_conditions(filters, statement))
-        rows = self._connection.execute(
+        rows = statement.rows(
             f"SELECT c.key, {rank}, {_CANDIDATE}, c.tags || ',' || c.text_tags, c.applies_to FROM chunks c {joined} "
-            f"WHERE {conditions} {order}".encode(),
-            statement.values,
+            f"WHERE {conditions} {order}"
         )
         return (Candidate._make(row[:-2]) for row in rows if _passes(filters, *row[-2:]))
 
@@ -199,10 +197,9 @@ class PostgresIndex:
 
     def keys_of(self, entry: StoredEntry) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
-        rows = self._connection.execute(
-            f"SELECT c.key {_FROM} WHERE c.vault = ANY(%s) AND {_SOURCE} = %s AND c.entry_id = %s ORDER BY c.position, c.part".encode(),
-            (self._ids, entry.source, entry.entry_id),
-        )
+        statement = self._statement()
+        same = f"{_SOURCE} = {statement.bind(entry.source)} AND c.entry_id = {statement.bind(entry.entry_id)}"
+        rows = statement.rows(f"SELECT c.key {_FROM} AND {same} ORDER BY c.position, c.part")
         return [key for (key,) in rows]
 
     def cut(self, text: str) -> list[tuple[int, int]]:
@@ -212,85 +209,91 @@ class PostgresIndex:
         return self._words.stems(words)
 
     def frequency(self, expression: str) -> int:
-        node = parse(expression, self._words.terms)
-        if node.phrase:
-            return self._count(node.phrase)
-        statement = self._statement()
-        return self._ask_number(f"SELECT count(*) FROM ({statement.matches(node)}) f", statement)
+        node = self._parse(expression)
+        return self._count(node.phrase) if node.phrase else self._statement().count(node)
 
     def count_chunks(self) -> int:
         return sum(vault.chunks for vault in self._vaults)
 
-    def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
-        counts = [
-            (self._count_entries(one, without) or min(1, self._count_entries(one, ""))) if one else 0
-            for one in expressions
-        ]
-        return counts, self._count_entries(None, without)
-
-    def _count_entries(self, expression: str | None, without: str) -> int:
-        statement = self._statement()
-        wanted = f"c.vault = ANY(%(vaults)s) AND c.kind <> {statement.bind(without)}"
-        if expression is None:
-            return self._ask_number(f"SELECT count(*) FROM chunks c WHERE c.part = 0 AND {wanted}", statement)
-        matching = statement.matches(parse(expression, self._words.terms))
-        # The chunks of an entry have consecutive keys.
-        return self._ask_number(
-            f"SELECT count(DISTINCT c.key - c.part) FROM chunks c WHERE c.key IN ({matching}) AND {wanted}", statement
-        )
-
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        rows = self._connection.execute(
-            f"SELECT {_CHUNK} {_FROM} WHERE c.vault = ANY(%s) AND c.key = ANY(%s)".encode(), (self._ids, list(keys))
-        )
+        statement = self._statement()
+        rows = statement.rows(f"SELECT {_CHUNK} {_FROM} AND c.key = ANY({statement.bind(list(keys))})")
         return {row[0]: StoredChunk._make(row) for row in rows}
 
     def entries_with_id(self, prefix: str) -> list[StoredEntry]:
-        rows = self._connection.execute(
-            f"SELECT {_ENTRY} {_FROM} WHERE c.part = 0 AND c.vault = ANY(%s) AND c.entry_id >= %s AND c.entry_id < %s "
-            "ORDER BY v.name, c.source, c.position".encode(),
-            (self._ids, prefix, prefix + "\U0010ffff"),
+        return self._entries("c.entry_id >= {0} AND c.entry_id < {0} || {1}", prefix, LAST)
+
+    def _entries(self, condition: str, *values: object) -> list[StoredEntry]:
+        """Return the entries for which a condition holds, whose numbers in braces are those of the values."""
+        statement = self._statement()
+        fits = condition.format(*(f"{statement.bind(value)}::text" for value in values))
+        rows = statement.rows(
+            f"SELECT {_ENTRY} {_FROM} AND c.part = 0 AND {fits} ORDER BY v.name, c.source, c.position"
         )
         return list(map(StoredEntry._make, rows))
 
+    def find(self, wanted: str) -> StoredEntry:
+        """Return the entry that an id, its unique beginning, `path.md:LINE`, a title or another name stands for.
+
+        A path may have its vault before it, as a source has.
+
+        Raises:
+            UnknownEntry: there is none.
+            AmbiguousId: there are several.
+        """
+        wanted = printable(wanted)
+        begun = self.entries_with_id(wanted) if wanted else []
+        place = re.fullmatch(r"(.+\.md)(?::(\d+))?", wanted, re.IGNORECASE)
+        inside = self._entries(f"{{0}} IN (c.source, {_SOURCE})", place[1]) if place else []
+        if place and inside:
+            line = int(place[2] or 1)
+            begun = list({one.source: one for one in inside if one.line <= line}.values()) or inside[:1]
+        found = [one for one in begun if one.entry_id == wanted] or begun
+        names = r"string_to_array(lower(c.title || E'\n' || c.names), E'\n')"
+        found = found or self._entries(f"lower({{0}}) = ANY({names})", wanted)
+        if not found:
+            raise UnknownEntry(wanted)
+        if len(found) > 1:
+            raise AmbiguousId(wanted, [f"{one.source}:{one.line}" for one in found])
+        return found[0]
+
+    def contents(self, entry: StoredEntry) -> str:
+        """Return the indexed text of an entry, its chunks joined by blank lines."""
+        texts = self.chunks(self.keys_of(entry)).values()
+        return "\n\n".join(one.content for one in sorted(texts, key=lambda one: one.key))
+
     def successors(self, entry_id: str) -> list[str]:
-        rows = self._connection.execute(
+        statement = self._statement()
+        rows = statement.rows(
             f"SELECT DISTINCT s.entry_id FROM chunks c JOIN LATERAL (SELECT s.entry_id FROM {_SUCCESSIONS}) s ON true "
-            "WHERE c.part = 0 AND c.vault = ANY(%s) AND c.entry_id = %s ORDER BY 1".encode(),
-            (self._ids, entry_id),
+            f"WHERE c.part = 0 AND c.{IN_VAULTS} AND c.entry_id = {statement.bind(entry_id)} ORDER BY 1"
         )
         return [successor for (successor,) in rows]
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         # An entry hides those of its id in wider scopes of its own vault; ids that several vaults have hide nothing.
         statement = self._statement()
-        rows = self._connection.execute(
-            f"SELECT c.entry_id, c.scope FROM chunks c WHERE c.part = 0 AND c.vault = ANY(%(vaults)s) "
+        rows = statement.rows(
+            f"SELECT c.entry_id, array_agg(DISTINCT c.scope) FROM chunks c WHERE c.part = 0 AND c.{IN_VAULTS} "
             f"AND c.entry_id = ANY({statement.bind(list(ids))}) AND {_visible(filters, statement)} AND NOT EXISTS "
-            "(SELECT FROM chunks o WHERE o.part = 0 AND o.entry_id = c.entry_id AND o.vault = ANY(%(vaults)s) "
-            "AND o.vault <> c.vault) GROUP BY 1, 2".encode(),
-            statement.values,
+            f"(SELECT FROM chunks o WHERE o.part = 0 AND o.entry_id = c.entry_id AND o.{IN_VAULTS} AND o.vault <> c.vault) "
+            "GROUP BY 1"
         )
-        found: dict[str, set[str]] = {}
-        for entry_id, scope in rows:
-            found.setdefault(entry_id, set()).add(scope)
-        return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
+        return {entry_id: frozenset(scopes) for entry_id, scopes in rows}
 
     def cut_files(self) -> list[Problem]:
-        rows = self._connection.execute(
+        rows = self._statement().rows(
             f"SELECT v.name || '{SEPARATOR}' || f.path, f.problems FROM files f JOIN vaults v ON v.id = f.vault "
-            "WHERE f.vault = ANY(%s) AND f.problems IS NOT NULL ORDER BY 1".encode(),
-            (self._ids,),
+            f"WHERE f.{IN_VAULTS} AND f.problems IS NOT NULL ORDER BY 1"
         )
         problems = ((path, *problem) for path, listed in rows for problem in json.loads(listed))
         return [Problem(path, line, message) for path, line, message in problems if IS_CUT in message]
 
     def faults(self, filters: Filters) -> list[Fault]:
         statement = self._statement()
-        rows = self._connection.execute(
-            f"SELECT DISTINCT {_SOURCE}, c.fault {_FROM} WHERE c.fault IS NOT NULL AND c.vault = ANY(%(vaults)s) "
-            f"AND {_visible(filters, statement)} ORDER BY 1, 2".encode(),
-            statement.values,
+        visible = _visible(filters, statement)
+        rows = statement.rows(
+            f"SELECT DISTINCT {_SOURCE}, c.fault {_FROM} AND c.fault IS NOT NULL AND {visible} ORDER BY 1, 2"
         )
         return list(map(Fault._make, rows))
 
@@ -300,7 +303,7 @@ def _conditions(filters: Filters, statement: SqlStatement) -> Iterator[str]:
 
     What PostgreSQL has no function for is left to `_passes`.
     """
-    yield "c.vault = ANY(%(vaults)s)"
+    yield f"c.{IN_VAULTS}"
     listed = (
         ("kind", filters.kinds),
         ("status", filters.statuses or tuple(SEARCHED_STATUSES)),

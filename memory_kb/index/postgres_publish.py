@@ -29,18 +29,12 @@ _MANY = 1_000
 _COLUMNS = ", ".join(Chunk._fields)
 
 
-class Revision(NamedTuple):
-    """The commit that a clone is at, and its time in seconds."""
-
-    commit: str
-    time: int
-
-
 class Clone(NamedTuple):
-    """A folder with the notes of a vault, on some machine, and the commit it is at, if it is in git."""
+    """A folder with the notes of a vault, on some machine; in git with the commit it is at and its time in seconds."""
 
     name: str
-    revision: Revision | None = None
+    commit: str = ""
+    time: int = 0
 
 
 def publish(
@@ -63,6 +57,7 @@ def publish(
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {1 + int(1000 * patience)}".encode())
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))", (vault,))
+            connection.execute("SET LOCAL lock_timeout = 0")
             reason, sent = _send(connection, vault, local, clone, made_with, tokenizer)
     except psycopg.errors.LockNotAvailable:
         return "another machine is indexing it"
@@ -79,9 +74,9 @@ def _send(
 ) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
-    revision, vectors = clone.revision or _NOWHERE, postgres_vectors.describe_space(local)
+    vectors = postgres_vectors.describe_space(local)
     seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
-    if (made_with, revision.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
+    if (made_with, clone.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
         return "", 0
     files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
     found = connection.execute("SELECT path, hash FROM files WHERE vault = %s", (state.id,))
@@ -95,11 +90,8 @@ def _send(
     writer.delete(gone)
     sent = writer.add(local, new, files)
     embedded = writer.add_vectors(local, vectors)
-    writer.finish(clone.name, revision, made_with, seen, is_changed=bool(gone or new or embedded))
+    writer.finish(clone, made_with, seen, is_changed=bool(gone or new or embedded))
     return "", sent + embedded
-
-
-_NOWHERE = Revision("", 0)
 
 
 def _read_state(connection: Connection, vault: str) -> VaultRow:
@@ -114,13 +106,11 @@ def _refuse(state: VaultRow, clone: Clone) -> str:
     """Return why a clone may not index a vault now, or nothing."""
     if not state.revision or state.writer is None:
         return ""
-    if clone.revision is None:
+    if not clone.commit:
         return f"it is indexed from git, at {state.revision[:10]}, and this folder is in no repository"
-    if clone.revision.commit == state.revision:
-        return (
-            "" if clone.name == state.writer else f"another clone indexed {state.revision[:10]}, and this one differs"
-        )
-    if (clone.revision.time, clone.revision.commit) < (state.committed or 0, state.revision):
+    if clone.commit == state.revision and clone.name != state.writer:
+        return f"another clone indexed {state.revision[:10]}, and this one differs"
+    if (clone.time, clone.commit) < (state.committed or 0, state.revision):
         return f"a newer commit is indexed, {state.revision[:10]}"
     return ""
 
@@ -238,14 +228,14 @@ class _Writer:
             cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM arriving".encode())
             cursor.execute("DROP TABLE arriving")
 
-    def finish(self, clone: str, revision: Revision, made_with: str, seen: str, *, is_changed: bool) -> None:
+    def finish(self, clone: Clone, made_with: str, seen: str, *, is_changed: bool) -> None:
         """Record what the vault holds now."""
         self._connection.execute(
             "UPDATE vaults SET made_with = %s, generation = generation + %s, revision = %s, committed = %s, writer = %s, "
             "seen = %s, last_key = %s, chunks = %s, terms = %s, space = %s, "
             "vectors = (SELECT count(*) FROM vectors e WHERE e.vault = id) WHERE id = %s",
             (
-                *(made_with, int(is_changed), revision.commit, revision.time, clone),
+                *(made_with, int(is_changed), clone.commit, clone.time, clone.name),
                 *(seen, self._last, self._chunks, self._terms, self._space, self._state.id),
             ),
         )

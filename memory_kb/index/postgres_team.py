@@ -126,7 +126,7 @@ class Team:
         import hashlib
         import platform
 
-        from memory_kb.index.postgres_publish import Clone, Revision
+        from memory_kb.index.postgres_publish import Clone
 
         folder = os.path.realpath(self._vault.folder)
         name = hashlib.sha256(f"{platform.node()}\n{folder}".encode(errors="surrogatepass")).hexdigest()[:16]
@@ -138,7 +138,7 @@ class Team:
         if wanted and current != wanted and (current or not self._is_on(wanted)):
             return f"this clone is on {current or 'a commit of its own'}, and {wanted} is what is indexed"
         commit, _, seconds = head.partition(" ")
-        return Clone(name, Revision(commit, int(seconds)))
+        return Clone(name, commit, int(seconds))
 
     def _is_on(self, branch: str) -> bool:
         """Return whether the commit that is checked out is one of a branch."""

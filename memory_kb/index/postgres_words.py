@@ -6,11 +6,14 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.postgres_schema import BLOCK_BITS
 from memory_kb.index.words import COLUMN_BITS
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6
@@ -19,7 +22,8 @@ MOST_TERM_CHARS = 600
 #: Where a number has how often each column of a chunk says a term, and the most that fits: a content is the longest.
 COUNTS = ((0, 255), (8, 255), (48, 32_767), (16, 255), (24, 255), (32, 255), (40, 255))
 _TOKEN = re.compile(r'\s*("[^"]*"(?:\s*\*)?|AND\b|OR\b|NOT\b|[()])')
-_LAST = "\U0010ffff"
+#: Follows whatever begins with a text, after it.
+LAST = "\U0010ffff"
 
 
 class Phrase(NamedTuple):
@@ -56,6 +60,8 @@ class Statistics(NamedTuple):
     frequency: Callable[[Phrase], int]
 
 
+#: What holds for the rows of the vaults that a statement is over.
+IN_VAULTS = "vault = ANY(%(vaults)s)"
 #: From the loosest to the tightest, as SQLite binds them, and the set operation of each.
 _OPERATORS = {"OR": "UNION", "AND": "INTERSECT", "NOT": "EXCEPT"}
 
@@ -109,10 +115,15 @@ def phrases_of(node: QueryNode) -> Iterator[Phrase]:
 
 
 class SqlStatement:
-    """A statement over the postings of some vaults, with its named values."""
+    """A statement over the postings of some vaults, or of some of their chunks alone, with its named values."""
 
-    def __init__(self, vaults: Sequence[int]) -> None:
+    def __init__(self, connection: Connection, vaults: Sequence[int], keys: Sequence[int] | None = None) -> None:
+        self._connection = connection
         self.values: dict[str, object] = {"vaults": list(vaults)}
+        self._among = self._filter = ""
+        if keys is not None:
+            self._among = f" AND p.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
+            self._filter = f" WHERE key = ANY({self.bind(list(keys))}::bigint[])"
 
     def bind(self, value: object) -> str:
         """Return the mark under which a value is bound."""
@@ -120,70 +131,64 @@ class SqlStatement:
         self.values[name] = value
         return f"%({name})s"
 
-    def _read(self, columns: str, fits: str, keys: Sequence[int] | None) -> str:
-        """Return the query for columns of the postings of fitting terms, with the key of each chunk."""
-        wanted = "p.vault = ANY(%(vaults)s)"
-        if keys is not None:
-            wanted += f" AND p.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
-        numbers, *others = columns.split()
-        listed = "".join(f", unnest(p.{name}) AS {name}" for name in others)
-        found = f"SELECT (p.block << {BLOCK_BITS}) + unnest(p.{numbers}) AS key{listed} FROM postings p WHERE {wanted} AND {fits}"
-        return (
-            found if keys is None else f"SELECT * FROM ({found}) k WHERE key = ANY({self.bind(list(keys))}::bigint[])"
-        )
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self._connection.execute(query.encode(), self.values).fetchall()
 
-    def _fits(self, term: str, *, is_open: bool) -> str:
+    def count(self, node: QueryNode) -> int:
+        """Return the number of chunks that an expression matches."""
+        return int(self.rows(f"SELECT count(*) FROM ({self.matches(node)}) f")[0][0])
+
+    def _read(self, term: str, columns: Sequence[str], *, is_open: bool = False) -> str:
+        """Return the query for columns of the postings of a term, the first as the keys of chunks."""
+        fits = f"p.term = {self.bind(term)}"
         if is_open:
-            return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + _LAST)}"
-        return f"p.term = {self.bind(term)}"
+            fits = f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
+        listed = ", ".join(f"unnest(p.{name}) AS {name}" for name in columns)
+        found = f"SELECT p.block, {listed} FROM postings p WHERE p.{IN_VAULTS}{self._among} AND {fits}"
+        keyed = f"SELECT (block << {BLOCK_BITS}) + {columns[0]} AS key, o.* FROM ({found}) o"
+        return f"SELECT * FROM ({keyed}) k{self._filter}"
 
-    def _starts(self, phrase: Phrase, keys: Sequence[int] | None) -> str:
+    def _starts(self, phrase: Phrase) -> str:
         """Return the query for where a phrase starts: a term is there as many places later as it has before it."""
-        last = len(phrase.terms) - 1
+        last, places = len(phrase.terms) - 1, ("owners", "places")
         steps = (
-            f"SELECT key, places - {number} AS start FROM ({self._read('owners places', fits, keys)}) o"
-            for number, fits in enumerate(
-                self._fits(term, is_open=phrase.is_open and number == last) for number, term in enumerate(phrase.terms)
-            )
+            f"SELECT key, places - {number} AS start FROM "
+            f"({self._read(term, places, is_open=phrase.is_open and number == last)}) o"
+            for number, term in enumerate(phrase.terms)
         )
         return f"SELECT key, start FROM ({' UNION ALL '.join(steps)}) s GROUP BY 1, 2 HAVING count(*) = {last + 1}"
 
-    def weigh(self, phrase: Phrase, weights: Sequence[float], keys: Sequence[int] | None = None) -> str:
+    def _weigh(self, phrase: Phrase, weights: Sequence[float]) -> str:
         """Return the query for the chunks that say a phrase, with their length and its weighted frequency."""
         if not phrase.is_findable:
             return "SELECT 0::bigint AS key, 0 AS length, 0::float8 AS freq WHERE false"
         if phrase.is_term:
-            found = self._read("numbers lengths counts", self._fits(phrase.terms[0], is_open=False), keys)
             freq = " + ".join(
                 f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
                 for weight, (shift, most) in zip(weights, COUNTS, strict=True)
             )
+            found = self._read(phrase.terms[0], ("numbers", "lengths", "counts"))
             return f"SELECT key, lengths AS length, {freq} AS freq FROM ({found}) p"
         weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]"
         return (
-            f"SELECT key, c.length, freq FROM (SELECT key, sum({weight}) AS freq FROM ({self._starts(phrase, keys)}) s "
+            f"SELECT key, c.length, freq FROM (SELECT key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s "
             "GROUP BY key) f JOIN chunks c USING (key)"
         )
 
-    def matches(self, node: QueryNode, keys: Sequence[int] | None = None) -> str:
+    def matches(self, node: QueryNode) -> str:
         """Return the query for the keys that an expression matches."""
-        if node.phrase is None:
-            assert node.left
-            assert node.right
-            return f"({self.matches(node.left, keys)}) {_OPERATORS[node.operator]} ({self.matches(node.right, keys)})"
+        if node.left and node.right:
+            return f"({self.matches(node.left)}) {_OPERATORS[node.operator]} ({self.matches(node.right)})"
+        assert node.phrase
         if not node.phrase.is_findable:
             return "SELECT 0::bigint AS key WHERE false"
         if node.phrase.is_term:
-            return self._read("numbers", self._fits(node.phrase.terms[0], is_open=False), keys)
-        return f"SELECT DISTINCT key FROM ({self._starts(node.phrase, keys)}) f"
+            return f"SELECT key FROM ({self._read(node.phrase.terms[0], ('numbers',))}) f"
+        return f"SELECT DISTINCT key FROM ({self._starts(node.phrase)}) f"
 
     def ranks(
-        self,
-        node: QueryNode,
-        weights: Sequence[float],
-        statistics: Statistics,
-        keys: Sequence[int] | None = None,
-        among: QueryNode | None = None,
+        self, node: QueryNode, weights: Sequence[float], statistics: Statistics, among: QueryNode | None = None
     ) -> str:
         """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
 
@@ -192,7 +197,7 @@ class SqlStatement:
         parts = []
         for phrase in phrases_of(node):
             rarity = find_rarity(statistics.frequency(phrase), statistics.chunks)
-            found = self.weigh(phrase, weights, keys)
+            found = self._weigh(phrase, weights)
             parts.append(f"SELECT key, length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f")
         fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (statistics.mean_length or 1.0)
         worth = (
@@ -202,7 +207,7 @@ class SqlStatement:
         required = [among] if among else []
         if not set(_operators(node)) <= {"", "OR"}:
             required.append(node)
-        where = " AND ".join(f"key IN ({self.matches(one, keys)})" for one in required) or "true"
+        where = " AND ".join(f"key IN ({self.matches(one)})" for one in required) or "true"
         return f"SELECT key, -sum({worth}) AS rank FROM ({' UNION ALL '.join(parts)}) f WHERE {where} GROUP BY key"
 
 

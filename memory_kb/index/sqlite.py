@@ -337,6 +337,10 @@ class SqliteIndex:
         return frozenset(key for (key,) in rows)
 
     def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
+        """Return how many entries each full-text expression matches, and how many entries there are.
+
+        Those of the kind `without` do not count; what only they say counts as one. "" matches none.
+        """
         # The chunks of an entry have consecutive rowids. One look into the index of first chunks is faster than one
         # into the wide rows of all chunks that say a word.
         rows = self._connection.execute("SELECT rowid, kind <> ? FROM chunks WHERE part = 0", (without,)).fetchall()

@@ -153,19 +153,31 @@ class Searching:
         self._host = self._host or HostMemory(self._vault)
         return self._host.search(request, only_ungiven=only_ungiven)
 
-    def show(self, wanted: str) -> EntryView:
+    def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
         """Return an entry with its source text, also one of an agent's own memory.
 
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name. What the vault
-        has comes first.
+        has comes first. With `vaults` it is an entry of these vaults of the team's index, with its indexed text; its path
+        may have the vault's name before it.
 
         Raises:
+            ProviderFailed: the server of the team's index does not answer.
             UnknownEntry: there is none.
             UnreadableInput: it names a file that is there and was not indexed; it says why.
             AmbiguousId: there are several.
         """
-        from memory_kb.index.listing import Reading
+        from memory_kb.index.listing import Reading, view
 
+        if vaults:
+            from memory_kb.errors import ProviderFailed
+            from memory_kb.index.postgres_team import Unreachable
+
+            try:
+                with self._index.team.opened(vaults) as (index, _), index.snapshot():
+                    entry = index.find(wanted)
+                    return view(entry, index.contents(entry))
+            except Unreachable as exc:
+                raise ProviderFailed(str(exc)) from exc
         try:
             return Reading(self._vault, self._index).show(wanted)
         except (UnknownEntry, UnreadableInput):
@@ -257,7 +269,7 @@ class Searching:
     ) -> WhyNot:
         """Return where a search lost an entry, and what it would have needed there.
 
-        The arguments are those of `search`; the entry is named as for `show`, in the team's index by its id.
+        The arguments are those of `search`; the entry is named as for `show`.
 
         Raises:
             UnknownEntry: there is none.
@@ -308,18 +320,11 @@ class Searching:
 
     def _explain_team(self, request: Request, wanted: str, vaults: Sequence[str]) -> WhyNot:
         """Explain what a search in a team's index does not show."""
-        from memory_kb.errors import AmbiguousId
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Case, explain_absence
 
         with self._index.team.opened(vaults) as (index, notes), index.snapshot():
-            found = index.entries_with_id(wanted)
-            found = [entry for entry in found if entry.entry_id == wanted] or found
-            if not found:
-                raise UnknownEntry(wanted)
-            if len(found) > 1:
-                raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" for entry in found])
-            entry, (question, reasons) = found[0], self._ask_team(index, request)
+            entry, (question, reasons) = index.find(wanted), self._ask_team(index, request)
             ranking, today = self._vault.settings.ranking, self._vault.clock().date()
             case = Case(index, entry, index.keys_of(entry), request, ranking, today, question)
             why = explain_absence(case)
