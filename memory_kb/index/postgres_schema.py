@@ -166,7 +166,8 @@ def connect(url: str) -> Connection:
     try:
         # The order in which scores are added up, and so their last digits, is the same every time.
         connection.execute(
-            "SET search_path = memory_kb, pg_catalog, pg_temp; SET max_parallel_workers_per_gather = 0; SET jit = off"
+            "SET search_path = memory_kb, pg_catalog, pg_temp; SET max_parallel_workers_per_gather = 0; SET jit = off; "
+            "SET work_mem = '64MB'"
         )
         if _version(connection) != VERSION:
             _create(connection)

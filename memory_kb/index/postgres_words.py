@@ -122,7 +122,7 @@ class SqlStatement:
         self.values: dict[str, object] = {"vaults": list(vaults)}
         self._among = self._filter = ""
         if keys is not None:
-            self._among = f" AND p.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
+            self._among = f" AND {{0}}.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
             self._filter = f" WHERE key = ANY({self.bind(list(keys))}::bigint[])"
 
     def bind(self, value: object) -> str:
@@ -139,25 +139,34 @@ class SqlStatement:
         """Return the number of chunks that an expression matches."""
         return int(self.rows(f"SELECT count(*) FROM ({self.matches(node)}) f")[0][0])
 
-    def _read(self, term: str, columns: Sequence[str], *, is_open: bool = False) -> str:
-        """Return the query for columns of the postings of a term, the first as the keys of chunks."""
-        fits = f"p.term = {self.bind(term)}"
+    def _fits(self, table: str, term: str, *, is_open: bool = False) -> str:
+        """Return what holds for the postings of a term, or of all that begin with it, in the vaults."""
+        fits = f"{table}.{IN_VAULTS}{self._among.format(table)} AND {table}.term"
         if is_open:
-            fits = f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
-        listed = ", ".join(f"unnest(p.{name}) AS {name}" for name in columns)
-        found = f"SELECT p.block, {listed} FROM postings p WHERE p.{IN_VAULTS}{self._among} AND {fits}"
-        keyed = f"SELECT (block << {BLOCK_BITS}) + {columns[0]} AS key, o.* FROM ({found}) o"
+            return f"{fits} >= {self.bind(term)} AND {table}.term < {self.bind(term + LAST)}"
+        return f"{fits} = {self.bind(term)}"
+
+    def _read(self, term: str, columns: Sequence[str]) -> str:
+        """Return the query for columns of the postings of a term, with the key of each chunk."""
+        listed = ", ".join(f"unnest(p.{name}) AS {name}" for name in ("numbers", *columns))
+        found = f"SELECT p.block, {listed} FROM postings p WHERE {self._fits('p', term)}"
+        keyed = f"SELECT (block << {BLOCK_BITS}) + numbers AS key, o.* FROM ({found}) o"
         return f"SELECT * FROM ({keyed}) k{self._filter}"
 
     def _starts(self, phrase: Phrase) -> str:
-        """Return the query for where a phrase starts: a term is there as many places later as it has before it."""
-        last, places = len(phrase.terms) - 1, ("owners", "places")
-        steps = (
-            f"SELECT key, places - {number} AS start FROM "
-            f"({self._read(term, places, is_open=phrase.is_open and number == last)}) o"
-            for number, term in enumerate(phrase.terms)
+        """Return the query for where a phrase starts: block by block, a term is as many places later as it has before it."""
+        last, tables = len(phrase.terms) - 1, [f"p{number}" for number in range(len(phrase.terms))]
+        fits = (
+            self._fits(table, term, is_open=phrase.is_open and table == tables[last])
+            for table, term in zip(tables, phrase.terms, strict=True)
         )
-        return f"SELECT key, start FROM ({' UNION ALL '.join(steps)}) s GROUP BY 1, 2 HAVING count(*) = {last + 1}"
+        same = "".join(f" JOIN postings {table} USING (vault, block)" for table in tables[1:])
+        places = " INTERSECT ".join(
+            f"SELECT unnest({table}.owners) AS owner, unnest({table}.places) - {number} AS start"
+            for number, table in enumerate(tables)
+        )
+        found = f"FROM postings p0{same}, LATERAL ({places}) o WHERE {' AND '.join(fits)}"
+        return f"SELECT * FROM (SELECT (p0.block << {BLOCK_BITS}) + owner AS key, start {found}) k{self._filter}"
 
     def _weigh(self, phrase: Phrase, weights: Sequence[float]) -> str:
         """Return the query for the chunks that say a phrase, with their length and its weighted frequency."""
@@ -168,7 +177,7 @@ class SqlStatement:
                 f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
                 for weight, (shift, most) in zip(weights, COUNTS, strict=True)
             )
-            found = self._read(phrase.terms[0], ("numbers", "lengths", "counts"))
+            found = self._read(phrase.terms[0], ("lengths", "counts"))
             return f"SELECT key, lengths AS length, {freq} AS freq FROM ({found}) p"
         weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]"
         return (
@@ -184,7 +193,7 @@ class SqlStatement:
         if not node.phrase.is_findable:
             return "SELECT 0::bigint AS key WHERE false"
         if node.phrase.is_term:
-            return f"SELECT key FROM ({self._read(node.phrase.terms[0], ('numbers',))}) f"
+            return f"SELECT key FROM ({self._read(node.phrase.terms[0], ())}) f"
         return f"SELECT DISTINCT key FROM ({self._starts(node.phrase)}) f"
 
     def ranks(
