@@ -26,7 +26,6 @@ from memory_kb.learning.playbook import (
 from memory_kb.model import make_place
 from memory_kb.providers.base import TokenCounter
 from memory_kb.search.candidates import Request
-from memory_kb.search.host import bears_on
 from memory_kb.settings import ContextSettings
 from memory_kb.store.logs import log_shown
 from memory_kb.store.plan import Memory
@@ -563,6 +562,8 @@ class Contexts:
 
     def _ask_host(self, task: str) -> tuple[Hit, ...]:
         """Return what an agent remembers by itself about a task, and does not give its model by itself."""
+        from memory_kb.search.host import bears_on
+
         hits = self._searching.search_host(Request(task, by_entry=True), only_ungiven=True) if task else ()
         return tuple(hit for hit in hits if bears_on(task, hit, self._vault.settings.context.floor))[:_MOST_HOST]
 

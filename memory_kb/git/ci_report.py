@@ -86,12 +86,14 @@ def _code(text: str) -> str:
     return "".join(sign if sign.isprintable() and sign != "`" else "?" for sign in text)
 
 
+def _head(words: str) -> Iterator[str]:
+    yield from ("", f"### {words}", "")
+
+
 def _list(head: str, items: Sequence[str]) -> Iterator[str]:
     if not items:
         return
-    yield ""
-    yield f"### {head}"
-    yield ""
+    yield from _head(head)
     yield from (f"- {item}" for item in items[:_MOST_LISTED])
     if len(items) > _MOST_LISTED:
         yield f"- and {len(items) - _MOST_LISTED} more"
@@ -101,9 +103,7 @@ def _recall(report: CiReport) -> Iterator[str]:
     before, after = report.rows
     if not after.questions:
         return
-    yield ""
-    yield "### Recall"
-    yield ""
+    yield from _head("Recall")
     yield f"| | questions | {' | '.join(f'recall@{cut}' for cut in CUTS)} | hit@{CUTS[-1]} | MRR |"
     yield f"|---|{'---:|' * (len(CUTS) + 3)}"
     for name, row in (("before", before), ("after", after)):
@@ -115,9 +115,7 @@ def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Itera
     shown = [change for change in changes if change.verdict != "same"]
     if not changes:
         return
-    yield ""
-    yield "### Standing queries"
-    yield ""
+    yield from _head("Standing queries")
     if not shown:
         yield f"All {len(changes)} answer as before."
         return
@@ -142,9 +140,7 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, wi
     shown = [change for change in changes if not change.is_same]
     if not changes:
         return
-    yield ""
-    yield "### What agents are given"
-    yield ""
+    yield from _head("What agents are given")
     if not shown:
         yield f"All {len(changes)} contexts are as before."
         return

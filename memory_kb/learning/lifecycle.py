@@ -18,7 +18,7 @@ from memory_kb.learning.promotion import (
 )
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.model import Location
-from memory_kb.search.scoring import activation
+from memory_kb.search.scoring import activation_score
 from memory_kb.store import logs as jsonlines
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Memory, move, plan_fields
@@ -35,38 +35,11 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-#: How much an entry of each kind weighs.
-TYPE_WEIGHTS = {
-    "policy": 1.5,
-    "pitfall": 1.4,
-    "architecture": 1.3,
-    "decision": 1.2,
-    "rule": 1.2,
-    "skill": 1.1,
-    "preference": 1.0,
-    "fact": 0.9,
-    "episode": 0.7,
-}
 ARCHIVE_BELOW = 0.1
 #: Days after which an entry that was made of an old source may be archived.
 NEW_DAYS = 30
 #: Kinds that are always injected, that age by rules of their own, or that are work in progress.
 _EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
-
-
-def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
-    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor.
-
-    An entry without a date does not age.
-
-    Example:
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 1, 1))
-        0.9
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 10, 14)) < 0.1
-        True
-    """
-    days = max(0, (today - seen).days) if seen else 0
-    return activation(TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
 
 
 def plan_archiving(
