@@ -342,7 +342,12 @@ def test_a_problem_that_only_moved_is_not_new() -> None:
 
 def test_eval_measures_beside_grep_and_counts_as_no_use(vault: MakeVault, run: Run) -> None:
     folder = vault(
-        FILES | {"memory/learnings/decoy.md": entry("Zebra zebra stripes stripes zebra crossing.", id="d", kind="fact")}
+        FILES
+        | {
+            "memory/learnings/decoy.md": entry(
+                "A zebra crossing needs new stripes: zebra, stripes.", id="d", kind="fact"
+            )
+        }
     )
     done = run("--vault", folder, "eval", "--json")
     assert done.returncode == 0, done.stderr
