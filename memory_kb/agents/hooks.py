@@ -182,7 +182,6 @@ class Hooks:
         Two configurations of one agent, a person's and a project's, both call us.
         """
         from memory_kb.store.events import COMPACTION, Event
-        from memory_kb.store.logs import format_time
         from memory_kb.store.session_log import prepare
 
         if call.session is None:

@@ -199,6 +199,21 @@ def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[
     return together(scope, job_options(what))
 
 
+class Day(click.ParamType[Any]):
+    """The type of an option that is a day."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the day that a text names."""
+        from memory_kb.markdown.fields import parse_date
+
+        day = parse_date(value)
+        if day is None:
+            self.fail(f"{value!r} is not a date such as 2026-03-01", param, ctx)
+        return day
+
+
 def limit_option(help: str, default: int = 10, least: int = 0, most: int | None = None) -> Callable[[_F], _F]:
     """Add `--limit`, short `-k`."""
     return option("-k --limit", help, type=click.IntRange(least, most), default=default)

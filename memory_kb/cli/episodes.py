@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_kb.cli.app import (
+    Day,
     Family,
     allow_secret_option,
     dry_run_option,
@@ -120,16 +120,11 @@ def diary_verb() -> None:
     """
 
 
-def _day_of(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
-    return moment.date() if moment else None
-
-
-_DAY = click.DateTime(["%Y-%m-%d"])
 _filters = together(
     option("--tag", "Only with any of these tags.", many=True, metavar="TAG"),
     option("--status", "Only what ended so.", choice=["success", "failure", "mixed", "partial"], many=True),
     option("--min-quality", "Only with at least this quality score, from 0 to 1.", type=click.FloatRange(0, 1)),
-    option("--since", "Only this day and later ones.", type=_DAY, metavar="DAY", callback=_day_of),
+    option("--since", "Only this day and later ones.", type=Day(), metavar="DAY"),
     option("--agent", "Only what this agent did."),
 )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import flag, limit_option, option, together, vaults_option, verb
+from memory_kb.cli.app import Day, flag, limit_option, option, together, vaults_option, verb
 from memory_kb.cli.hits import print_found
 from memory_kb.cli.output import (
     Options,
@@ -38,18 +38,6 @@ if TYPE_CHECKING:
 SESSION = "session"
 
 
-class _Day(click.ParamType[Any]):
-    name = "date"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from memory_kb.markdown.fields import parse_date
-
-        day = parse_date(value)
-        if day is None:
-            self.fail(f"{value!r} is not a date such as 2026-03-01", param, ctx)
-        return day
-
-
 #: The filters that search and list share; those that name words may be given several times.
 filter_options = together(
     option(
@@ -67,7 +55,7 @@ filter_options = together(
     option("--file", "Only entries whose applies_to covers this path.", metavar="PATH"),
     option("--job", "See this job, the project and the home."),
     option("--task", "See this task of --job, its job, the project and the home."),
-    option("--since", "Only entries dated on or after this day.", type=_Day()),
+    option("--since", "Only entries dated on or after this day.", type=Day()),
 )
 
 
