@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from forking import command
 from tiny_models import make_model
 
 from memory_kb.errors import ProviderFailed
@@ -222,7 +222,7 @@ def test_what_is_no_address_is_refused(hub: FakeHub, models: Path, address: str)
 def test_the_command_prints_the_folder(hub: FakeHub, models: Path) -> None:
     environ = os.environ | {"HF_ENDPOINT": hub.url, "MEMORY_KB_MODELS": str(models), "HF_HUB_OFFLINE": "0"}
     done = subprocess.run(
-        [sys.executable, "-m", "memory_kb", "model", "fetch", NAME],
+        command("model", "fetch", NAME),
         check=False,
         capture_output=True,
         text=True,

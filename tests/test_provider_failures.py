@@ -49,36 +49,36 @@ def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
 # What goes wrong.
 
 
-@pytest.mark.parametrize(
-    ("kind", "tries", "is_passing", "words"),
-    [
-        ("bad-key", 1, False, "refused the key"),
-        ("forbidden", 1, False, "refused the key"),
-        ("unknown-model", 1, False, "does not know the model"),
-        ("no-quota", 1, True, "has no quota left"),
-        ("rate-limit", 6, True, "could not answer 6 times (429)"),
-        ("timeout-status", 6, True, "could not answer 6 times (408)"),
-        ("conflict", 6, True, "could not answer 6 times (409)"),
-        ("server-error", 6, True, "could not answer 6 times (500)"),
-        ("unavailable", 6, True, "could not answer 6 times (503)"),
-        ("malformed", 6, True, "an answer that cannot be read"),
-        ("drop", 6, True, "broke off its answer"),
-        ("wrong-dimension", 1, False, "65 dimensions, not 64"),
-        ("wrong-count", 1, False, "1 vectors for 2 texts"),
-    ],
-)
-def test_every_failure_has_its_sentence(
-    make: Make, fake: FakeProvider, clock: Clock, kind: str, tries: int, is_passing: bool, words: str
-) -> None:
-    embedder = make()
-    embedder.embed(["one"], "document")
-    fake.fail(kind, times=None)
-    error = failure_of(embedder)
-    assert words in str(error)
-    assert fake.base_url.split("/")[2] in str(error)
-    assert error.is_passing is is_passing
-    assert len(fake.calls) - 1 == tries
-    assert len(clock.slept) == tries - 1
+FAILURES = [
+    ("bad-key", 1, False, "refused the key"),
+    ("forbidden", 1, False, "refused the key"),
+    ("unknown-model", 1, False, "does not know the model"),
+    ("no-quota", 1, True, "has no quota left"),
+    ("rate-limit", 6, True, "could not answer 6 times (429)"),
+    ("timeout-status", 6, True, "could not answer 6 times (408)"),
+    ("conflict", 6, True, "could not answer 6 times (409)"),
+    ("server-error", 6, True, "could not answer 6 times (500)"),
+    ("unavailable", 6, True, "could not answer 6 times (503)"),
+    ("malformed", 6, True, "an answer that cannot be read"),
+    ("drop", 6, True, "broke off its answer"),
+    ("wrong-dimension", 1, False, "65 dimensions, not 64"),
+    ("wrong-count", 1, False, "1 vectors for 2 texts"),
+]
+
+
+def test_every_failure_has_its_sentence(make: Make, fake: FakeProvider, clock: Clock) -> None:
+    for kind, tries, is_passing, words in FAILURES:
+        embedder = make()
+        embedder.embed(["one"], "document")
+        fake.fail(kind, times=None)
+        asked, slept = len(fake.calls), len(clock.slept)
+        error = failure_of(embedder)
+        fake.heal()
+        assert words in str(error)
+        assert fake.base_url.split("/")[2] in str(error)
+        assert error.is_passing is is_passing, kind
+        assert len(fake.calls) - asked == tries, kind
+        assert len(clock.slept) - slept == tries - 1, kind
 
 
 @pytest.mark.parametrize("kind", ["nan", "zero"])
@@ -128,22 +128,23 @@ def test_hints_name_what_to_set(fake: FakeProvider, clock: Clock) -> None:
     gemini.close()
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        f"Incorrect API key provided: {KEY}.",
-        f"no\nsuch key\r\n{KEY}\t" + "x " * 500,
-        "Incorrect API key provided: sk-abcd**********wxyz.",
-        "Bearer abcdefghijk is unknown",
-        "key AIzaSyA1234567890abcdefghijklmnop is unknown",
-        "token 0123456789abcdef0123456789abcdef is unknown",
-    ],
-)
-def test_what_looks_like_a_key_is_not_repeated(make: Make, fake: FakeProvider, said: str) -> None:
-    fake.fail("server-error", times=None, says=said)
-    shown = str(failure_of(make()))
-    for piece in ("0123456789", "abcd*", "wxyz", "abcdefghijk", "AIza"):
-        assert piece not in shown
+WITH_A_KEY = [
+    f"Incorrect API key provided: {KEY}.",
+    f"no\nsuch key\r\n{KEY}\t" + "x " * 500,
+    "Incorrect API key provided: sk-abcd**********wxyz.",
+    "Bearer abcdefghijk is unknown",
+    "key AIzaSyA1234567890abcdefghijklmnop is unknown",
+    "token 0123456789abcdef0123456789abcdef is unknown",
+]
+
+
+def test_what_looks_like_a_key_is_not_repeated(make: Make, fake: FakeProvider) -> None:
+    for said in WITH_A_KEY:
+        fake.fail("server-error", times=None, says=said)
+        shown = str(failure_of(make()))
+        fake.heal()
+        for piece in ("0123456789", "abcd*", "wxyz", "abcdefghijk", "AIza"):
+            assert piece not in shown
 
 
 def test_a_quote_is_one_short_line() -> None:

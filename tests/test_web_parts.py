@@ -81,11 +81,11 @@ def test_notes_become_harmless_html(text: str, stays: str, goes: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "> " * 2000 + "x",
-        "[" * 5000,
-        "*a " * 5000,
-        "[[" * 5000,
-        "| a " * 2000 + "\n" + "|---" * 2000,
+        "> " * 500 + "x",
+        "[" * 1500,
+        "*a " * 1500,
+        "[[" * 1500,
+        "| a " * 600 + "\n" + "|---" * 600,
         "\0\ud800"[:1] + "x",
     ],
 )
