@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ _RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
 _HEADING = re.compile(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
 _FENCE = re.compile(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
 _COMMENT = re.compile("<!--")
-#: Code or a comment within a paragraph; a backslash takes a sign its meaning, and a backtick alone has none.
-_INLINE = re.compile(r"\\[\\`<]|(?P<found><!--(?:(?!<!--).)*?-->|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`))|`+", re.DOTALL)
+#: What may begin code or a comment within a paragraph; a backslash takes a sign its meaning.
+_MARK = re.compile(r"\\[\\`<]|<!--|`+")
+_TICKS = re.compile("`+")
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
 #: Without one of these a text holds neither code nor comments.
@@ -24,6 +26,8 @@ _HIDING = ("`", "    ", "\t", "<!--", "~~~")
 #: What begins a rule, what else is separate from a paragraph, and what marks an item of a list.
 _RULES, _APART, _BULLETS = frozenset("-*_"), frozenset("#=`~<"), frozenset("-*+0123456789")
 _TAB = 4
+#: Items within items; nobody writes so many, and time grows with their square.
+_DEEPEST = 100
 
 
 def find_code(text: str) -> Iterator[Span]:
@@ -79,7 +83,7 @@ def find_code(text: str) -> Iterator[Span]:
                 while items and items[-1] > column and not is_opened:
                     items.pop()
             indent = column - (items[-1] if items else 0)
-            if item is None or indent >= _TAB:
+            if item is None or indent >= _TAB or len(items) == _DEEPEST:
                 break
             has_text, is_opened = False, True
             at = item.end()
@@ -115,9 +119,23 @@ def find_code(text: str) -> Iterator[Span]:
 def _inline(text: str, start: int, end: int) -> Iterator[Span]:
     if text.find("`", start, end) < 0 and text.find("<!--", start, end) < 0:
         return
-    for found in _INLINE.finditer(text, start, end):
-        if found["found"]:
-            yield Span(*found.span())
+    runs: dict[str, list[int]] = {}
+    for run in _TICKS.finditer(text, start, end):
+        runs.setdefault(run[0], []).append(run.start())
+    place = start
+    while found := _MARK.search(text, place, end):
+        place = found.end()
+        if found[0] == "<!--":
+            inner = text.find("<!--", place, end)
+            stop = text.find("-->", place, end if inner < 0 else inner) + 3
+        else:
+            # A backslash and a sign are no run.
+            ends = runs.get(found[0], [])
+            following = bisect_left(ends, place)
+            stop = ends[following] + len(found[0]) if following < len(ends) else 0
+        if stop > place:
+            yield Span(found.start(), stop)
+            place = stop
 
 
 def _end_of_line(text: str, place: int) -> int:
