@@ -128,7 +128,7 @@ class Episodes:
     ) -> Learned:
         """Record that something happened, as an episode of its own.
 
-        The same event told again on the same day is the same episode, and nothing is written.
+        The same event reported again on the same day is the same episode, and nothing is written.
 
         Raises:
             UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
@@ -238,8 +238,8 @@ class Diary:
         return tuple(sorted(filter(is_wanted, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
-        """Yield the diary for other tools, the oldest first,.
+        """Yield the diary for other tools, the oldest first.
 
-        The filters are those of `diary_list`.
+        The filters are those of `list`.
         """
         return (export_diary(entry) for entry in reversed(self.list(**wanted)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.checks import Checks
@@ -40,19 +40,9 @@ if TYPE_CHECKING:
     from memory_kb.learning.playbook_file import RuleImported
     from memory_kb.model import Filters
     from memory_kb.providers.models import Models
-    from memory_kb.reports import RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
-
-
-class Sweep(NamedTuple):
-    """What a sweep finds: the ids that rise, fall, and are candidates, and the changes to make."""
-
-    promoted: tuple[str, ...]
-    demoted: tuple[str, ...]
-    flagged: tuple[str, ...]
-    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class SweepReport:
     run: RunReport
 
 
-def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
+def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tuple[Change, ...]]:
     """Plan to move rules between their levels, and to flag those that are worth a look.
 
     The decay is computed and never stored, since it would compound from sweep to sweep; only
@@ -102,7 +92,8 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> Sweep:
         change = plan_fields(memory, values, " ".join(reasons)) if values else None
         if change:
             changes.append(change)
-    return Sweep(tuple(promoted), tuple(demoted), tuple(flagged), tuple(changes))
+    report = SweepReport(tuple(promoted), tuple(demoted), tuple(flagged), RunReport(None, "sweep"))
+    return report, tuple(changes)
 
 
 class Rules:
@@ -194,9 +185,9 @@ class Rules:
         """
         today = self._vault.today()
         with self._store.planning(dry_run=dry_run):
-            found = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
+            found, changes = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
             run = self._store.carry_out(
-                "sweep", lambda memories: plan_sweep(memories, today).changes, found.changes, dry_run=dry_run
+                "sweep", lambda memories: plan_sweep(memories, today)[1], changes, dry_run=dry_run
             )
         left = {conflict.id for conflict in run.conflicts}
         promoted, demoted = (tuple(one for one in ids if one not in left) for ids in (found.promoted, found.demoted))
