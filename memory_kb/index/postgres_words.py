@@ -122,7 +122,8 @@ class SqlStatement:
         self.values: dict[str, object] = {"vaults": list(vaults)}
         self._among = self._filter = ""
         if keys is not None:
-            self._among = f" AND {{0}}.block = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
+            # Not for the index: it would look for every block in every vault.
+            self._among = f" AND {{0}}.block + 0 = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
             self._filter = f" WHERE key = ANY({self.bind(list(keys))}::bigint[])"
 
     def bind(self, value: object) -> str:
