@@ -129,6 +129,7 @@ def test_very_many_entries_in_one_file(folder: Path, run: Run) -> None:
     assert (renamed.returncode, "+id: five" in renamed.stdout) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_note_made_to_take_long_does_not(folder: Path, run: Run) -> None:
     ticks = "".join(f"{'`' * number}x" for number in range(1, 1_000))
     write_files(folder, {"memory/deep.md": f"{'- ' * 50_000}`x` [b](b.md)\n\n{ticks} [b](b.md)\n"})

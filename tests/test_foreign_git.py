@@ -40,6 +40,9 @@ def evil(clone: Clone, marker: Path, tmp_path: Path) -> Clone:
         "filter.evil.required": "true", "gpg.program": program, "log.showSignature": "true", "credential.helper": program,
         "diff.orderFile": tmp_path / "none",
         "pager.log": program, "pager.status": program, "pager.show": program, "interactive.diffFilter": program,
+        "alias.ls-files": f"!{program}", "core.alternateRefsCommand": program, "sequence.editor": program,
+        "merge.evil.driver": program, "tar.tar.command": program, "trailer.evil.command": program,
+        "submodule.evil.update": f"!{program}", "gpg.ssh.program": program, "core.gitProxy": program,
     }  # fmt: skip
     sign_last_commit(clone)
     for name, value in settings.items():
@@ -109,6 +112,17 @@ def test_no_verb_runs_a_program_of_the_repository(evil: Clone, marker: Path) -> 
     for verb in VERBS:
         (evil.folder / "src/a.py").touch()
         (evil.folder / "memory/learnings/a.md").touch()
+        evil.kb(*verb)
+        assert not marker.exists(), (verb, marker.read_text())
+
+
+def test_no_verb_runs_a_program_of_an_included_file(evil: Clone, marker: Path, tmp_path: Path) -> None:
+    config, included = evil.folder / ".git/config", tmp_path / "included"
+    config.rename(included)
+    config.write_text(f'[core]\n\trepositoryformatversion = 0\n[includeIf "gitdir:**"]\n\tpath = {included}\n')
+    assert evil.git("config", "core.editor").strip()
+    for verb in (("commit", "--dry-run"), ("status",), ("ci", "HEAD..HEAD"), ("show", "n1", "--history"), ("verify",)):
+        (evil.folder / "src/a.py").touch()
         evil.kb(*verb)
         assert not marker.exists(), (verb, marker.read_text())
 
