@@ -14,7 +14,7 @@ from support import days_ago, entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import hash_lines, split_lines
+from memory_kb.learning.line_hashes import hash_lines, split_lines
 
 project = citing.project
 
@@ -43,14 +43,18 @@ def test_lines_above_move_it(project: Path, open_kb: Open) -> None:
     assert claim.verdict == "moved"
 
 
-def test_an_edit_inside_is_drift(project: Path, open_kb: Open) -> None:
+def test_an_edit_inside_is_drift_and_is_shown(project: Path, open_kb: Open) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7", "src/a.py:17-18"])
     edit(project / "src/a.py", "import os\n", "import os\nimport sys\n")
     edit(project / "src/a.py", "upload(number)", "upload_later(number)")
     (claim,) = kb.verify().claims
     lines, other = claim.findings
-    assert (lines.verdict, lines.reason) == ("drifted", "changed")
+    assert (lines.verdict, lines.now, lines.hint) == (
+        "drifted",
+        "src/a.py#L5-L8",
+        ("-         upload(number)", "+         upload_later(number)"),
+    )
     assert other.verdict == "moved"
     assert claim.verdict == "drifted"
 
@@ -112,6 +116,7 @@ def test_renamed_and_changed_is_drift(project: Path, open_kb: Open) -> None:
     commit(project)
     (claim,) = kb.verify().claims
     assert (claim.findings[0].verdict, claim.findings[0].reason) == ("drifted", "was renamed to src/new.py and changed")
+    assert claim.findings[0].hint == ("-         upload(number)", "+         upload_later(number)")
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -245,6 +250,7 @@ def test_the_commands(project: Path, run: Run) -> None:
     done = run("--vault", project, "verify")
     assert done.returncode == 7
     assert "src/a.py#L4-L7 changed" in done.stdout
+    assert "+         \\x1b[31mlater(number)" in done.stdout
     assert run("--vault", project, "verify", "--flag").returncode == 0
     told = json.loads(run("--vault", project, "verify", "--json").stdout)
     assert [(claim["id"], claim["verdict"], claim["findings"][0]["verdict"]) for claim in told["claims"]] == [

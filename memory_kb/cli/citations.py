@@ -99,3 +99,5 @@ def _print_claim(claim: ClaimView) -> None:
             else one.reason
         )
         click.echo(f"    {one_line(one.ref)} {one_line(said)}{where}")
+        for line in one.hint:
+            click.echo(f"      {style(clean(line)[:160], dim=True)}")

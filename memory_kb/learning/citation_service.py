@@ -130,7 +130,7 @@ class Citations:
         if run.run:
             memories = _same(memories, self._claiming("cites"))
         cited = (one for one in memories if "cites" in one.metadata)
-        return ClaimsReport(tuple(view_claim(one, assess(one, project, today)) for one in cited), run, notices)
+        return ClaimsReport(tuple(view_claim(one, assess(one, project, today), project) for one in cited), run, notices)
 
     def verify_claims(self, *, dry_run: bool = False) -> RunReport:
         """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.learning.line_hashes import compare_lines, find_lines, hash_bytes, hash_lines, split_lines
 from memory_kb.learning.references import (
     Citation,
     CodeReference,
@@ -21,60 +21,11 @@ from memory_kb.learning.references import (
     write_citation,
 )
 from memory_kb.store.plan import Change, Memory, plan_fields, with_words
-from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
     from memory_kb.reports import RunReport
     from memory_kb.store.project import CitedFile, ProjectFiles
-
-
-def split_lines(text: str) -> tuple[str, ...]:
-    r"""Return the lines of a file, whatever their ends, without trailing blanks and blank last lines.
-
-    Example:
-        >>> split_lines("\ufeffa \r\n\tb\r\n\r\n")
-        ('a', '\tb')
-    """
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    lines = [line.rstrip() for line in plain.split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    return tuple(lines)
-
-
-def hash_lines(lines: Sequence[str]) -> str:
-    """Return the hash of some lines, as `cites` holds it.
-
-    Eight digits are the sum of the lines' checksums, whatever their order; twelve are of the text.
-
-    Example:
-        >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
-        (False, True)
-    """
-    return f"{sum(zlib.crc32(_encode(line)) for line in lines) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
-
-
-def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) -> int | None:
-    """Return the line, from 1, at which as many lines with a hash begin; the one nearest to a line.
-
-    Example:
-        >>> find_lines(["x", "a", "b"], hash_lines(["a", "b"]), 2)
-        2
-        >>> find_lines(["x", "a", "c"], hash_lines(["a", "b"]), 2) is None
-        True
-    """
-    starts = range(len(lines) - length + 1) if length > 0 else ()
-    fitting = (first for first in starts if _digest(_encode("\n".join(lines[first : first + length]))) == wanted[8:])
-    return min((first + 1 for first in fitting), key=lambda first: abs(first - near), default=None)
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _digest(data: bytes) -> str:
-    return hash_of(data)[:12]
 
 
 #: The flag of an entry whose claim waits for a look.
@@ -139,12 +90,14 @@ class FindingView(NamedTuple):
 
     Attributes:
         now: where it is now, as a reference.
+        hint: what changed since it was recorded, a line each.
     """
 
     ref: str
     verdict: str
     now: str
     reason: str
+    hint: tuple[str, ...] = ()
 
 
 class ClaimView(NamedTuple):
@@ -217,7 +170,7 @@ def record(reference: CodeReference, project: ProjectFiles) -> Citation:
 
 def _hash_file(source: CitedFile) -> str:
     if source.state == "binary":
-        return f"{zlib.crc32(source.data):08x}{_digest(source.data)}"
+        return hash_bytes(source.data)
     return hash_lines(split_lines(source.text))
 
 
@@ -279,6 +232,25 @@ def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
             return CitationFinding(citation, "fresh", source.path, place)
         return CitationFinding(citation, "moved", source.path, place, f"is now {span_text(*place)}")
     return CitationFinding(citation, "drifted", source.path, known if known[1] <= len(lines) else None, "changed")
+
+
+def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[CitationFinding, tuple[str, ...]]:
+    """Return a finding with the place it has now, and what changed since it was recorded, a line each.
+
+    That is known where the last commit of that time holds the text as it was recorded.
+    """
+    citation = finding.citation
+    reference, source = citation.reference, project.read(finding.path)
+    if finding.verdict != "drifted" or not citation.commit or source.state != "text":
+        return finding, ()
+    before = split_lines(project.text_at(citation.commit, reference.path) or "")
+    span = reference.lines or (1, len(before))
+    if hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
+        return finding, ()
+    changes = compare_lines(before, split_lines(source.text), span)
+    if reference.lines and changes.lines:
+        finding = finding._replace(lines=changes.lines)
+    return finding, changes.shown
 
 
 def is_over(memory: Memory, today: date) -> bool:
@@ -354,9 +326,12 @@ def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
             yield f"cites {one.citation.reference.text}, which {one.reason}{more}"
 
 
-def view_claim(memory: Memory, state: ClaimState) -> ClaimView:
+def view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
     """Return an entry and the state of its claims as they are listed."""
-    views = [FindingView(one.citation.reference.text, one.verdict, one.place, one.reason) for one in state.findings]
+    views = []
+    for one in state.findings:
+        placed, hint = explain_drift(one, project)
+        views.append(FindingView(one.citation.reference.text, one.verdict, placed.place, one.reason, hint))
     views += [FindingView(bad.text, "unreadable", "", f"cannot be used: {bad.reason}") for bad in state.unusable]
     verdicts = {one.verdict for one in views}
     verdict = state.verdict or next((word for word in ("unrecorded", "unreadable") if word in verdicts), "fresh")

@@ -329,6 +329,13 @@ class History:
         is_sparse = _line(self._ask("config", "--bool", "core.sparseCheckout")) == "true"
         return is_sparse and (self._ask("ls-files", "-t", "--", f":(literal){path}") or b"").startswith(b"S ")
 
+    def blob(self, commit: str, path: str, most: int) -> bytes | None:
+        """Return a file's bytes at a commit, or None where it was not there or is larger."""
+        if not _HEX.fullmatch(commit):
+            return None
+        data = self._ask("cat-file", "blob", f"{commit}:./{path}")
+        return data if data is not None and len(data) <= most else None
+
     def renames_of(self, path: str) -> Iterator[str]:
         """Yield the names that a file got, the last one first."""
         names = [path]

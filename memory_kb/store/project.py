@@ -120,6 +120,11 @@ class ProjectFiles:
             self._heirs[path] = (*((one, True) for one in renamed), *((one, False) for one in new[:_MOST_CANDIDATES]))
         return self._heirs[path]
 
+    def text_at(self, commit: str, path: str) -> str | None:
+        """Return what a file said at a commit."""
+        data = self.git.blob(commit, path, MAX_BYTES)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+
 
 def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
     """Return the files around a vault's notes, for what these cite; git gets so many seconds for all questions."""
