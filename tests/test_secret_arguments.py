@@ -108,6 +108,13 @@ def test_only_a_person_at_a_terminal_may_override(folder: Path, home: Path, run:
     "words",
     [
         ("learn", f"The sample is {KEY}."),
+        ("episode", f"Deployed with {KEY}."),
+        ("handoff", "create", "--from", "coder", "--to", "tester", "--done", f"Tried {KEY}."),
+        ("ledger", "set", "coder", "--goal", f"Parse {KEY}."),
+        ("skills", "create", "Parse", "--step", f"Enter {KEY}."),
+        ("procedure", "Parse", f"Enter {KEY}."),
+        ("premortem", f"It may not parse {KEY}."),
+        ("assume", "planned", "--approach", f"Parse {KEY}."),
         ("rename", "known", f"The sample {KEY}", "--title"),
         ("review", "edit", "waits", f"The sample is {KEY}."),
     ],
