@@ -229,10 +229,13 @@ def test_a_reader_of_events_that_dies_is_replaced_by_polling(vault: MakeVault, o
     with Watching(open_kb(folder)) as watching:
         from watchdog.observers.api import EventEmitter
 
-        for thread in threading.enumerate():  # one of an earlier test may be just ending
-            if isinstance(thread, EventEmitter):
-                thread.stop()
-        eventually(lambda: len(watching.notices) == 2)
+        def is_noticed() -> bool:
+            for thread in threading.enumerate():  # one that complains while it ends is replaced by another
+                if isinstance(thread, EventEmitter):
+                    thread.stop()
+            return len(watching.notices) == 2
+
+        eventually(is_noticed)
         (folder / "memory/b.md").write_text("zebra\n")
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
     assert watching.notices[1] == "the reader of file events has died; looking for changes at intervals from now on"
