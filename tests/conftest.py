@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import pytest
 from forking import can_fork, fork_server, offer_fork_servers
 from hypothesis import HealthCheck, settings
-from workers import Workers
 
 from memory_kb import KnowledgeBase
 
@@ -49,8 +48,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("tests")
     if can_fork({}):
         offer_fork_servers()
-        if (count := int(os.environ.get("TEST_WORKERS", "1"))) > 1:
-            config.pluginmanager.register(Workers(count))
 
 
 @pytest.hookimpl(wrapper=True)
