@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,3 +58,9 @@ def test_the_hits_of_a_note_are_together_in_the_terminal(vault: Vault, run: Run)
     assert sorted(int(line.split(".")[0]) for line in printed.splitlines() if line.lstrip()[:1].isdigit()) == [
         hit["rank"] for hit in flat
     ]
+
+
+def test_the_command_counts_the_copies_and_names_three(vault: Vault, run: Run) -> None:
+    folder = vault({f"memory/{name}.md": entry(TEXT, kind="fact") for name in "abcdef"})
+    (line,) = [line for line in run("--vault", folder, "search", "wombats").stdout.splitlines() if "copies" in line]
+    assert re.fullmatch(r" +\+5 copies: memory/b\.md:\d, memory/c\.md:\d, memory/d\.md:\d, …", line)

@@ -28,6 +28,8 @@ _SNIPPET = 240
 _LEAST_PIECE = 60
 #: So many lines of a passage are shown.
 _LINES = 4
+#: So many of the further places of a text are named.
+_SHOWN_COPIES = 3
 
 
 def print_found(options: Options, result: SearchResult, file: str | None = None) -> None:
@@ -91,7 +93,9 @@ def _print_text(hit: Hit, words: Sequence[str]) -> None:
     if snippet and snippet.lstrip("# ") != hit.title:
         echo(highlight(wrap(clean(snippet)), words))
     if hit.copies:
-        echo(style(f"    also in {', '.join(map(one_line, hit.copies))}", dim=True))
+        shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
+        more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
+        echo(style(f"    +{len(hit.copies)} {'copies' if len(hit.copies) > 1 else 'copy'}: {shown}{more}", dim=True))
     for line in hit.explanation:
         echo(style(f"      {line}", dim=True))
 
