@@ -377,7 +377,7 @@ GROUNDED, _LONG, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
 _ASK = """\
 Below is what happened in one working session of a coding agent: its goal, an action log, errors, and sentences that were said.
-Fill in a diary of it. Say only what stands below; use its own words, names and paths. An empty list is a good answer.
+Fill in a diary of it. Say only what is below; use its own words, names and paths. An empty list is a good answer.
 
 - accomplishments: what was finished and works.
 - decisions: choices that were made, with their reason where one is given.

@@ -34,9 +34,18 @@ from memory_kb.text import shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
-MACHINE_FIELDS = tuple("outcome quality_score duration_seconds goal constraints files artifacts git_commit".split())  # noqa: SIM905
+MACHINE_FIELDS = (
+    "outcome",
+    "quality_score",
+    "duration_seconds",
+    "goal",
+    "constraints",
+    "files",
+    "artifacts",
+    "git_commit",
+)
 #: What precedes them in a new episode.
-_FIRST_FIELDS = tuple("created_at last_reinforced session_id burst_id task_id agent".split())  # noqa: SIM905
+_FIRST_FIELDS = ("created_at", "last_reinforced", "session_id", "burst_id", "task_id", "agent")
 
 
 @dataclass(frozen=True, slots=True)

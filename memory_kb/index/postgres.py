@@ -233,7 +233,7 @@ class PostgresIndex:
         return list(map(StoredEntry._make, rows))
 
     def find(self, wanted: str) -> StoredEntry:
-        """Return the entry that an id, its unique beginning, `path.md:LINE`, a title or another name stands for.
+        """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file names.
 
         A path may have its vault before it, as a source has.
 

@@ -20,8 +20,24 @@ _SETTING = re.compile(r"[A-Za-z_]\w*=")
 #: What is run before a command without being its purpose, as words at its beginning.
 _RUNNERS = tuple(
     tuple(words.split())
-    for words in "uv run,poetry run,pipenv run,pdm run,hatch run,npx,bunx,pnpm exec,pnpm dlx,yarn dlx,npm exec,bundle exec,"  # noqa: SIM905
-    "sudo,env,time,nohup".split(",")
+    for words in [
+        "uv run",
+        "poetry run",
+        "pipenv run",
+        "pdm run",
+        "hatch run",
+        "npx",
+        "bunx",
+        "pnpm exec",
+        "pnpm dlx",
+        "yarn dlx",
+        "npm exec",
+        "bundle exec",
+        "sudo",
+        "env",
+        "time",
+        "nohup",
+    ]
 )
 #: Commands that only prepare the shell, wait or print.
 _ASIDE = frozenset(
