@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.agents import text_blocks as blocks
+from memory_kb.agents import text_blocks
 from memory_kb.agents.agent import MarkedLines
 from memory_kb.agents.agents_md import order_rules
 from memory_kb.agents.bridge_stores import WORD, Store, find_store
@@ -155,7 +155,7 @@ class Bridge:
         for file, part in _parts(store, "\n".join(made.lines)).items():
             if file == store.index_file:
                 text = decode(files.read(file) or b"")
-                if f"]({store.link})" in text and blocks.begin(store.word) not in text:
+                if f"]({store.link})" in text and text_blocks.begin(store.word) not in text:
                     continue
             after = files.put(file, [part], f"What always holds, for {store.title}.")
             if file == store.index_file:
@@ -280,5 +280,5 @@ def _text(memory: Memory) -> str:
 
 def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
-    span = blocks.find(str(file), text, WORD)
+    span = text_blocks.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents import text_blocks as blocks
+from memory_kb.agents import text_blocks
 from memory_kb.agents.agent import (
     SERVER,
     Agent,
@@ -97,7 +97,7 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
             *_hooks(agent, setup),
         )
     if agent.plugin:
-        found[(agent.plugin[number],)] = (MarkedLines(WORD, _plugin(agent, setup), blocks.COMMENT),)
+        found[(agent.plugin[number],)] = (MarkedLines(WORD, _plugin(agent, setup), text_blocks.COMMENT),)
     if rules:
         is_shared = rules.endswith("AGENTS.md")
         found[(rules,)] = (MarkedLines(WORD, _LINES.format(ask=_ASK if is_shared else "")),)
@@ -317,7 +317,7 @@ class Agents:
         files = AgentFiles(self._vault, self._writer, self._vault.machine / RECORD)
         before = files.read(place) or b""
         held, shown = decode(before), files.show(place)
-        held = blocks.put(shown, held, BLOCK_WORD, text) if text else blocks.take_out(shown, held, BLOCK_WORD)
+        held = text_blocks.put(shown, held, BLOCK_WORD, text) if text else text_blocks.take_out(shown, held, BLOCK_WORD)
         if encode(held) != before:
             files.replace(place, encode(held), "Rules and policies as they are now.")
         return AgentsMd(text, files.write("export", dry_run=dry_run))

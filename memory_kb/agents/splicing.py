@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.agents import jsonc
-from memory_kb.agents import text_blocks as blocks
-from memory_kb.agents import toml_tables as tomltables
+from memory_kb.agents import jsonc, text_blocks, toml_tables
 from memory_kb.agents.agent import Default, ListItem, MarkedLines, Member, Part, Table
 from memory_kb.errors import CannotSplice
 from memory_kb.text import encode, hash_of
@@ -64,7 +62,7 @@ def put_in(
         if isinstance(part, Member | Table):
             text = _put_server(name, text, part, known, servers)
         elif isinstance(part, MarkedLines):
-            text = blocks.put(name, text, part.word, part.lines, part.lead)
+            text = text_blocks.put(name, text, part.word, part.lines, part.lead)
         else:
             text = _put_json(name, text, part)
     is_made = data is None or (old is not None and old.is_made)
@@ -154,7 +152,7 @@ def _missing(name: str, text: str, parts: Sequence[Part]) -> tuple[_Path, ...]:
 
 def _held(name: str, text: str, part: Member | Table) -> Any:
     """Return the server of our name that a file has, one that is null as an empty one; None where there is none."""
-    parse = tomltables.parse if isinstance(part, Table) else jsonc.parse
+    parse = toml_tables.parse if isinstance(part, Table) else jsonc.parse
     group = get(parse(name, text), part.path[:-1])
     if not isinstance(group, dict) or part.path[-1] not in group:
         return None
@@ -175,12 +173,12 @@ def _put_server(
         return text
     text = _remove(name, text, part) if is_old else text
     if isinstance(part, Table):
-        return tomltables.insert(name, text, part.path, part.value)
+        return toml_tables.insert(name, text, part.path, part.value)
     return jsonc.insert(name, text, part.path, part.value)
 
 
 def _remove(name: str, text: str, part: Member | Table) -> str:
-    return tomltables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
+    return toml_tables.remove(name, text, part.path) if isinstance(part, Table) else jsonc.remove(name, text, part.path)
 
 
 def _put_json(name: str, text: str, part: Default | ListItem) -> str:
@@ -215,7 +213,7 @@ def _is_own(item: Any) -> bool:
 def _take(name: str, text: str, part: Part, trace: Installed | None) -> str:
     """Return a text without a part; without a trace only the very server that `install` writes is taken for ours."""
     if isinstance(part, MarkedLines):
-        return blocks.take_out(name, text, part.word)
+        return text_blocks.take_out(name, text, part.word)
     if isinstance(part, ListItem):
         for place in reversed(list(_own_places(get(jsonc.parse(name, text), part.path)))):
             text = jsonc.remove(name, text, (*part.path, *place))

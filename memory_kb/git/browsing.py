@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UnknownEntry, UsageError
 from memory_kb.git.history import Version
-from memory_kb.index import listing as browsing
+from memory_kb.index import listing
 from memory_kb.index.catalog import suggest_names, suggest_tags
 from memory_kb.index.doctor import cross_check, read_look
 from memory_kb.index.facts import FACTS, FactStore
@@ -158,11 +158,11 @@ class Browsing:
         Raises:
             UsageError: there is no such order, or a filter is not a word of the format.
         """
-        if order not in browsing.ORDERS:
-            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(browsing.ORDERS)}")
+        if order not in listing.ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(listing.ORDERS)}")
         chosen = self._index.filters(**filters)
         return self._index.read(
-            lambda index: browsing.browse(index, chosen, order, max(0, offset), max(0, limit), folder)
+            lambda index: listing.browse(index, chosen, order, max(0, offset), max(0, limit), folder)
         )
 
     def recent(self) -> Recent:

@@ -20,11 +20,11 @@ from memory_kb.errors import (
     UnknownRun,
     UsageError,
 )
-from memory_kb.git import merge_driver as gitsetup
+from memory_kb.git import merge_driver
 from memory_kb.git.backtest import backtest, backtest_command
 from memory_kb.git.history import MOST_COMMITS, Sought, trace
 from memory_kb.git.repository import Repository, lay_out, settings_file
-from memory_kb.index import listing as inventory
+from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.checks import Checks, run_check
 from memory_kb.learning.guards import read_guard
@@ -183,9 +183,9 @@ class Git:
         """
         repository = self.repository()
         if uninstall:
-            return gitsetup.uninstall(repository, self._vault.folder, dry_run=dry_run)
+            return merge_driver.uninstall(repository, self._vault.folder, dry_run=dry_run)
         command = find_command(self._vault.environ.get("PATH"))
-        return gitsetup.install(
+        return merge_driver.install(
             repository, self._vault.folder, command, is_memory=self._vault.memory is not None, dry_run=dry_run
         )
 
@@ -330,7 +330,7 @@ class Git:
         """
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
-            entry = inventory.find(self._vault, index, wanted)
+            entry = listing.find(self._vault, index, wanted)
             has_own_id = "id" in read_metadata(entry)
             return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
 

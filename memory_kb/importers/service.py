@@ -283,7 +283,6 @@ class Imports:
             raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-
         pieces: list[NotePiece] = []
         passed = Tally()
         if kind in _CHATS:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import conversations
-from memory_kb.importers import notes as mem0
+from memory_kb.importers import conversations, notes
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
 from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out, looks_like
 from memory_kb.store.json_arrays import iterate
@@ -46,13 +45,13 @@ def detect(source: Path) -> str:
 def _detect_folder(folder: Path) -> str | None:
     if (folder / _CHATS).is_file():
         return _detect_file(folder / _CHATS)
-    notes = [file for file, _ in zip(find_files(folder, (".md",)), range(_SAMPLE), strict=False)]
-    theirs = sum(looks_like(_read(file)) for file in notes)
-    if notes and theirs * 2 > len(notes):
+    files = [file for file, _ in zip(find_files(folder, (".md",)), range(_SAMPLE), strict=False)]
+    theirs = sum(looks_like(_read(file)) for file in files)
+    if files and theirs * 2 > len(files):
         return "basic-memory"
     if (folder / ".obsidian").is_dir():
         return "obsidian"
-    if any(DAY.match(file.name) for file in notes):
+    if any(DAY.match(file.name) for file in files):
         return "daily-logs"
     if any((folder / name).is_file() for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md")):
         return "agents-md"
@@ -72,7 +71,7 @@ def _detect_file(file: Path) -> str | None:
         first = next(iterate(pieces, ("results", "memories")), None)
     if first is None or first.wrong:
         return None
-    return "mem0" if mem0.is_record(first.value) else conversations.kind_of(first.value)
+    return "mem0" if notes.is_record(first.value) else conversations.kind_of(first.value)
 
 
 def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:

@@ -145,7 +145,6 @@ class Citations:
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
-
         try:
             text = self._writer.read(memory.path).text
             place = claim_span(text, find_entry(text, memory.path, memory.id), message).start

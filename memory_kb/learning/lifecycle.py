@@ -19,7 +19,7 @@ from memory_kb.learning.promotion import (
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.model import Location
 from memory_kb.search.scoring import activation_score
-from memory_kb.store import logs as jsonlines
+from memory_kb.store import logs
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Memory, move, plan_fields
 from memory_kb.store.session_log import SessionFiles
@@ -128,11 +128,11 @@ class Lifecycle:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        logs, now = self._vault.machine / "log", self._vault.clock()
-        log = RetrievalLog(logs)
+        folder, now = self._vault.machine / "log", self._vault.clock()
+        log = RetrievalLog(folder)
         with self._writer.lock():
             shown = list(log.read(session))
-            used = find_used(OutcomeLog(logs).read_all(), shown, session) if session else ()
+            used = find_used(OutcomeLog(folder).read_all(), shown, session) if session else ()
             named = Retrieval(format_time(now), "outcome", used, session=session)
             due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
             planned = plan_reinforcements(due, self._store.all(), now) if due else None
@@ -193,13 +193,13 @@ class Lifecycle:
         try:
             if (llm := self._models.llm) is None:
                 return (), ()
-            asked = choose_for_judge(memories, frozenset(str(line.get("key")) for line in jsonlines.read(log)))
+            asked = choose_for_judge(memories, frozenset(str(line.get("key")) for line in logs.read(log)))
             if not asked:
                 return (), ()
             chosen = ask_judge(llm, asked)
         except ProviderFailed as exc:
             return (), (f"{explain_failure(exc)}; nothing was promoted to the home",)
-        jsonlines.append(log, [{"key": judgment_key(one), "everywhere": one in chosen} for one in asked])
+        logs.append(log, [{"key": judgment_key(one), "everywhere": one in chosen} for one in asked])
         return chosen, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput
 from memory_kb.markdown.splice import Splice
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
-from memory_kb.store import logs as jsonlines
+from memory_kb.store import logs
 from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.logs import append, parse
 from memory_kb.text import hash_of
@@ -55,7 +55,7 @@ def read_creations(file: Path, known: Creations | None = None) -> Creations:
     elif known.size == state.st_size:
         return known
     times = dict(known.times)
-    for line in jsonlines.read(file, b'"create"', b'"made"', start=known.size, until="splices"):
+    for line in logs.read(file, b'"create"', b'"made"', start=known.size, until="splices"):
         times.update((entry_id, str(line.get("time") or "")) for entry_id in made_by(line))
     last = _bytes_before(file, state.st_size)
     # Where somebody is writing the last line, all is read again the next time.
@@ -203,7 +203,7 @@ class DecisionLog:
                 lines.append(
                     common | what | {"reason": one.reason, "splices": [self._pack(splice) for splice in one.splices]}
                 )
-            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(jsonlines.dump, lines[1:]))}
+            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(logs.dump, lines[1:]))}
             append(self.file, lines, force=True)
         except OSError as exc:
             self.withdraw(start)
@@ -215,7 +215,7 @@ class DecisionLog:
 
     def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
         """Return the signature of a run, which distinguishes one of this machine from one that came with a clone."""
-        first = jsonlines.dump({name: value for name, value in head.items() if name != "seal"})
+        first = logs.dump({name: value for name, value in head.items() if name != "seal"})
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 
     def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
@@ -344,9 +344,7 @@ class DecisionLog:
         Raises:
             OSError: it cannot be written.
         """
-        gone = {
-            line["run"] for line in jsonlines.read(self.file, b'"files"') if "files" in line and line["time"] < before
-        }
+        gone = {line["run"] for line in logs.read(self.file, b'"files"') if "files" in line and line["time"] < before}
         self.drop(gone)
         return len(gone)
 
@@ -361,20 +359,20 @@ class DecisionLog:
         """
         made, needed = set[str](), set[str]()
         kept: list[bytes] = []
-        for raw, line in jsonlines.read_raw(self.file):
+        for raw, line in logs.read_raw(self.file):
             made.update(made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
                 needed.update(_blobs_of(line))
         if gone:
-            jsonlines.replace(self.file, [*([jsonlines.dump({"made": sorted(made)})] if made else []), *kept])
+            logs.replace(self.file, [*([logs.dump({"made": sorted(made)})] if made else []), *kept])
             for blob in (self._folder / "blobs").glob("*"):
                 if blob.name not in needed:
                     blob.unlink(missing_ok=True)
 
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""
-        begun = (_read_head(line) for line in jsonlines.read(self.file, b'"undoes": "') if "files" in line)
+        begun = (_read_head(line) for line in logs.read(self.file, b'"undoes": "') if "files" in line)
         return (head for head in begun if head)
 
     def runs(self) -> Iterator[RunRecord]:

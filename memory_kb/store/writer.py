@@ -510,7 +510,7 @@ class Writer:
         )
 
     def write(self, run: Run) -> tuple[str, ...]:
-
+        """Write the files of a run; return those that somebody changed meanwhile."""
         if not run.edits:
             return ()
         try:
@@ -528,7 +528,7 @@ class Writer:
 
     @property
     def journal(self) -> DecisionLog:
-
+        """The log of what runs of this vault wrote."""
         return DecisionLog(self._vault.machine / "log", self._vault.seal)
 
     def recover_held(self) -> tuple[str, ...]:

@@ -15,11 +15,7 @@ from starlette.routing import Route
 from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher
-from memory_kb.web import attachments, entries, sessions
-from memory_kb.web import overview as graphs
-from memory_kb.web import overview as health
-from memory_kb.web import review as deciding
-from memory_kb.web import search as searching
+from memory_kb.web import attachments, entries, overview, review, search, sessions
 from memory_kb.web.site import STATIC, Handler, Site
 
 if TYPE_CHECKING:
@@ -27,10 +23,10 @@ if TYPE_CHECKING:
 
 
 _PAGES: dict[str, Handler] = {
-    "/": searching.show_search,
-    "/results": searching.show_results,
-    "/browse": searching.show_browse,
-    "/go": searching.go,
+    "/": search.show_search,
+    "/results": search.show_results,
+    "/browse": search.show_browse,
+    "/go": search.go,
     "/entry": entries.show_entry,
     "/attachment": attachments.send_attachment,
     "/entry/links": entries.show_links,
@@ -40,14 +36,14 @@ _PAGES: dict[str, Handler] = {
     "/entry/edit": entries.show_form,
     "/entry/names": entries.complete,
     "/new": entries.show_new,
-    "/review": deciding.show_review,
-    "/review/item": deciding.show_item,
-    "/graph": graphs.show_graph,
-    "/graph.json": graphs.send_graph,
+    "/review": review.show_review,
+    "/review/item": review.show_item,
+    "/graph": overview.show_graph,
+    "/graph.json": overview.send_graph,
     "/sessions": sessions.show_sessions,
     "/session": sessions.show_session,
-    "/health": health.show_health,
-    "/health/findings": health.show_findings,
+    "/health": overview.show_health,
+    "/health/findings": overview.show_findings,
 }
 _FORMS: dict[str, Handler] = {
     "/entry/edit": entries.save,
@@ -57,7 +53,7 @@ _FORMS: dict[str, Handler] = {
     "/new": entries.create,
     "/entry/forget": entries.forget,
     "/entry/open": entries.open_editor,
-    "/review/judge": deciding.judge,
+    "/review/judge": review.judge,
     "/undo": entries.undo,
 }
 #: The files that are sent, by their names; no other name leads to a file.
