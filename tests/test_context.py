@@ -141,7 +141,6 @@ def test_lines_for_scripts(vault: MakeVault, open_kb: Open) -> None:
 
 
 def test_a_raised_preference_always_holds(vault: MakeVault, open_kb: Open) -> None:
-    """S1-7, read literally."""
     folder = vault(
         VAULT | {"memory/learnings/pref.md": entry("pref", "Prefers short functions.", "preference", priority="high")}
     )

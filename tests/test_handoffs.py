@@ -23,7 +23,6 @@ SECRET = "ghp_" + "a1b2" * 9
 
 
 def test_a_handoff(folder: Path, open_kb: Open) -> None:
-    """S2-38, requirements §6.2."""
     kb = open_kb(folder)
     learned = kb.learn("Check the type first.", kind="rule").id
     made = kb.handoffs.create(

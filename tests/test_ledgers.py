@@ -22,7 +22,6 @@ SECRET = "ghp_" + "a1b2" * 9
 
 
 def test_a_first_checkpoint(folder: Path, open_kb: Open) -> None:
-    """S2-37."""
     done = open_kb(folder).ledgers.set(
         "eng-001-backend",
         task="T-42",

@@ -132,7 +132,7 @@ def _tool(name: str) -> Any:
 
 
 def test_a_scope_is_a_level_or_files(project: Path, home: Path) -> None:
-    """C-12: a word from the four is a level, anything else a glob."""
+    """A word from the four is a level, anything else a glob."""
 
     async def work() -> None:
         async with inside(project, home, "full") as client:

@@ -45,7 +45,6 @@ skills:
 
 
 def test_the_catalogue_of_the_seed(tmp_path: Path, folder: Path, open_kb: Open) -> None:
-    """S0-51."""
     (tmp_path / "skills.yaml").write_text(CATALOGUE)
     kb = open_kb(folder)
     report = kb.skills.import_(tmp_path / "skills.yaml")

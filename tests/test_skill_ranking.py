@@ -136,8 +136,7 @@ def test_the_whole_text_of_a_long_skill(folder: Path, open_kb: Open) -> None:
     assert parse_skill(found.text).steps == tuple(step.strip() for step in steps)
 
 
-def test_feedback(vault: MakeVault, open_kb: Open) -> None:
-    """S0-57."""
+def test_feedback_counts_successes_and_failures(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(SKILLS)
     kb = open_kb(folder)
     before = (folder / "memory/skills/flaky.md").read_text()

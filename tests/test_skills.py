@@ -48,7 +48,7 @@ def test_a_new_skill(folder: Path, open_kb: Open) -> None:
 
 
 def test_an_existing_name_is_brought_up_to_date(vault: MakeVault, open_kb: Open) -> None:
-    """S1-27: in any case of letters, in its scope; counters and all that is not told stay."""
+    """A name counts in any case of letters, in its scope; counters and all that is not given stay."""
     text = (
         "\ufeff---\r\nid: one\r\nkind: fact\r\n---\r\nFirst.\r\n\r\n"
         "---\r\nid: ship   # short\r\nkind: skill\r\nname: Ship it\r\nsuccess_count: 7 # in May\r\nfailure_count: 1\r\nowner: Ana\r\n---\r\n"

@@ -26,7 +26,7 @@ _MOST_NAMED = 50
 
 
 def split_scope(word: str | None) -> tuple[str | None, str | None]:
-    """Return the level that a scope names, or the glob of files (C-12).
+    """Return the level that a scope names, or the glob of files.
 
     Example:
         >>> split_scope("global"), split_scope("src/api/**"), split_scope("all")
