@@ -1,4 +1,4 @@
-"""Standing queries: measured now, held against each other between two revisions, and proposed."""
+"""saved queries: measured now, held against each other between two revisions, and proposed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memory_kb.git.ci_report import MOST, as_markdown, escape
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare, split_problems
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, summarize
-from memory_kb.store.queries import StandingQuery, parse_queries, write_queries
+from memory_kb.store.queries import SavedQuery, parse_queries, write_queries
 
 if TYPE_CHECKING:
     from repositories import Clone
@@ -306,7 +306,7 @@ def test_what_a_change_cannot_touch_makes_no_difference(before: Files, after: di
 
 def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
     nasty = "a | b\n# c <img src=x> @team `code` [x](y) ```"
-    query = StandingQuery(nasty, ("x",))
+    query = SavedQuery(nasty, ("x",))
     empty = RevisionView("main", "0" * 40)
     report = CiReport(
         empty,
@@ -373,7 +373,7 @@ def test_eval_ends_with_seven_where_something_is_missed(vault: MakeVault, run: R
     assert (done.returncode, "--propose" in done.stderr) == (2, True)
 
 
-def test_the_sample_vault_answers_its_standing_queries(run: Run, tmp_path: Path) -> None:
+def test_the_sample_vault_answers_its_saved_queries(run: Run, tmp_path: Path) -> None:
     shutil.copytree(
         REPOSITORY / "sample_vault/project", tmp_path / "sample", ignore=shutil.ignore_patterns(".memory-kb")
     )
@@ -393,7 +393,7 @@ def test_proposals_come_from_what_was_asked_and_from_the_notes(vault: MakeVault,
     done = run("--vault", folder, "eval", "--propose", "5")
     assert done.returncode == 0, done.stderr
     queries = parse_queries(done.stdout, "x").queries
-    assert queries[0] == StandingQuery("otters on their backs", ("o1-long-enough-1",), line=1)
+    assert queries[0] == SavedQuery("otters on their backs", ("o1-long-enough-1",), line=1)
     assert [one.expect for one in queries[1:]] == [("r1",)]
     with (folder / "memory/queries.yaml").open("a", encoding="utf-8") as stream:
         stream.write(done.stdout)
@@ -438,7 +438,7 @@ def test_a_file_of_queries_is_read_as_far_as_it_can_be(text: str, count: int, sa
 
 
 def test_proposals_read_back_as_the_same() -> None:
-    queries = (StandingQuery("yes", ("no", "2026-01-01")), StandingQuery("- a: 'b' # c", ("x, y",)))
+    queries = (SavedQuery("yes", ("no", "2026-01-01")), SavedQuery("- a: 'b' # c", ("x, y",)))
     assert [(one.question, one.expect) for one in parse_queries(write_queries(queries), "x").queries] == [
         (one.question, one.expect) for one in queries
     ]

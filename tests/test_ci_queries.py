@@ -1,4 +1,4 @@
-"""Standing queries that vanish, break, or expect what is nowhere."""
+"""saved queries that vanish, break, or expect what is nowhere."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def messages(report: Any) -> list[str]:
     ("queries", "said"),
     [
         ("- question: [broken\n", "not valid YAML"),
-        ("nothing: here\n", "the standing queries are gone; the 2 that were asked before are asked still"),
-        ("# all gone\n", "the standing queries are gone; the 2 that were asked before are asked still"),
+        ("nothing: here\n", "the saved queries are gone; the 2 that were asked before are asked still"),
+        ("# all gone\n", "the saved queries are gone; the 2 that were asked before are asked still"),
         (
             "- question: frobnicator zigzag clamp\n  expect: [one-a, one-b]\n- questio: quolls at night\n  expect: [two]\n",
             "has no question",
@@ -67,7 +67,7 @@ def test_queries_that_break_are_asked_as_they_were(queries: str, said: str, clon
 def test_queries_that_go_with_what_they_expect_are_asked_still(clone: Clone) -> None:
     told = messages(change(clone, "queries.yaml", "learnings/two.md"))
     assert [message.partition(";")[0] for message in told] == [
-        "the standing queries are gone",
+        "the saved queries are gone",
         "'quolls at night' no longer finds any of two among its first 10 hits (was rank 1)",
     ]
     assert clone.kb("ci", "main..main").startswith("## ✅")

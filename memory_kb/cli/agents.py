@@ -54,7 +54,7 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode.
 
     That is its MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
-    else in those files stays as it is. `uninstall` takes away exactly what this put there. Then each hook and the server are called
+    else in those files stays as it is. `uninstall` removes exactly what this added. Then each hook and the server are called
     once, as the agent would. Without AGENT it lists the agents that are on this machine.
 
     \b

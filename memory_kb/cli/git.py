@@ -259,10 +259,10 @@ def ci_verb(
 ) -> int:
     """Show how a change of the notes changes what is found.
 
-    Asks the standing queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
+    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
     the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect what is nowhere, double ids,
     contradictions without a link and contexts over their budget that were not there before.
-    BASE...HEAD compares with where the two parted. Without standing queries only the notes that the change can make a difference to are examined.
+    BASE...HEAD compares with where the two parted. Without saved queries only the notes that the change can make a difference to are examined.
 
     \b
     memory-kb ci main...HEAD

@@ -113,8 +113,8 @@ class Drafting:
         self._examination = examination
         self._review = review
 
-    def standing(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
-        """Return the state of an entry.
+    def entry_use(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
+        """Return how prominent an entry is, how often it was shown, and what came of that.
 
         Raises:
             UnknownEntry: it is neither in the drafts nor in the index.

@@ -1,4 +1,4 @@
-"""The verbs eval and ci: ask standing queries of one revision, or compare two."""
+"""The verbs eval and ci: ask saved queries of one revision, or compare two."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.evaluation import QuestionResult, Row
     from memory_kb.search.service import Searching
-    from memory_kb.store.queries import Queries, StandingQuery
+    from memory_kb.store.queries import Queries, SavedQuery
     from memory_kb.vault import Vault
 
 _ONLY_TOUCHED = "only what the change can touch was examined; --strict examines everything"
@@ -47,7 +47,7 @@ _TRIED = 3
 
 @dataclass(frozen=True, slots=True)
 class EvalReport:
-    """How well a vault answers its standing queries.
+    """How well a vault answers its saved queries.
 
     Attributes:
         path: their file.
@@ -89,17 +89,17 @@ class Evaluation:
         self._open_past = open_past
 
     def eval(self) -> EvalReport:
-        """Ask the standing queries of `queries.yaml` and measure what is found, beside grep.
+        """Ask the saved queries of `queries.yaml` and measure what is found, beside grep.
 
         Nothing of it counts as use.
 
         Raises:
             UsageError: there are no queries.
         """
-        queries = self.standing_queries()
+        queries = self.saved_queries()
         if not queries.queries and not queries.problems:
             raise UsageError(
-                f"there are no standing queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
+                f"there are no saved queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
             )
         depth = max([_DEPTH, *(one.k for one in queries.queries)])
         modes: dict[str, list[QuestionResult]] = {}
@@ -119,15 +119,15 @@ class Evaluation:
         problems = tuple(self._index.read(lambda index: check_queries(self._vault, index)))
         return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), problems, tuple(degraded))
 
-    def eval_propose(self, count: int) -> tuple[StandingQuery, ...]:
-        """Propose standing queries from what people asked and from what the notes say; nothing is written.
+    def eval_propose(self, count: int) -> tuple[SavedQuery, ...]:
+        """Propose saved queries from what people asked and from what the notes say; nothing is written.
 
         Each of them finds today what it expects.
         """
-        known = self.standing_queries().queries
+        known = self.saved_queries().queries
         asked = tuple(RetrievalLog(self._vault.machine / "log").read())
 
-        def propose(index: SqliteIndex) -> Sequence[StandingQuery]:
+        def propose(index: SqliteIndex) -> Sequence[SavedQuery]:
             def frequency(word: str) -> int:
                 query = parse_query(word)
                 return 0 if query.is_empty else index.frequency(query.expression)
@@ -149,7 +149,7 @@ class Evaluation:
 
         The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
         read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
-        both count to today. What was wrong before already fails nothing. Without standing queries only the notes that
+        both count to today. What was wrong before already fails nothing. Without saved queries only the notes that
         the change can make a difference to are examined.
 
         Args:
@@ -178,7 +178,7 @@ class Evaluation:
             for _, revision in sides
         ]
         try:
-            old, new = (past.evaluation.standing_queries() for past in opened)
+            old, new = (past.evaluation.saved_queries() for past in opened)
             asking = arrange(old, new, self._queries_path, max_tokens)
             both = [one for one in asking.queries if one.question in asking.known]
             base, head = (
@@ -227,11 +227,11 @@ class Evaluation:
     def _queries_path(self) -> str:
         return queries_path(self._vault)
 
-    def standing_queries(self) -> Queries:
-        """Return the standing queries of this vault."""
+    def saved_queries(self) -> Queries:
+        """Return the saved queries of this vault."""
         return read_queries(self._vault)
 
-    def _answer(self, query: StandingQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
+    def _answer(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
         result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
         return measure(query, result.hits), result.mode, result.degraded
@@ -247,7 +247,7 @@ class Evaluation:
         ]
 
     def observe(
-        self, name: str, revision: str, asked: Sequence[StandingQuery], counted: Sequence[StandingQuery]
+        self, name: str, revision: str, asked: Sequence[SavedQuery], counted: Sequence[SavedQuery]
     ) -> RevisionView:
         """Return all that is compared of this vault."""
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
@@ -255,7 +255,7 @@ class Evaluation:
         problems, titles = self._index.read(self._examine)
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
-    def _ask_context(self, query: StandingQuery) -> GivenContext:
+    def _ask_context(self, query: SavedQuery) -> GivenContext:
         task = query.task or query.question
         context = self._contexts.context(task, labels=query.labels, files=query.files)
         return GivenContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
@@ -318,7 +318,7 @@ class PastVault(Protocol):
 
     @property
     def evaluation(self) -> Evaluation:
-        """How well it answers its standing queries."""
+        """How well it answers its saved queries."""
 
     def close(self) -> None:
         """Close its index."""

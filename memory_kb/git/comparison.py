@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from memory_kb.context.service import Context
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, Row, summarize
-from memory_kb.store.queries import Queries, StandingQuery
+from memory_kb.store.queries import Queries, SavedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Asking:
         notices: what else should be known.
     """
 
-    queries: tuple[StandingQuery, ...] = ()
+    queries: tuple[SavedQuery, ...] = ()
     unasked: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
@@ -36,12 +36,12 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
     """Return what to ask, so that no query gets lost with its file, or with a line of it that cannot be read.
 
     Example:
-        >>> old = Queries((StandingQuery("a"), StandingQuery("b")))
-        >>> arrange(old, Queries((StandingQuery("a"),)), "q.yaml").unasked
+        >>> old = Queries((SavedQuery("a"), SavedQuery("b")))
+        >>> arrange(old, Queries((SavedQuery("a"),)), "q.yaml").unasked
         ('b',)
         >>> emptied = arrange(old, Queries(()), "q.yaml")
         >>> [one.question for one in emptied.queries], emptied.problems[0].message
-        (['a', 'b'], 'the standing queries are gone; the 2 that were asked before are asked still')
+        (['a', 'b'], 'the saved queries are gone; the 2 that were asked before are asked still')
     """
     asked = {one.question for one in new.queries}
     gone = [one for one in old.queries if one.question not in asked]
@@ -52,7 +52,7 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
     if is_emptied and not problems:
         count = len(old.queries)
         said = f"the {count} that were asked before are" if count > 1 else "the one that was asked before is"
-        problems = (Problem(path, 1, f"the standing queries are gone; {said} asked still"),)
+        problems = (Problem(path, 1, f"the saved queries are gone; {said} asked still"),)
     queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
     notices = () if queries or new.problems else (f"{path} has no queries; recall is not measured",)
     unasked = () if kept else tuple(one.question for one in gone)
@@ -81,7 +81,7 @@ class RevisionView:
     Attributes:
         name: what people call it.
         revision: the hash of its commit or tree.
-        outcomes: of the standing queries, in their order.
+        outcomes: of the saved queries, in their order.
         contexts: by the task.
         problems: secrets, dangling links, double ids, contradictions without a link.
         titles: what its entries are called, by id.
@@ -97,7 +97,7 @@ class RevisionView:
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """One standing query before and after.
+    """One saved query before and after.
 
     Attributes:
         verdict: `lost`, `missing` for one that is new and finds nothing, `found` for one that does now, `fewer` where
@@ -204,8 +204,8 @@ def judge(before: QuestionResult | None, after: QuestionResult) -> str:
     """Return how the answer to a query changed.
 
     Example:
-        >>> from memory_kb.store.queries import StandingQuery
-        >>> query = StandingQuery("q", ("x",))
+        >>> from memory_kb.store.queries import SavedQuery
+        >>> query = SavedQuery("q", ("x",))
         >>> judge(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge(None, QuestionResult(query, {"x": None}))
         ('lost', 'missing')
     """

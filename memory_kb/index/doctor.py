@@ -39,19 +39,19 @@ from memory_kb.vault import Vault, default_status, locate
 
 
 def queries_path(vault: Vault) -> str:
-    """Return the path of a vault's standing queries."""
+    """Return the path of a vault's saved queries."""
     return f"memory/{QUERIES}" if vault.memory else QUERIES
 
 
 def read_queries(vault: Vault) -> Queries:
-    """Return a vault's standing queries, and what is wrong with their file."""
+    """Return a vault's saved queries, and what is wrong with their file."""
     path = queries_path(vault)
     data = read_if_there(path, vault.resolve(path))
     return parse_queries((data or b"").decode("utf-8", "replace"), path)
 
 
 def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
-    """Yield what is wrong with the standing queries, and what they expect that is nowhere."""
+    """Yield what is wrong with the saved queries, and what they expect that is nowhere."""
     read = read_queries(vault)
     yield from read.problems
     if not read.queries:
@@ -81,7 +81,7 @@ def lint(
 ) -> tuple[Problem, ...]:
     """Return what should be fixed in the notes.
 
-    That is fields, blocks, ids, links, secrets, standing queries, what cannot be read, and what others have found.
+    That is fields, blocks, ids, links, secrets, saved queries, what cannot be read, and what others have found.
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()

@@ -212,25 +212,25 @@ _MOST_TEXT = 400
 _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
-def describe_state(standing: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
+def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
     """Return the state of an entry, as Markdown.
 
     Args:
-        standing: the entry.
+        use: the entry.
         links: how many links lead out of it and to it.
         with_text: whether to show how its text begins, where the cursor is not on itself.
     """
-    memory, count = standing.memory, standing.memory.reinforcement_count
-    times = f"{1 + count} (reinforced {count}×); scope × {standing.scope_weight:g}"
-    age = "undated" if standing.age_days is None else f"{standing.age_days:.0f} days old"
+    memory, count = use.memory, use.memory.reinforcement_count
+    times = f"{1 + count} (reinforced {count}×); scope × {use.scope_weight:g}"
+    age = "undated" if use.age_days is None else f"{use.age_days:.0f} days old"
     lines = [
         f"**{memory.title.translate(_SIGNS)}**",
         f"{memory.kind} · {memory.place.scope} · {memory.status} · `{memory.id}`",
-        f"prominence {standing.prominence:.4g} = importance {memory.importance:g} × decay {standing.decay:.4g} ({age}) × {times}",
-        _use(standing),
+        f"prominence {use.prominence:.4g} = importance {memory.importance:g} × decay {use.decay:.4g} ({age}) × {times}",
+        _describe_shown(use),
         f"links: {links[0]} out, {links[1]} in",
     ]
-    lines += [f"claims: {_CLAIMS.get(standing.claims, standing.claims)}"] if standing.claims else []
+    lines += [f"claims: {_CLAIMS.get(use.claims, use.claims)}"] if use.claims else []
     lines += [f"tags: {', '.join(memory.tags).translate(_SIGNS)}"] if memory.tags else []
     text = shorten(memory.text, _MOST_TEXT).translate(_SIGNS) if with_text else ""
     return "  \n".join(lines) + (f"\n\n---\n\n{text}" if text else "")
@@ -245,12 +245,12 @@ _CLAIMS = {
 }
 
 
-def _use(standing: EntryUse) -> str:
-    if not standing.shown:
+def _describe_shown(use: EntryUse) -> str:
+    if not use.shown:
         return "never shown yet"
-    marks = ", ".join(f"{count} {word}" for word, count in standing.outcomes)
-    last = f", last on {standing.last_shown[:10]}" if standing.last_shown else ""
-    return f"shown {standing.shown}×{last}; outcomes: {marks or 'none yet'}"
+    marks = ", ".join(f"{count} {word}" for word, count in use.outcomes)
+    last = f", last on {use.last_shown[:10]}" if use.last_shown else ""
+    return f"shown {use.shown}×{last}; outcomes: {marks or 'none yet'}"
 
 
 def describe_field(name: str) -> str | None:

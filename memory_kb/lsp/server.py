@@ -87,7 +87,7 @@ class NoteServer(LanguageServer):
         return task
 
     async def begin(self) -> None:
-        """Find the vault, take in what was opened meanwhile, and look after it from now on."""
+        """Find the vault, take in what was opened meanwhile, and keep the notes current from now on."""
         if not await self.notes.open():
             self.notes.ready.set()
             return
@@ -286,7 +286,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             shown = text[section.start : section.end].strip()[:_MOST_SECTION]
             return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, shown), page.ruler.range(link.whole))
         try:
-            standing = await notes.ask(lambda kb: kb.standing(subject.path, subject.entry_id, drafts))
+            use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
         except MemoryKBError:
             return None
         entry = notes.entry_of(subject)
@@ -295,9 +295,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             if entry
             else (0, 0)
         )
-        markup = lsp.MarkupContent(
-            lsp.MarkupKind.Markdown, describe_state(standing, links, with_text=not subject.is_own)
-        )
+        markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, describe_state(use, links, with_text=not subject.is_own))
         return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)

@@ -99,10 +99,10 @@ class Workspace:
         drafts = {
             page.path: draft for page in list(self.pages.values()) if (draft := self._read_draft(page)) is not None
         }
-        laid = self._overlaid
-        if laid is None or laid[0] is not self._saved or laid[1] != drafts:
-            self._overlaid = laid = (self._saved, drafts, overlay(self._saved, drafts))
-        return laid[2]
+        kept = self._overlaid
+        if kept is None or kept[0] is not self._saved or kept[1] != drafts:
+            self._overlaid = kept = (self._saved, drafts, overlay(self._saved, drafts))
+        return kept[2]
 
     def _read_draft(self, page: Page) -> DraftLinks | None:
         """Return what an open note adds to the catalog; None for a file that is no note."""

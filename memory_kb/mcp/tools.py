@@ -163,7 +163,7 @@ class Tool(NamedTuple):
     """A tool as it is declared, and what it does.
 
     Attributes:
-        effect: it `reads` the notes, `adds` to them, or `changes` and takes away what is there.
+        effect: it `reads` the notes, `adds` to them, or `changes` and removes what is there.
         is_idempotent: whether a second call with the same arguments changes nothing more.
     """
 

@@ -1,4 +1,4 @@
-"""Propose standing queries, and compute recall and rank metrics."""
+"""Propose saved queries, and compute recall and rank metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memory_kb.model import WORKING_KINDS
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.plan import Memory
-from memory_kb.store.queries import StandingQuery, names
+from memory_kb.store.queries import SavedQuery, names
 from memory_kb.text import has_cjk
 
 #: The numbers of hits for which a table has the recall.
@@ -50,7 +50,7 @@ class QuestionResult:
         top: the ids of the hits, best first.
     """
 
-    query: StandingQuery
+    query: SavedQuery
     ranks: Mapping[str, int | None]
     top: tuple[str, ...] = ()
 
@@ -86,11 +86,11 @@ class Row:
     mrr: float
 
 
-def measure(query: StandingQuery, hits: Sequence[MeasuredHit]) -> QuestionResult:
+def measure(query: SavedQuery, hits: Sequence[MeasuredHit]) -> QuestionResult:
     """Return where a question found what it should.
 
     Example:
-        >>> measure(StandingQuery("q", ("b", "c")), []).ranks
+        >>> measure(SavedQuery("q", ("b", "c")), []).ranks
         {'b': None, 'c': None}
     """
     top = tuple(dict.fromkeys(hit.id for hit in hits))
@@ -105,7 +105,7 @@ def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
     """Return the means over some questions.
 
     Example:
-        >>> outcomes = [QuestionResult(StandingQuery("a", ("x", "z")), {"x": 2, "z": None}), QuestionResult(StandingQuery("b", ("y",)), {"y": None})]
+        >>> outcomes = [QuestionResult(SavedQuery("a", ("x", "z")), {"x": 2, "z": None}), QuestionResult(SavedQuery("b", ("y",)), {"y": None})]
         >>> summarize("search", outcomes)
         Row(name='search', questions=2, recall={1: 0.0, 5: 0.25, 10: 0.25}, hits={1: 0.0, 5: 0.5, 10: 0.5}, mrr=0.25)
     """
@@ -120,7 +120,7 @@ def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
     return Row(name, len(asked), recall, hits, round(sum(1 / one.rank for one in asked if one.rank) / count, 4))
 
 
-def grep(query: StandingQuery, files: Sequence[File]) -> QuestionResult:
+def grep(query: SavedQuery, files: Sequence[File]) -> QuestionResult:
     """Return where a question would find what it should by its words alone: `grep -i -e word ...`, file by file.
 
     Files with more of its words come first, then those with more matches, then by name. A file
@@ -128,7 +128,7 @@ def grep(query: StandingQuery, files: Sequence[File]) -> QuestionResult:
 
     Example:
         >>> files = [File("a.md", "Tests run.", ("a",)), File("b.md", "Flaky tests run.", ("b",))]
-        >>> grep(StandingQuery("flaky tests", ("b",)), files).rank
+        >>> grep(SavedQuery("flaky tests", ("b",)), files).rank
         1
     """
     words = list(dict.fromkeys(word.casefold() for word in _WORDS.findall(query.question)))
@@ -168,10 +168,10 @@ def propose_queries(
     memories: Sequence[Memory],
     retrievals: Iterable[Retrieval],
     frequency: Callable[[str], int],
-    known: Sequence[StandingQuery],
+    known: Sequence[SavedQuery],
     most: int,
-) -> tuple[StandingQuery, ...]:
-    """Return questions that are not standing yet, each with the entry that it should find.
+) -> tuple[SavedQuery, ...]:
+    """Return questions that are not saved yet, each with the entry that it should find.
 
     Those that people asked come first, the most often asked before the others, each with what
     was first the last time. Then notes nobody has a question for, one kind after the other, by
@@ -181,7 +181,7 @@ def propose_queries(
         memories: all live entries.
         retrievals: what was shown to whom, oldest first.
         frequency: returns how many passages hold a word.
-        known: the standing queries.
+        known: the saved queries.
         most: how many to return at most.
     """
     # The queries are the team's, in the repository; a global home is one person's.
@@ -191,7 +191,7 @@ def propose_queries(
     covered = {
         entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
     }
-    found: list[StandingQuery] = []
+    found: list[SavedQuery] = []
     for query in (*_from_log(retrievals, here), *_from_notes(here, frequency)):
         is_new = _plain(query.question) not in asked and not covered & set(query.expect)
         if is_new and len(found) < most and find_secret(query.question) is None:
@@ -205,7 +205,7 @@ def _plain(question: str) -> str:
     return " ".join(question.casefold().split())
 
 
-def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> Iterator[StandingQuery]:
+def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> Iterator[SavedQuery]:
     counts: Counter[str] = Counter()
     last: dict[str, tuple[str, str]] = {}
     for one in retrievals:
@@ -216,10 +216,10 @@ def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> It
     for plain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         question, entry_id = last[plain]
         if len(question.split()) > 1 or has_cjk(question):
-            yield StandingQuery(question, (entry_id,))
+            yield SavedQuery(question, (entry_id,))
 
 
-def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> Iterator[StandingQuery]:
+def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> Iterator[SavedQuery]:
     """Yield a question for each note that has enough words of its own, the most important of every kind in turn."""
     kinds: dict[str, list[Memory]] = {}
     for memory in sorted(here.values(), key=lambda one: (-one.importance, one.path, one.line)):
@@ -229,7 +229,7 @@ def _from_notes(here: Mapping[str, Memory], frequency: Callable[[str], int]) -> 
         for waiting in kinds.values():
             question = ask_for(waiting[0], frequency) if waiting else None
             if question:
-                yield StandingQuery(question, (waiting[0].id,))
+                yield SavedQuery(question, (waiting[0].id,))
             del waiting[:1]
 
 

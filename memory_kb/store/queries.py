@@ -1,4 +1,4 @@
-"""Read and write a vault's standing queries, `queries.yaml`.
+"""Read and write a vault's saved queries, `queries.yaml`.
 
 ```yaml
 - question: flaky tests                # what is asked
@@ -32,7 +32,7 @@ _FIELDS = frozenset({"question", "expect", "k", "task", "labels", "type", "files
 
 
 @dataclass(frozen=True, slots=True)
-class StandingQuery:
+class SavedQuery:
     """A question, and the entries of which it should find one.
 
     Attributes:
@@ -55,7 +55,7 @@ class StandingQuery:
 class Queries(NamedTuple):
     """The queries of a file, and what is wrong with it."""
 
-    queries: tuple[StandingQuery, ...]
+    queries: tuple[SavedQuery, ...]
     problems: tuple[Problem, ...] = ()
 
 
@@ -64,9 +64,9 @@ def parse_queries(text: str, path: str) -> Queries:
 
     Example:
         >>> parse_queries("- question: flaky tests\\n  expect: a\\n- 7\\n", "queries.yaml")
-        Queries(queries=(StandingQuery(question='flaky tests', expect=('a',), ...),), problems=(Problem(path='queries.yaml', line=3, ...),))
+        Queries(queries=(SavedQuery(question='flaky tests', expect=('a',), ...),), problems=(Problem(path='queries.yaml', line=3, ...),))
     """
-    queries: list[StandingQuery] = []
+    queries: list[SavedQuery] = []
     problems: list[Problem] = []
     text = text.removeprefix("\ufeff")
     try:
@@ -89,7 +89,7 @@ def parse_queries(text: str, path: str) -> Queries:
     return Queries(tuple(queries), tuple(problems))
 
 
-def _read(written: YamlItem, path: str, problems: list[Problem]) -> StandingQuery | None:
+def _read(written: YamlItem, path: str, problems: list[Problem]) -> SavedQuery | None:
     line = written.line
     try:
         item = load_mapping(written.text)
@@ -104,7 +104,7 @@ def _read(written: YamlItem, path: str, problems: list[Problem]) -> StandingQuer
     if unknown:
         problems.append(Problem(path, line, f"the query has a field that means nothing: {', '.join(unknown)[:100]}"))
     type_ = read_text(item.get("type"))
-    return StandingQuery(
+    return SavedQuery(
         question,
         read_words(item.get("expect")),
         _number(item, "k", _MOST_K, line, path, problems) or K,
@@ -128,11 +128,11 @@ def _number(item: dict[str, Any], name: str, most: int, line: int, path: str, pr
     return int(value)
 
 
-def write_queries(queries: Sequence[StandingQuery]) -> str:
+def write_queries(queries: Sequence[SavedQuery]) -> str:
     """Return queries as the text of a file that reads back as the same.
 
     Example:
-        >>> print(write_queries([StandingQuery("flaky: tests", ("a", "b"))]), end="")
+        >>> print(write_queries([SavedQuery("flaky: tests", ("a", "b"))]), end="")
         - question: 'flaky: tests'
           expect: [a, b]
     """
@@ -151,5 +151,5 @@ def names(wanted: str, entry_id: str, path: str) -> bool:
     return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
 
 
-#: The file of a vault's standing queries.
+#: The file of a vault's saved queries.
 QUERIES = "queries.yaml"

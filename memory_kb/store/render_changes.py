@@ -166,7 +166,7 @@ def _keys(change: Change) -> list[tuple[str | None, ...]]:
 
 
 def _is_of_file(change: Change) -> bool:
-    """Return whether a change makes or takes away a file, though it may be an empty one."""
+    """Return whether a change makes or removes a file, though it may be an empty one."""
     return isinstance(change.action, WriteFile | Move | Remove)
 
 
