@@ -23,6 +23,13 @@ def test_first_search_indexes_and_answers(run: Run, notes: Path) -> None:
     assert done.stderr == ""
 
 
+def test_a_note_that_is_a_title_alone_is_printed(run: Run, notes: Path) -> None:
+    write_files(notes, {"empty.md": "---\ntitle: Billing policy\n---\n"})
+    done = run("--vault", notes, "search", "billing")
+    assert done.returncode == 0, done.stderr
+    assert "Billing policy" in done.stdout
+
+
 def test_search_json_has_the_promised_form(run: Run, notes: Path) -> None:
     answer = json.loads(run("search", "backup", "--vault", notes, "--json").stdout)
     assert sorted(answer) == ["degraded", "freshness", "hits", "mode", "query"]

@@ -115,7 +115,7 @@ def make_snippet(text: str, words: Sequence[str]) -> str:
     # Of headings, the one right above a text is enough.
     lines = [
         line
-        for line, below in zip(lines, [*lines[1:], ""], strict=True)
+        for line, below in zip(lines, [*lines[1:], ""], strict=False)
         if not (_is_heading(line) and _is_heading(below))
     ]
     weights = [len({word.casefold() for word in re.findall(_any_of(words), line, re.IGNORECASE)}) for line in lines]
