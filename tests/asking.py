@@ -30,7 +30,6 @@ FORM: dict[str, Any] = {
         "title": {"type": "string"},
         "kind": {"type": "string", "enum": ["pitfall", "pattern"]},
         "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 3},
-        "note": {"type": "string"},
     },
     "required": ["title", "kind", "tags"],
     "additionalProperties": False,

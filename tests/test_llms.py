@@ -17,7 +17,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Llm, OfflineLlm
 from memory_kb.providers.http import Calls
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, find_mistake, strict
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, find_mistake
 from memory_kb.providers.openai import open_client, openai_llm, service_of
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -68,8 +68,7 @@ def test_each_provider_gets_the_schema_in_its_own_way(fake: FakeProvider, log: S
     openai, gemini, anthropic = (call.body for call in fake.calls)
     form = openai["response_format"]["json_schema"]
     assert form["strict"] is True
-    assert form["schema"]["required"] == ["title", "kind", "tags", "note"]
-    assert form["schema"]["properties"]["note"] == {"type": ["string", "null"]}
+    assert form["schema"] == FORM
     assert "max_tokens" not in openai
     assert gemini["generationConfig"]["responseJsonSchema"] == FORM
     assert gemini["generationConfig"]["maxOutputTokens"] == OUTPUT_TOKENS
@@ -78,8 +77,8 @@ def test_each_provider_gets_the_schema_in_its_own_way(fake: FakeProvider, log: S
     assert [call.path.rpartition("/")[2] for call in fake.calls] == ["completions", "m:generateContent", "messages"]
 
 
-def test_a_fence_and_nulls_are_taken_off(llm: Llm, fake: FakeProvider) -> None:
-    fake.answers.append("```json\n" + json.dumps(FILLED | {"note": None}) + "\n```")
+def test_a_fence_is_taken_off(llm: Llm, fake: FakeProvider) -> None:
+    fake.answers.append("```json\n" + json.dumps(FILLED) + "\n```")
     assert llm.complete("Fill in.", FORM, timeout=20) == FILLED
 
 
@@ -93,10 +92,7 @@ def test_a_fence_and_nulls_are_taken_off(llm: Llm, fake: FakeProvider) -> None:
         (FILLED | {"kind": "story"}, "kind is none of"),
         (FILLED | {"title": 7}, "title is no string"),
         (FILLED | {"tags": "http"}, "tags is no array"),
-        (FILLED | {"tags": []}, "tags has 0 items, fewer than 1"),
-        (FILLED | {"tags": list("abcd")}, "tags has 4 items, more than 3"),
         (FILLED | {"tags": ["a", None]}, "tags[1] is no string"),
-        (FILLED | {"mood": "good"}, "unknown field 'mood'"),
         ({"title": "x", "kind": "pattern"}, "lacks tags"),
     ],
 )
@@ -135,36 +131,22 @@ def test_a_model_that_counts_no_tokens_is_counted_for(llm: Llm, fake: FakeProvid
     ("value", "schema", "mistake"),
     [
         (True, {"type": "integer"}, "x is no integer"),
-        (1.0, {"type": "integer"}, None),
         (1.5, {"type": "integer"}, "x is no integer"),
-        (1, {"type": "number"}, None),
-        (0, {"type": "boolean"}, "x is no boolean"),
-        (None, {"type": ["string", "null"]}, None),
-        (1, {"enum": [True, "1"]}, "x is none of [True, '1']"),
-        (5, {"type": "integer", "minimum": 6}, "x is 5, fewer than 6"),
-        (7, {"type": "integer", "maximum": 6}, "x is 7, more than 6"),
-        ("", {"type": "string", "minLength": 1}, "x has 0 characters, fewer than 1"),
+        ("c", {"type": "string", "enum": ["a", "b"]}, "x is none of ['a', 'b']"),
         (
-            {"a": {"b": [1]}},
-            {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "null"}}}}},
-            "x.a.b is no null",
+            {"a": {"b": ["c", None]}},
+            {
+                "properties": {
+                    "a": {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "string"}}}},
+                },
+            },
+            "x.a.b[1] is no string",
         ),
-        ({"other": 1}, {"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}}, None),
-        ({"other": 1}, {"type": "object"}, "x has an unknown field 'other'"),
-        ({"other": 1}, {}, "x has an unknown field 'other'"),
+        ({"other": 1}, {"type": "object", "properties": {}}, None),
     ],
 )
 def test_mistakes_are_found(value: object, schema: Mapping[str, Any], mistake: str | None) -> None:
     assert find_mistake(value, schema, "x") == mistake
-
-
-def test_a_strict_form_reaches_all_the_way_down() -> None:
-    inner = {"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"type": ["string", "null"]}}, "required": []}
-    closed = strict({"type": "array", "items": inner})["items"]
-    assert closed["properties"] == {"a": {"enum": ["x", None]}, "b": {"type": ["string", "null"]}}
-    assert closed["required"] == ["a", "b"]
-    assert closed["additionalProperties"] is False
-    assert inner["required"] == []
 
 
 # Servers that know less.

@@ -255,7 +255,6 @@ _SHOWN = {
     "reinforced": "reinforced",
     "known": "known",
     "forgotten": "kept before and taken away since",
-    "withdrawn": "withdrawn",
     "refused": "refused",
 }
 
@@ -268,8 +267,7 @@ _SHOWN = {
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Extract memories from a session that is over, in ten scopes.
 
-    A language model reads what was said and done; without one, failures and what people stated are found by rules. What a scope cannot do is reported and
-    leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.
+    A language model reads what was said and done; without one nothing is extracted. What a scope cannot do is reported and leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.
 
     \b
     memory-kb extract 0b1c42

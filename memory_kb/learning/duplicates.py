@@ -1,9 +1,8 @@
-"""Decide whether two texts say the same or one replaces the other, and find the stored entry that does."""
+"""Decide whether two texts say the same, and find the stored entry that says the same or the contrary."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from collections.abc import Container
@@ -12,84 +11,13 @@ from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.injected import without_occasion
+from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
 from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
 from memory_kb.text import has_cjk, jaccard, tokens
-
-#: What differs from one run to the next, and the placeholder for it.
-_VOLATILE = tuple(
-    (re.compile(pattern, re.IGNORECASE), word)
-    for pattern, word in (
-        (
-            r"\b\d{4}-\d\d-\d\d(?:[T _]\d\d[:_]\d\d(?:[:_]\d\d(?:[.,_]\d+)?)?Z?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b",
-            "<time>",
-        ),
-        (
-            (
-                r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b0x[0-9a-f]{4,}\b|"
-                r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{10,64}\b"
-            ),
-            "<hash>",
-        ),
-        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[?::1\]?:\d+|\blocalhost:\d+\b", "<address>"),
-        (r"(?<![\w/.:~@-])(?:[a-z]:)?~?(?:[/\\][\w.@+-]+){2,}(?::\d+)*:?", "<path>"),
-        (r"(?<=\w\.\w)(?::\d+){1,2}\b|(?<=\w\.\w\w)(?::\d+){1,2}\b|(?<=\w\.\w\w\w)(?::\d+){1,2}\b", ""),
-        (r"\b(line|column|port|pid|process|took|after|in) \d+(?:\.\d+)?(?:ms|s)?\b", r"\1 <n>"),
-        (r"\b\d+(?:\.\d+)?(?:ms|s)\b|\b\d{4,}\b", "<n>"),
-    )
-)
-
-
-def generalise(text: str) -> str:
-    """Return a text about an error without what differs from one time to the next.
-
-    Example:
-        >>> generalise("connect to 127.0.0.1:5433 failed after 4.31s in /home/mira/shop/db.py:12")
-        'connect to <address> failed after <n> in <path>'
-    """
-    text = " ".join(text.split())
-    for pattern, word in _VOLATILE:
-        text = pattern.sub(word, text)
-    return re.sub(r"^<path>:? ", "", text)
-
-
-def same_words(message: str) -> str:
-    """Return a message as it is compared: in lower case, any number like any other.
-
-    Example:
-        >>> same_words("Line 12: expected 3 items") == same_words("line 7: expected 4  items")
-        True
-    """
-    return " ".join(re.sub(r"\d+", "#", message.casefold()).split())
-
-
-def is_bare(type_: str) -> bool:
-    """Return whether the type of an error is just that it failed.
-
-    Example:
-        >>> is_bare("exit code 1"), is_bare("error"), is_bare("KeyError")
-        (True, True, False)
-    """
-    return re.fullmatch(r"(?i)exit code -?\d+|failed|error", type_) is not None
-
-
-def is_informative(type_: str, message: str) -> bool:
-    """Return whether an error means anything to somebody who was not there; a bare exit code does not.
-
-    Example:
-        >>> is_informative("exit code 1", ""), is_informative("AssertionError", "assert 200 == 429")
-        (False, False)
-        >>> is_informative("ModuleNotFoundError", "No module named 'redis'")
-        True
-    """
-    if same_words(message).strip(" .:!") == same_words(type_):
-        return False
-    words = re.findall(r"[^\W\d_]{3,}", message)
-    return len(words) >= (3 if is_bare(type_) or type_ == "test failure" else 2)
-
 
 _LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
 _QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
@@ -122,9 +50,10 @@ def comparable(text: str) -> str:
 _LONG_ENOUGH, _HELD = 6, 0.8
 _FORGOTTEN = ("retired", "rejected")
 _WORD = re.compile(r"\w+")
-NEGATIONS = frozenset(
-    "no not cannot never none without nor nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни".split()  # noqa: SIM905
-)
+NEGATIONS = frozenset({
+    "no", "not", "cannot", "never", "none", "without", "nor", "nicht", "kein", "keine", "nie", "ohne", "ne", "pas",
+    "jamais", "sans", "non", "sin", "nunca", "sem", "não", "не", "нет", "без", "ни",
+})  # fmt: skip
 _DIGIT = re.compile(r"\d")
 _SHORT_NOT = re.compile(r"n['\u2019]t\b")
 _CANDIDATES = 60
@@ -285,107 +214,3 @@ def _shared_words(text: str) -> str | None:
         key=lambda word: (-len(word), word),
     )
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
-
-
-#: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
-_OF_SHORTER, _OF_ALL = 0.8, 0.4
-_STATED = ("preference", "policy", "fact")
-_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
-#: What a statement says no longer holds: the word after "instead of" and its like.
-_LEFT = re.compile(
-    r"\b(?:not|no longer|instead of|rather than|over|(?:switched|moved|migrated) from)\s+(?:(?:use|using|the|an?)\s+)*['\"`]?([\w@./+-]*\w)",
-    re.IGNORECASE,
-)
-_USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
-_ENDING = re.compile(r"(?<=\w{3})(?:e|es|s|ing|ed)+$")
-#: Words that do not belong to the subject of a statement.
-_MARKING = frozenset(
-    "always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd and "  # noqa: SIM905
-    "when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer".split()
-)
-
-
-def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
-    """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
-    here = Filters(
-        kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
-    )
-    return tuple(
-        entry
-        for entry in find_similar(index, draft, here, is_any=True)
-        if entry.metadata
-        and not is_in_people_file(entry)
-        and not entry.is_superseded
-        and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
-        and str(known.get("created_at", ""))[:10] <= before[:10]
-        and is_replaced(index.contents(entry), draft.text)
-    )
-
-
-def is_stated(draft: Draft) -> bool:
-    """Return whether a draft is a live statement of a person, which a newer one may replace."""
-    fields = dict(draft.fields)
-    return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
-
-
-def is_replaced(older: str, newer: str) -> bool:
-    """Return whether a newer statement says otherwise of the same subject.
-
-    Example:
-        >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
-        True
-        >>> is_replaced("Start function names with 'f_'.", "Start function argument names with 'a_'.")
-        False
-        >>> is_replaced("We use pnpm, not npm.", "We switched from pnpm to bun."), is_replaced("Use tabs in Go.", "Use spaces, not tabs.")
-        (True, False)
-    """
-    if _is_left(older, newer):
-        return True
-    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer)]
-    if all(values):
-        is_other = not values[0] & values[1] and len(values[0]) <= len(values[1])
-        return is_other and all(any(_is_same(one, two) for two in _clauses(newer)) for one in _clauses(older))
-    turning = [turning_words(_VALUE.sub(" ", text)) for text in (older, newer)]
-    return not any(values) and turning[0] != turning[1] and _is_same(_subject(older), _subject(newer))
-
-
-def _is_left(older: str, newer: str) -> bool:
-    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
-    kept = _LEFT.sub(" ", older)
-    if not NEGATIONS.isdisjoint(words_of(kept)):
-        return False
-    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
-    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
-
-
-def _clauses(text: str) -> list[list[str]]:
-    """Return the words of a statement around each of its values; a further one shares the first word.
-
-    Example:
-        >>> _clauses("End methods with 'm' and functions with 'f'.")
-        [['end', 'method'], ['end', 'function'], ['end', 'method', 'function']]
-    """
-    pieces = [_subject(piece) for piece in _VALUE.split(text)]
-    *others, last = pieces[:-2], pieces[-2] + pieces[-1]
-    first, *rest = [*others[0], last]
-    return [first, *([*first[:1], *words] for words in rest), *([_subject(text)] if rest else [])]
-
-
-def _subject(text: str) -> list[str]:
-    return _informative(_VALUE.sub(" ", text))
-
-
-def _informative(text: str) -> list[str]:
-    return [_ENDING.sub("", word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
-
-
-def _is_same(older: list[str], newer: list[str]) -> bool:
-    """Return whether the words that two subjects share are adjacent in both, and are nearly all of the shorter one."""
-    shared = set(older) & set(newer)
-    fewest = min(len(set(words)) for words in (older, newer))
-    if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):
-        return False
-    return all(
-        any(is_in and shared <= set(run) for is_in, run in itertools.groupby(words, shared.__contains__))
-        for words in (older, newer)
-    )

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.answer_check import Extracted, Sifted, sift
+from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, ShownRecord, read_conversation
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
@@ -149,16 +149,6 @@ def _need(shown: ShownRecord, otherwise: str) -> ShownRecord:
     return shown
 
 
-def ask(llm: Llm, question: ScopeQuestion) -> Sifted:
-    """Return what a model answers, sifted.
-
-    Raises:
-        ProviderFailed: it does not answer in time, or not as it should.
-        SpendLimitReached: the day's budget is spent.
-    """
-    return sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
-
-
 def make_offers(
     question: ScopeQuestion, found: Iterable[Extracted], session: Finished, now: datetime
 ) -> tuple[Offer, ...]:
@@ -174,19 +164,13 @@ def make_offers(
         counts[key] += 1
         key = key if counts[key] == 1 else f"{key}#{counts[key]}"
         reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
-        said = _said_at(one, question) or session.conversation.day or None
+        # A log may be read long after its events.
+        said = newest(passage.ts for passage in question.shown.passages if passage.number in one.numbers)
         known = one.same_as
         draft = Draft(known.text, known.kind, known.title) if known else _make_draft(one, question, session, now)
         place, key = (known.place, f"{key}/again") if known else (question.place, key)
-        offers.append(Offer(draft, place, key, reason, session.id, said=said))
+        offers.append(Offer(draft, place, key, reason, session.id, said=said or session.conversation.day or None))
     return tuple(offers)
-
-
-def _said_at(one: Extracted, question: ScopeQuestion) -> str | None:
-    """Return the time of the last event, or source, that a learning rests on: a log may be read long after its events."""
-    if question.scope.is_rollup:
-        return newest(question.sources[number - 1].created_at for number in one.numbers)
-    return newest(passage.ts for passage in question.shown.passages if passage.number in one.numbers)
 
 
 def _rests_on(one: Extracted, question: ScopeQuestion) -> str:
@@ -274,10 +258,6 @@ class ScopeReport:
         """Return how many learnings had this action."""
         return sum(one.action == action for one in self.kept)
 
-    def failed(self, message: str) -> ScopeReport:
-        """Return the report of a scope whose learnings could not be stored."""
-        return replace(self, outcome="failed", message=message)
-
 
 @dataclass(frozen=True, slots=True)
 class ExtractionReport:
@@ -357,7 +337,7 @@ class _Asking:
         offers, marks = list[Offer](), list[ExtractionMark]()
         for question in questions:
             try:
-                sifted = ask(llm, question)
+                sifted = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
             except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
                 problems.append(_explain(exc))
                 continue
@@ -419,11 +399,10 @@ class Extraction:
         settings, logs = self._vault.settings.llm, self._vault.machine / "log"
         meter = SpendLog(logs / "spend.jsonl", settings.daily_spend, runs=settings.daily_runs)
         llm, why_not = None, "no language model is configured"
-        if settings.provider not in ("none", "offline"):
-            try:
-                llm = choose_llm(settings, self._vault.environ, meter)
-            except ProviderFailed as exc:
-                why_not = explain_failure(exc)
+        try:
+            llm = choose_llm(settings, self._vault.environ, meter) if settings.provider != "offline" else None
+        except ProviderFailed as exc:
+            why_not = explain_failure(exc)
         if llm is None:
             return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen), _NOTHING)
         done = frozenset[str]() if again else ExtractionLog(logs).done()
@@ -457,8 +436,8 @@ class Extraction:
                 gate = self._evidence.gate_for(offers)
                 intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
         except MemoryKBError as exc:
-            message = _explain(exc)
-            return [one.report.failed(message) if one.offers else one.report for one in asked], None
+            lost = {"outcome": "failed", "message": _explain(exc)}
+            return [replace(one.report, **lost) if one.offers else one.report for one in asked], None
         done = (Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken)
         kept = [tuple(islice(done, len(one.offers))) for one in asked]
         if not run.conflicts:

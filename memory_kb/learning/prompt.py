@@ -18,7 +18,10 @@ _MOST, _CHARS, _TOTAL = 60, 600, 10_000
 #: What a session, its files or a person's preferences are, is no learning to roll up.
 _KINDS = ("policy", "preference", "architecture", "decision", "fact", "rule", "pitfall")
 #: Words that name a folder and no project in particular.
-_COMMON = frozenset("project memory vault notes docs work code repo main test tests home data default".split())  # noqa: SIM905
+_COMMON = frozenset({
+    "project", "memory", "vault", "notes", "docs", "work", "code", "repo", "main", "test", "tests", "home", "data",
+    "default",
+})  # fmt: skip
 
 
 def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
@@ -53,8 +56,10 @@ def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) ->
 
 def show_sources(sources: Sequence[Memory]) -> ShownRecord:
     """Return learnings as what a model is shown, numbered from 1."""
+    numbered = enumerate(sources, 1)
     return ShownRecord(
-        tuple(RecordPiece(number, one.kind, _text_of(one)) for number, one in enumerate(sources, 1)), len(sources)
+        tuple(RecordPiece(number, one.kind, _text_of(one), one.created_at or "") for number, one in numbered),
+        len(sources),
     )
 
 

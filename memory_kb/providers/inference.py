@@ -146,7 +146,6 @@ class Windows:
         last = len(is_frame) - is_frame[::-1].index(0) if 0 in is_frame else len(is_frame)
         self._before, self._after = probe.ids[:first], probe.ids[last:]
         self._room = config.max_tokens - len(self._before) - len(self._after)
-        self._padding = config.padding
         if self._room < 1:
             raise ProviderFailed(
                 f"{config.folder} reads only {config.max_tokens} tokens at once", "choose another model"
@@ -154,26 +153,20 @@ class Windows:
 
     def cut(self, texts: Sequence[str], prompt: str) -> Iterator[Window]:
         """Yield the windows of all texts, each with the prompt before it."""
+        head = self._tokenizer.encode(prompt, add_special_tokens=False).ids[: self._room // 2] if prompt else []
         readable = [printable(prompt + text) for text in texts]
-        plain = self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)
-        skipped = len(self._before) + len(self._tokenizer.encode(prompt, add_special_tokens=False).ids) if prompt else 0
-        for place, encoding in enumerate(plain):
-            tokens = encoding.ids if encoding.ids or self._before else [self._padding]
+        for place, encoding in enumerate(self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)):
+            tokens = encoding.ids if encoding.ids or self._before else [0]
             if len(tokens) <= self._room:
-                yield self._frame(place, [], tokens, skipped)
+                yield self._frame(place, [], tokens, len(head))
                 continue
-            # Where the prompt ends is only known from the text with it, as the two may share a token.
-            head = self._count_prompt(readable[place], len(prompt)) if prompt else 0
-            for start, stop in split_evenly(len(tokens) - head, max(self._room - head, 1)):
-                yield self._frame(place, tokens[:head], tokens[head + start : head + stop], skipped)
+            # A text may share a token with the end of the prompt; where it is cut, that makes no difference.
+            for start, stop in split_evenly(len(tokens) - len(head), self._room - len(head)):
+                yield self._frame(place, head, tokens[len(head) + start : len(head) + stop], len(head))
 
-    def _frame(self, place: int, head: list[int], tokens: list[int], skipped: int) -> Window:
+    def _frame(self, place: int, head: list[int], tokens: list[int], prompt: int) -> Window:
+        skipped = len(self._before) + prompt if prompt else 0
         return Window(place, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1), skipped)
-
-    def _count_prompt(self, text: str, length: int) -> int:
-        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-        head = next((number for number, (_, stop) in enumerate(offsets) if stop > length), 0)
-        return min(head, self._room // 2)
 
 
 def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 
 
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (Mapping,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
+_TYPES: Mapping[str, type] = {"object": Mapping, "array": list, "string": str, "integer": int}
 
 
 class Misfilled(Exception):
@@ -36,8 +28,7 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
     """Return the object that a model wrote, if it fits the schema.
 
     Example:
-        >>> text = {"type": "string"}
-        >>> read_form('```json\\n{"title": "x", "note": null}\\n```', {"type": "object", "properties": {"title": text, "note": text}})
+        >>> read_form('```json\\n{"title": "x"}\\n```', {"type": "object", "properties": {"title": {"type": "string"}}})
         {'title': 'x'}
 
     Raises:
@@ -48,112 +39,36 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
         value = json.loads(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
     except ValueError as exc:
         raise Misfilled("the answer is no JSON" if text.strip() else "the answer is empty") from exc
-    value = _without_nulls(value, schema)
+    if not isinstance(value, dict):
+        raise Misfilled("the answer is no object")
     wrong = find_mistake(value, schema)
     if wrong is not None:
         raise Misfilled(wrong)
-    if not isinstance(value, dict):
-        raise Misfilled("the answer is no object")
     return value
 
 
 def find_mistake(value: object, schema: Mapping[str, Any], where: str = "the answer") -> str | None:
-    """Return what is wrong with a value, or None.
+    """Return what is wrong with the shape of a value, or None; how much there is of it is for the asker to cut.
 
     Example:
         >>> find_mistake({"tags": ["a", 1]}, {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}})
         'the answer.tags[1] is no string'
     """
-    if "enum" in schema:
-        is_one = any(value == option and type(value) is type(option) for option in schema["enum"])
-        return None if is_one else f"{where} is none of {schema['enum']}"
-    names = schema.get("type", [])
-    names = [names] if isinstance(names, str) else names
-    if names and not any(_is_of(value, name) for name in names):
-        return f"{where} is no {' or '.join(names)}"
+    name = schema.get("type", "object")
+    if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
+        return f"{where} is no {name}"
+    if value not in schema.get("enum", (value,)):
+        return f"{where} is none of {schema['enum']}"
     parts: list[tuple[str, object, Mapping[str, Any]]] = []
     if isinstance(value, Mapping):
         properties: Mapping[str, Any] = schema.get("properties", {})
-        missing = [name for name in schema.get("required", ()) if name not in value]
-        unknown = [name for name in value if name not in properties]
+        missing = [name for name in properties if name not in value]
         if missing:
             return f"{where} lacks {missing[0]}"
-        if unknown and schema.get("additionalProperties", False) is False:
-            return f"{where} has an unknown field {unknown[0][:40]!r}"
-        parts = [(f"{where}.{name}", part, properties[name]) for name, part in value.items() if name in properties]
+        parts = [(f"{where}.{name}", value[name], shape) for name, shape in properties.items()]
     elif isinstance(value, list):
-        parts = [(f"{where}[{number}]", item, schema.get("items", {})) for number, item in enumerate(value)]
-    inner = (find_mistake(part, shape, place) for place, part, shape in parts)
-    return _find_in_size(value, schema, where) or next(filter(None, inner), None)
-
-
-def _is_of(value: object, name: str) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    return isinstance(value, _TYPES[name]) or (name == "integer" and isinstance(value, float) and value.is_integer())
-
-
-def _find_in_size(value: object, schema: Mapping[str, Any], where: str) -> str | None:
-    size: float
-    if isinstance(value, str):
-        size, least, most, said = len(value), "minLength", "maxLength", f"has {len(value)} characters"
-    elif isinstance(value, list):
-        size, least, most, said = len(value), "minItems", "maxItems", f"has {len(value)} items"
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        size, least, most, said = value, "minimum", "maximum", f"is {value}"
-    else:
-        return None
-    if size < schema.get(least, size):
-        return f"{where} {said}, fewer than {schema[least]}"
-    return f"{where} {said}, more than {schema[most]}" if size > schema.get(most, size) else None
-
-
-def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema as strict providers want it: all fields required, no others allowed.
-
-    A field that may be left out may be null instead; `read_form` takes that back.
-
-    Example:
-        >>> strict({"type": "object", "properties": {"a": {"type": "string"}}})["properties"]
-        {'a': {'type': ['string', 'null']}}
-    """
-    closed = dict(schema)
-    if "items" in closed:
-        closed["items"] = strict(closed["items"])
-    if "properties" in closed:
-        required = closed.get("required", ())
-        closed["properties"] = {
-            name: _nullable(strict(part), name in required) for name, part in closed["properties"].items()
-        }
-        closed["required"] = list(closed["properties"])
-        closed["additionalProperties"] = False
-    return closed
-
-
-def _nullable(schema: dict[str, Any], is_required: bool) -> dict[str, Any]:  # noqa: FBT001 - private
-    if is_required:
-        return schema
-    names = schema.get("type", [])
-    names = [names] if isinstance(names, str) else list(names)
-    changed = schema | {"type": [*names, "null"]} if names and "null" not in names else schema
-    return changed | {"enum": [*schema["enum"], None]} if "enum" in schema and None not in schema["enum"] else changed
-
-
-def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Leave out the fields that are null because they could not be left out."""
-    if isinstance(value, dict):
-        properties, required = schema.get("properties", {}), schema.get("required", ())
-        return {
-            name: _without_nulls(part, properties.get(name, {}))
-            for name, part in value.items()
-            if part is not None
-            or name in required
-            or name not in properties
-            or find_mistake(None, properties[name]) is None
-        }
-    if isinstance(value, list):
-        return [_without_nulls(item, schema.get("items", {})) for item in value]
-    return value
+        parts = [(f"{where}[{number}]", item, schema["items"]) for number, item in enumerate(value)]
+    return next(filter(None, (find_mistake(part, shape, place) for place, part, shape in parts)), None)
 
 
 C = TypeVar("C")

@@ -24,10 +24,8 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 DEFAULT_OWNER = "sentence-transformers"
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
-#: Families whose positions begin one behind the number of the padding token.
-_OFFSET_FAMILIES = ("camembert", "mpnet", "roberta", "xlm-roberta")
-#: MPNet pads with token 1, whatever its configuration says.
-_MPNET_PADDING = 1
+#: Families whose first positions stand for the padding.
+_OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
 #: In the order in which sentence-transformers joins their vectors.
 _POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",
@@ -84,14 +82,12 @@ class ModelConfig(NamedTuple):
         folder: of the transformer.
         files: the configuration files.
         max_tokens: how many tokens it reads at once.
-        padding: the number of the padding token.
         steps: what follows the pooling; None among them is normalising.
     """
 
     folder: Path
     files: tuple[Path, ...]
     max_tokens: int
-    padding: int
     is_lowered: bool
     pooling: Pooling
     steps: tuple[Dense | None, ...]
@@ -346,14 +342,12 @@ def _read_parts(folder: Path, first: Path, rest: list[tuple[str, Path]]) -> Mode
             raise ProviderFailed(f"{folder / 'modules.json'} has an unknown module: {kind}", "choose another model")
     own = [folder / "modules.json", shape.file, *_sentence_configs(first), folder / _PROMPTS_FILE]
     files = [*own, *[place / "config.json" for kind, place in rest if kind in ("Pooling", "Dense")]]
-    padding = _MPNET_PADDING if shape.get(str, "model_type") == "mpnet" else shape.get(int, "pad_token_id", default=0)
-    max_tokens, is_lowered = _read_limits(first, _count_positions(shape, padding))
+    max_tokens, is_lowered = _read_limits(first, _count_positions(shape))
     prompts, cut = _read_prompts(folder / _PROMPTS_FILE)
     return ModelConfig(
         first,
         tuple(file for file in files if file.exists()),
         max_tokens,
-        padding,
         is_lowered,
         pooling,
         tuple(steps),
@@ -362,9 +356,9 @@ def _read_parts(folder: Path, first: Path, rest: list[tuple[str, Path]]) -> Mode
     )
 
 
-def _count_positions(shape: _Config, padding: int) -> int:
+def _count_positions(shape: _Config) -> int:
     positions = shape.get(int, "max_position_embeddings", default=_POSITIONS)
-    first = padding + 1 if shape.get(str, "model_type") in _OFFSET_FAMILIES else 0
+    first = _OFFSET if shape.get(str, "model_type") in _OFFSET_FAMILIES else 0
     return max((positions if positions > 0 else _POSITIONS) - first, 1)
 
 

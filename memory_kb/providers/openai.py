@@ -9,7 +9,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
 from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
 from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, strict
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _format_of(question: FormRequest) -> dict[str, Any]:
         return {
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": "form", "strict": True, "schema": strict(question.schema)},
+                "json_schema": {"name": "form", "strict": True, "schema": dict(question.schema)},
             }
         }
     return {"response_format": {"type": "json_object"}} if question.level == "object" else {}

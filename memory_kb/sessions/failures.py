@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.duplicates import generalise, same_words
+from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.text import shorten
 
 #: Characters read of an answer, from its beginning and from its end; the longest message that is kept.

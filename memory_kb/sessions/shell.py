@@ -40,13 +40,16 @@ _RUNNERS = tuple(
     ]
 )
 #: Commands that only prepare the shell, wait or print.
-_ASIDE = frozenset(
-    "cd export set source . pushd popd echo true false : sleep printf then else fi do done for while if unset wait".split()  # noqa: SIM905
-)
-_SUBCOMMANDED = frozenset(
-    "git npm yarn pnpm bun cargo go docker docker-compose kubectl helm terraform make just rake alembic pip pip3 uv poetry gh glab "  # noqa: SIM905
-    "dotnet mvn gradle mix swift bundle systemctl brew apt apt-get composer php flutter deno fly heroku gcloud aws az".split()
-)
+_ASIDE = frozenset({
+    "cd", "export", "set", "source", ".", "pushd", "popd", "echo", "true", "false", ":", "sleep", "printf", "then",
+    "else", "fi", "do", "done", "for", "while", "if", "unset", "wait",
+})  # fmt: skip
+_SUBCOMMANDED = frozenset({
+    "git", "npm", "yarn", "pnpm", "bun", "cargo", "go", "docker", "docker-compose", "kubectl", "helm", "terraform",
+    "make", "just", "rake", "alembic", "pip", "pip3", "uv", "poetry", "gh", "glab", "dotnet", "mvn", "gradle",
+    "mix", "swift", "bundle", "systemctl", "brew", "apt", "apt-get", "composer", "php", "flutter", "deno", "fly",
+    "heroku", "gcloud", "aws", "az",
+})  # fmt: skip
 #: Programs that take options before their subcommand, and those of the options that take a value.
 _WITH_OPTIONS = frozenset({"git", "kubectl", "docker", "helm", "terraform", "npm", "pnpm", "yarn"})
 _WITH_VALUE = frozenset({"-n", "-C", "-c", "-f", "-p", "-F", "-w", "--namespace", "--context", "--prefix", "--filter"})
