@@ -326,16 +326,9 @@ SETTINGS = "config.yaml"
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
-class LaidOut(NamedTuple):
-    """A vault as it was: its notes, and the folder of its index."""
-
-    vault: Vault
-    machine: Path
-
-
 def lay_out(
     repository: Repository, revision: str, vault: Vault, machine: Path, only: Collection[str] | None = None
-) -> LaidOut:
+) -> Vault:
     """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
 
     Args:
@@ -366,10 +359,10 @@ def lay_out(
     prune(machine, keep=place)
     notes = place / "notes"
     inside = notes / "memory" if vault.memory else None
-    return LaidOut(vault._replace(folder=notes, memory=inside, machine=place / "machine"), place / "machine")
+    return vault._replace(folder=notes, memory=inside, machine=place / "machine")
 
 
-def settings_file(repository: Repository, revision: str, vault: Vault, past: LaidOut) -> Path:
+def settings_file(repository: Repository, revision: str, vault: Vault, past: Vault) -> Path:
     """Return a file with the settings that were in a revision; where there were none, there is no such file.
 
     Raises:

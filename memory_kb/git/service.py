@@ -389,15 +389,15 @@ class Git:
     ) -> Vault:
         """Return the vault of a commit or tree, or some notes of it; with another home than ours, that one."""
         try:
-            place = lay_out(repository, revision, self._vault, self._vault.machine, only)
+            past = lay_out(repository, revision, self._vault, self._vault.machine, only)
             loaded = LoadedSettings(self._vault.settings, ())
             if self._vault.memory:
-                loaded = self._settings_of(settings_file(repository, revision, self._vault, place))
+                loaded = self._settings_of(settings_file(repository, revision, self._vault, past))
         except OSError as exc:
             raise GitFailed(
                 f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
             ) from exc
-        vault = place.vault if home is None else place.vault._replace(home=home, home_note=None)
+        vault = past if home is None else past._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
         return vault._replace(
             settings=loaded.settings,

@@ -116,15 +116,14 @@ class Citations:
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
 
         def renew(fresh: Sequence[Memory]) -> Sequence[Change]:
-            return plan_renewal(_same(memories, fresh), project_files(self._vault), today).changes
+            return plan_renewal(_same(memories, fresh), project_files(self._vault), today)[0]
 
         def set_flags(fresh: Sequence[Memory]) -> Sequence[Change]:
             return plan_flags(_same(memories, fresh), lambda one: assess(one, project, today))
 
         if update:
-            renewal = plan_renewal(memories, project, today)
-            notices = renewal.notices
-            run = self._store.carry_out("verify", renew, renewal.changes, dry_run=dry_run)
+            changes, notices = plan_renewal(memories, project, today)
+            run = self._store.carry_out("verify", renew, changes, dry_run=dry_run)
         elif flag:
             run = self._store.carry_out("verify", set_flags, dry_run=dry_run)
         if run.run:

@@ -361,18 +361,13 @@ def _renewed(item: Any, citation: Citation) -> Any:
     return write_citation(citation) | {name: value for name, value in own if name not in ("ref", "hash", "commit")}
 
 
-class Renewal(NamedTuple):
-    """The changes that record everything anew, and what could not be."""
-
-    changes: tuple[Change, ...]
-    notices: tuple[str, ...]
-
-
-def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> Renewal:
+def plan_renewal(
+    memories: Iterable[Memory], project: ProjectFiles, today: date
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Plan to record what entries cite as it is now, and that a person has looked at them.
 
     Citations that moved follow. An entry of which something is gone keeps that, and is not
-    verified by it. The mark of a stale claim goes with its cause.
+    verified by it. The mark of a stale claim goes with its cause. Return also why some could not be recorded.
     """
     changes: list[Change | None] = []
     notices: list[str] = []
@@ -392,7 +387,7 @@ def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date)
             values |= {"last_verified": today.isoformat()} | _without_flag(memory)
         changes.append(plan_fields(memory, values, f"Its claims were verified{' in part' if failures else ''}."))
         notices += failures
-    return Renewal(tuple(filter(None, changes)), tuple(notices))
+    return tuple(filter(None, changes)), tuple(notices)
 
 
 def _without_flag(memory: Memory) -> dict[str, Value]:

@@ -50,24 +50,6 @@ class Surroundings:
     meanings: Meanings | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """A plan, and what it comes to.
-
-    Attributes:
-        before: how many entries were in the live files.
-        retired: how many of them leave because they were retired.
-        repeated: how many leave because their id is there again.
-        merged: how many leave because another says the same.
-    """
-
-    changes: tuple[Change, ...] = ()
-    before: int = 0
-    retired: int = 0
-    repeated: int = 0
-    merged: int = 0
-
-
 def takes_part(memory: Memory) -> bool:
     """Return whether an entry is one that steps without a person may rewrite.
 
@@ -81,7 +63,9 @@ def takes_part(memory: Memory) -> bool:
     return is_known and is_free and memory.kind not in WORKING_KINDS
 
 
-def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold: float | None = None) -> Compaction:
+def plan_compaction(
+    memories: Sequence[Memory], around: Surroundings, threshold: float | None = None
+) -> tuple[CompactReport, tuple[Change, ...]]:
     """Plan to compact some entries; a second time there is nothing to do.
 
     In this order: retired ones go to the archive as they are, where they go on keeping their text
@@ -114,7 +98,8 @@ def plan_compaction(memories: Sequence[Memory], around: Surroundings, threshold:
     for cluster in clusters:
         changes += _plan_merge(by_rank(cluster), archive, around, threshold)
     merged = sum(len(cluster) - 1 for cluster in clusters)
-    return Compaction(tuple(changes), len(live) + len(gone), len(gone), len(left), merged)
+    before, after = len(live) + len(gone), len(live) - len(left) - merged
+    return CompactReport(before, after, len(gone), len(left), merged, RunReport(None, "compact")), tuple(changes)
 
 
 def _plan_merge(
@@ -201,7 +186,13 @@ def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """What compaction did, or would do, in the counts of `Compaction`; `after` are left in the live files."""
+    """What compaction did, or would do, to the entries of the live files.
+
+    Attributes:
+        retired: how many of them leave because they were retired.
+        repeated: how many leave because their id is there again.
+        merged: how many leave because another says the same.
+    """
 
     before: int
     after: int

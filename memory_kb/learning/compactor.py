@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
@@ -78,11 +79,11 @@ class Compactor:
         is_meant = _choose(scope, job, task)
         with nullcontext() if dry_run else self._writer.lock():
             memories, meanings = self._store.with_meanings(lambda memory: is_meant(memory.place))
-            plan = plan_compaction(memories, self._surroundings(meanings), threshold)
+            planned, changes = plan_compaction(memories, self._surroundings(meanings), threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
-            run = self._writer.run("compact", plan.changes, dry_run=dry_run)
+            run = self._writer.run("compact", changes, dry_run=dry_run)
         gone = sum(change.action in ("move", "create") for change in run.changes)
-        return CompactReport(plan.before, plan.before - gone, plan.retired, plan.repeated, plan.merged, run)
+        return replace(planned, after=planned.before - gone, run=run)
 
     def contradictions(
         self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UnreadableInput, UsageError
+from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning import new_entry
 from memory_kb.learning.duplicates import find_duplicate, find_near
 from memory_kb.model import KINDS, Link, Region
@@ -207,30 +206,15 @@ class Entries:
         return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
 
     def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
-        from memory_kb.index.maintenance import drop_vectors, scrub_all
-        from memory_kb.learning.purge import PurgeTools, purge
+        from memory_kb.learning.purge import purge
 
-        parts = PurgeTools(
-            self._vault,
-            self._writer,
-            self._may_write,
-            functools.partial(drop_vectors, self._index),
-            functools.partial(scrub_all, self._index, self._vault),
-        )
         scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
         with nullcontext() if dry_run else self._writer.lock(*scopes):
             if not dry_run:
                 self._writer.recover_held()
-            run, purged = purge(view, parts, dry_run=dry_run)
+            run, purged = purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
         kept = {field.name: getattr(view, field.name) for field in fields(view)}
         return Retired(**kept, run=run, purged=purged)
-
-    def _may_write(self, path: str) -> bool:
-        try:
-            self._writer.writable(path)
-        except UnreadableInput:
-            return False
-        return True
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
         """Carry out a plan of one change, and perhaps one that follows from it, which has nothing to go on with when it fails."""

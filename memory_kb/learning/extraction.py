@@ -436,8 +436,10 @@ class Extraction:
                 gate = self._evidence.gate_for(offers)
                 intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
         except MemoryKBError as exc:
-            lost = {"outcome": "failed", "message": _explain(exc)}
-            return [replace(one.report, **lost) if one.offers else one.report for one in asked], None
+            why = _explain(exc)
+            return [
+                replace(one.report, outcome="failed", message=why) if one.offers else one.report for one in asked
+            ], None
         done = (Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken)
         kept = [tuple(islice(done, len(one.offers))) for one in asked]
         if not run.conflicts:

@@ -27,13 +27,6 @@ _NEGATIVE = re.compile(
 )
 
 
-class Scan(NamedTuple):
-    """The proposals to offer, and the changes to rules that need none."""
-
-    offers: tuple[Offer, ...]
-    changes: tuple[Change, ...]
-
-
 class ScanReport(NamedTuple):
     """What a scan proposed: the new proposals, why others were not made, and what was written."""
 
@@ -42,8 +35,8 @@ class ScanReport(NamedTuple):
     run: RunReport
 
 
-def plan_scan(memories: Iterable[Memory]) -> Scan:
-    """Find the rules that failed too often; propose a warning in the place of each.
+def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], tuple[Change, ...]]:
+    """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
 
     Pitfalls, pinned rules and those whose proposal is open or was rejected are passed over, and so
     are those that a person has looked at since they failed. A rule that is negative already is
@@ -70,7 +63,7 @@ def plan_scan(memories: Iterable[Memory]) -> Scan:
     for proposal in held:
         if proposal.is_live and is_in_review(proposal):
             changes += plan_replacement(proposal, held, only_new=True)
-    return Scan(tuple(offers.values()), tuple(changes))
+    return tuple(offers.values()), tuple(changes)
 
 
 def is_negative(text: str) -> bool:

@@ -13,7 +13,7 @@ from memory_kb.learning.promotion import (
     ask_judge,
     choose_for_judge,
     judgment_key,
-    plan_global_promotion,
+    make_copy,
     plan_job_promotion,
 )
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
@@ -135,14 +135,14 @@ class Lifecycle:
             used = find_used(OutcomeLog(folder).read_all(), shown, session) if session else ()
             named = Retrieval(format_time(now), "outcome", used, session=session)
             due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
-            planned = plan_reinforcements(due, self._store.all(), now) if due else None
-            counted = [credit for credit in planned.credits if credit.counts] if planned else []
+            changes, credits_ = plan_reinforcements(due, self._store.all(), now) if due else ((), ())
+            counted = [credit for credit in credits_ if credit.counts]
             if counted and not dry_run:
                 log.credit(format_time(now), counted)
             report = self._store.carry_out(
                 "reinforce",
-                lambda memories: plan_reinforcements(due, memories, now).changes,
-                planned.changes if planned else (),
+                lambda memories: plan_reinforcements(due, memories, now)[0],
+                changes,
                 dry_run=dry_run,
             )
             if counted and not dry_run:
@@ -175,14 +175,14 @@ class Lifecycle:
         now = self._vault.clock()
         with self._store.planning(dry_run=dry_run):
             memories = self._store.all()
-            rising = plan_job_promotion(memories, now)
+            offers, changes = plan_job_promotion(memories, now)
             chosen, notices = ((), ()) if dry_run else self._judge(memories)
-            offers = (*rising.offers, *plan_global_promotion(chosen, now))
-            intake = self._store.plan_intake(offers)
+            general = [make_copy(one, [one], Location("global"), now) for one in chosen]
+            intake = self._store.plan_intake([*offers, *general])
             report = self._store.carry_out(
                 "promote",
-                lambda fresh: plan_job_promotion(fresh, now).changes,
-                (*rising.changes, *intake.changes),
+                lambda fresh: plan_job_promotion(fresh, now)[1],
+                (*changes, *intake.changes),
                 dry_run=dry_run,
             )
         return replace(report, notices=(*report.notices, *notices))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from memory_kb.errors import ProviderFailed
@@ -34,15 +34,7 @@ _SCHEMA: Mapping[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """What is to be promoted, and the entries at the wider scope that say it already."""
-
-    offers: tuple[Offer, ...] = ()
-    changes: tuple[Change, ...] = ()
-
-
-def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
+def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Offer, ...], tuple[Change, ...]]:
     """Plan to copy to the project what three distinct jobs learned, or to reinforce what says it there.
 
     Only the entry that says the same is reinforced (D-9), and once for each of the learnings it
@@ -68,8 +60,8 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> Promotion:
             changes += filter(None, [plan_sighting(live, [one.id for one in sources], at, reason)])
         elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
-            offers.append(_offer(max(sources, key=lambda one: len(one.text)), sources, place, now))
-    return Promotion(tuple(offers), tuple(changes))
+            offers.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
+    return tuple(offers), tuple(changes)
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
@@ -130,11 +122,6 @@ def ask_judge(llm: Llm, memories: Sequence[Memory]) -> tuple[Memory, ...]:
     return tuple(memory for number, memory in enumerate(memories, 1) if number in numbers)
 
 
-def plan_global_promotion(chosen: Sequence[Memory], now: datetime) -> tuple[Offer, ...]:
-    """Plan to copy the entries that a judge chose to the home."""
-    return tuple(_offer(one, [one], Location("global"), now) for one in chosen)
-
-
 def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
     """Return a copy of an entry for the next wider scope, as a person asks for it; None where there is none.
 
@@ -145,7 +132,9 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
     )
     if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
         return None
-    return replace(_offer(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.", said=None)
+    return replace(
+        make_copy(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.", said=None
+    )
 
 
 def _may_rise(memory: Memory) -> bool:
@@ -154,7 +143,8 @@ def _may_rise(memory: Memory) -> bool:
     return is_free and is_fit and memory.word("promoted_from") is None
 
 
-def _offer(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:
+def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:
+    """Return an entry as it is offered to a wider place; `sources` are all that say the same."""
     level = "project" if place.scope == "global" else "session"
     kept: dict[str, Value] = {
         name: memory.metadata[name] for name in _KEPT if isinstance(memory.metadata.get(name), str | int | float)

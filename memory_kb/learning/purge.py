@@ -11,12 +11,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
+from memory_kb.index.maintenance import drop_vectors, scrub_all
 from memory_kb.learning.new_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import open_plain, read_plain
@@ -32,6 +33,7 @@ from memory_kb.text import decode, encode, load_json
 from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
+    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.reports import EntryView
 
 #: What is written in place of the text; it is plain in YAML, in JSON and in Markdown.
@@ -167,25 +169,9 @@ _MOST_NAMED = 20
 _REASON = "It repeats a text that is purged."
 
 
-class PurgeTools(NamedTuple):
-    """What a purge works on.
-
-    Attributes:
-        vault: the notes and their home.
-        writer: carries out plans, and has the journal of the runs.
-        can_write: whether a run may write to a path.
-        drop_vectors: deletes the cached vectors of texts for which a function says so.
-        scrub: brings both databases to what the files say, and leaves no bytes of before; returns what it could not do.
-    """
-
-    vault: Vault
-    writer: Writer
-    can_write: Callable[[str], bool]
-    drop_vectors: Callable[[Callable[[str], bool]], None]
-    scrub: Callable[[], tuple[str, ...]]
-
-
-def purge(entry: EntryView, parts: PurgeTools, *, dry_run: bool = False) -> tuple[RunReport, Purged]:
+def purge(
+    entry: EntryView, vault: Vault, writer: Writer, index: VaultIndex, *, dry_run: bool = False
+) -> tuple[RunReport, Purged]:
     """Erase an entry and every repetition of its text; return what was changed, and where it was deleted.
 
     The vault's lock is held.
@@ -194,33 +180,34 @@ def purge(entry: EntryView, parts: PurgeTools, *, dry_run: bool = False) -> tupl
         ChangedOnDisk: somebody else wrote to a note meanwhile; the entry itself still has its text.
         CannotSplice: the entry's file cannot be written to.
     """
-    now = parts.vault.clock()
-    note = read_note_text(entry.path, parts.vault.resolve(entry.path))
+    now = vault.clock()
+    note = read_note_text(entry.path, vault.resolve(entry.path))
     found = find_entry(note.text, note.path, entry.id)
     erasure = None if found.metadata.get("tombstone") else plan_erasure(note, entry.id, now)
-    text = read_purged_text(
-        "" if erasure is None else note.text[found.body.start : found.body.end],
-        "" if erasure is None else entry.title,
-        [_slug_of(entry)],
-    )
-    copies, left = _plan_copies(parts, text, note, (found.span.start, found.span.end))
-    reports = [parts.writer.run("forget", copies, dry_run=dry_run)]
+    body = note.text[found.body.start : found.body.end] if erasure else ""
+    text = read_purged_text(body, entry.title if erasure else "", [_slug_of(entry)])
+    copies, left = _plan_copies(vault, writer, text, note, (found.span.start, found.span.end))
+    reports = [writer.run("forget", copies, dry_run=dry_run)]
     if reports[0].conflicts:
         raise ChangedOnDisk(reports[0].conflicts[0].path)
-    held = tuple(_ask_repositories(parts, entry, note.text[found.body.start : found.body.end] if erasure else ""))
-    files = list(_clean_machines(parts, text, entry.id, dry_run=dry_run))
-    runs = _drop_runs(parts.writer.journal, text, entry.id, dry_run=dry_run)
+    held = tuple(_ask_repositories(vault, entry, body))
+    files = list(_clean_machines(vault, writer.journal.file, text, entry.id, dry_run=dry_run))
+    runs = _drop_runs(writer.journal, text, entry.id, dry_run=dry_run)
     if not dry_run:
-        parts.drop_vectors(text.is_in)
+        drop_vectors(index, text.is_in)
     if erasure:
         if copies and not dry_run:
-            note = read_note_text(entry.path, parts.vault.resolve(entry.path))
+            note = read_note_text(entry.path, vault.resolve(entry.path))
             erasure = plan_erasure(note, entry.id, now)
-        reports.append(parts.writer.run("forget", [erasure], dry_run=dry_run))
+        reports.append(writer.run("forget", [erasure], dry_run=dry_run))
     if not dry_run:
-        reports += _rename(entry, parts)
-        _drop_runs(parts.writer.journal, text, entry.id, dry_run=False)
-        left += parts.scrub()
+        if _slug_of(entry) not in ("", "purged"):
+            note = read_note_text(entry.path, vault.resolve(entry.path))
+            to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
+            reason = "Its name repeats the text that is purged."
+            reports.append(writer.run("forget", [move(note, to, reason, entry.id)]))
+        _drop_runs(writer.journal, text, entry.id, dry_run=False)
+        left += scrub_all(index, vault)
     if erasure and text.whole is None:
         left += ("the text is too short to be looked for in other files; only the entry itself is purged",)
     return _join(reports), Purged(tuple(files), runs, tuple(left), held)
@@ -230,14 +217,6 @@ def _slug_of(entry: EntryView) -> str:
     """Return the words of a file's name that were made of the text."""
     name = entry.path.rpartition("/")[2]
     return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
-
-
-def _rename(entry: EntryView, parts: PurgeTools) -> Iterator[RunReport]:
-    """Take the words of the text out of the name of the file that was made for it."""
-    if _slug_of(entry) not in ("", "purged"):
-        note = read_note_text(entry.path, parts.vault.resolve(entry.path))
-        to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
-        yield parts.writer.run("forget", [move(note, to, "Its name repeats the text that is purged.", entry.id)])
 
 
 def _join(reports: list[RunReport]) -> RunReport:
@@ -256,7 +235,7 @@ def _join(reports: list[RunReport]) -> RunReport:
 
 
 def _plan_copies(
-    parts: PurgeTools, text: PurgedText, own: NoteText, span: tuple[int, int]
+    vault: Vault, writer: Writer, text: PurgedText, own: NoteText, span: tuple[int, int]
 ) -> tuple[list[Change], tuple[str, ...]]:
     """Plan to take the text out of other notes, and out of the entry's own file around the entry.
 
@@ -264,7 +243,7 @@ def _plan_copies(
     """
     plan: list[Change] = []
     left: list[str] = []
-    for path, file in _files_of(parts.vault):
+    for path, file in _files_of(vault):
         try:
             data = own.data if path == own.path else file.read_bytes()
         except OSError as exc:
@@ -278,10 +257,12 @@ def _plan_copies(
             cut = ends[0] + encode(pieces[1]) + ends[1]
         else:
             cut = text.cut_from(data, only_whole=True)
-        if cut != data and parts.can_write(path):
-            plan.append(write_file(NoteText(path, data), decode(cut), _REASON))
-        elif cut != data:
-            left.append(f"{path} repeats the text, and is not a file that memory-kb writes")
+        if cut != data:
+            try:
+                writer.writable(path)
+                plan.append(write_file(NoteText(path, data), decode(cut), _REASON))
+            except UnreadableInput:
+                left.append(f"{path} repeats the text, and is not a file that memory-kb writes")
         elif path != own.path and text.is_in(decode(data)):
             left.append(f"{path} repeats a sentence of the text")
     return plan, tuple(left)
@@ -337,21 +318,19 @@ def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_i
 # -- machine folders ----------------------------------------------------------------------------
 
 
-def _clean_machines(parts: PurgeTools, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
+def _clean_machines(vault: Vault, journal: Path, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
     """Take the text out of all machine folders, those that were set aside too; yield the files that change."""
-    beside = (parts.vault.memory or parts.vault.folder, parts.vault.home)
-    places = {place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir()} | {
-        parts.vault.machine
-    }
+    beside = (vault.memory or vault.folder, vault.home)
+    places = {vault.machine, *(place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir())}
     for place in sorted({Path(os.path.realpath(place)) for place in places}):
-        is_ours = os.path.realpath(parts.vault.machine) == str(place)
+        is_ours = os.path.realpath(vault.machine) == str(place)
         for name in _DERIVED:
             if any(file.is_file() for file in (place / name).rglob("*")):
                 if not dry_run:
                     shutil.rmtree(place / name, ignore_errors=True)
                 yield f"{place / name}{os.sep}"
         for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
-            is_live = file == parts.writer.journal.file or (is_ours and file.name in _LIVE and file.parent == place)
+            is_live = file == journal or (is_ours and file.name in _LIVE and file.parent == place)
             is_derived = file.relative_to(place).parts[0] in _DERIVED
             if not is_live and not is_derived and _clean_file(file, text, entry_id, place, dry_run=dry_run):
                 yield str(file)
@@ -411,15 +390,15 @@ def _rewrite(file: Path, text: PurgedText, entry_id: str) -> None:
 # -- git ----------------------------------------------------------------------------------------
 
 
-def _ask_repositories(parts: PurgeTools, entry: EntryView, body: str) -> Iterator[str]:
+def _ask_repositories(vault: Vault, entry: EntryView, body: str) -> Iterator[str]:
     """Yield what the history of git still contains, and what to do about it."""
     line = max(body.splitlines(), key=len, default="").strip()
-    tops = {find_repository(folder) for folder in (parts.vault.folder, parts.vault.home)}
+    tops = {find_repository(folder) for folder in (vault.folder, vault.home)}
     for top in sorted(top for top in tops if top):
         # Without the text, that of a purge which is completed, the history of the file is what is known.
-        chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(parts.vault.resolve(entry.path), top)}")
+        chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(vault.resolve(entry.path), top)}")
         asked = ["log", "--all", "--reflog", "-z", "--format=%x01%h", "--name-only", *chosen]
-        output = ask_git(top, parts.vault.environ, asked, _GIT_SECONDS)
+        output = ask_git(top, vault.environ, asked, _GIT_SECONDS)
         if output is None:
             yield f"git could not be asked whether the history of {top} contains the text"
             continue
@@ -431,9 +410,7 @@ def _ask_repositories(parts: PurgeTools, entry: EntryView, body: str) -> Iterato
                 "until they are made anew"
             )
         elif (
-            line
-            and ask_git(top, parts.vault.environ, ["grep", "--cached", "-q", "-F", "-e", line], _GIT_SECONDS)
-            is not None
+            line and ask_git(top, vault.environ, ["grep", "--cached", "-q", "-F", "-e", line], _GIT_SECONDS) is not None
         ):
             yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
 

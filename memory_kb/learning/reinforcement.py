@@ -117,17 +117,12 @@ def _long_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG)
 
 
-class Reinforcement(NamedTuple):
-    """The changes that count what is due, and what to log before and after they are made."""
-
-    changes: tuple[Change, ...]
-    credits: tuple[Credit, ...]
-
-
-def plan_reinforcements(due: Sequence[Due], memories: Iterable[Memory], now: datetime) -> Reinforcement:
+def plan_reinforcements(
+    due: Sequence[Due], memories: Iterable[Memory], now: datetime
+) -> tuple[tuple[Change, ...], tuple[Credit, ...]]:
     """Plan to count what is due: `reinforcement_count` plus one each, `last_reinforced` today.
 
-    Only live entries count, and only those that are memories by their frontmatter. Of several with
+    Return with the changes what to log before and after they are made. Only live entries count, and only those that are memories by their frontmatter. Of several with
     one id it is the most specific.
     """
     wanted = {entry_id for one in due for entry_id in one.ids}
@@ -162,4 +157,4 @@ def plan_reinforcements(due: Sequence[Due], memories: Iterable[Memory], now: dat
         )
         for entry_id, why in reasons.items()
     )
-    return Reinforcement(tuple(filter(None, changes)), tuple(credits_))
+    return tuple(filter(None, changes)), tuple(credits_)

@@ -406,9 +406,9 @@ class Review:
         The proposals are in `review/` until somebody approves or rejects them.
         """
         with self._store.planning(dry_run=dry_run):
-            scan = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
-            intake = self._store.plan_intake(scan.offers)
-            run = self._writer.run("review scan", [*intake.changes, *scan.changes], dry_run=dry_run)
+            offers, changes = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
+            intake = self._store.plan_intake(offers)
+            run = self._writer.run("review scan", [*intake.changes, *changes], dry_run=dry_run)
         refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
 
