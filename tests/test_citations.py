@@ -85,7 +85,9 @@ def test_what_a_text_seems_to_cite() -> None:
 
 
 TEXT = st.lists(
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"), max_size=12), min_size=1, max_size=12
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"), max_size=12),
+    min_size=1,
+    max_size=12,
 )
 
 
