@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from forking import can_fork, fork_server, offer_fork_servers
+from forking import can_fork, command, offer_fork_servers, run_here
 from hypothesis import HealthCheck, settings
 
 from memory_kb import KnowledgeBase
@@ -140,30 +139,40 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(tmp_path: Path, home: Path) -> Run:
+def run_process(tmp_path: Path, home: Path) -> Run:
     """A function that runs `memory-kb` with arguments as a process of its own."""
 
     def run_command(
         *arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        words, folder, environment = (
-            list(map(str, arguments)),
-            cwd or tmp_path,
-            clean_environment(home) | dict(env or {}),
-        )
-        if can_fork(env or {}):
-            return fork_server().run(words, folder, environment, stdin, 120)
         return subprocess.run(
-            [sys.executable, "-m", "memory_kb", *words],
-            cwd=folder,
-            input=stdin,
+            command(*arguments, env=env),
+            cwd=cwd or tmp_path,
+            input=stdin or "",
             capture_output=True,
             text=True,
             encoding="utf-8",
             timeout=120,
             check=False,
-            env=environment,
+            env=clean_environment(home) | dict(env or {}),
         )
+
+    return run_command
+
+
+@pytest.fixture
+def run(tmp_path: Path, home: Path, run_process: Run) -> Run:
+    """A function that runs `memory-kb` with arguments in this process, which is faster.
+
+    What the interpreter reads when it starts needs a process of its own.
+    """
+
+    def run_command(
+        *arguments: str | Path, cwd: Path | None = None, stdin: str | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        if not can_fork(env or {}):
+            return run_process(*arguments, cwd=cwd, stdin=stdin, env=env)
+        return run_here(list(map(str, arguments)), cwd or tmp_path, clean_environment(home) | dict(env or {}), stdin)
 
     return run_command
 
