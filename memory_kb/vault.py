@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -354,6 +355,8 @@ def working_folder() -> Path:
 _FIRST_POLL_SECONDS, _POLL_SECONDS = 0.001, 0.02
 #: A wait shorter than this is not worth a word.
 _SILENT_SECONDS = 1.0
+#: How much less of a busy processor is left to what nobody waits for, as in `nice`.
+_NICENESS = 10
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -369,6 +372,16 @@ def _try_lock(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def give_way(process: int = 0) -> None:
+    """Let everything else go first, in a process that nobody waits for: in this one, if none is named.
+
+    Not for one thread of several: the others would wait for it whenever it holds the interpreter.
+    """
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, process, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, process)))
 
 
 @contextlib.contextmanager

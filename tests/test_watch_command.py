@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -100,3 +101,13 @@ def test_a_first_indexing_can_be_ended(vault: MakeVault, home: Path) -> None:
         process.terminate()
         assert process.communicate(timeout=PATIENCE) == (b"", b"")
         assert process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such priorities there")
+def test_a_watch_lets_everything_else_go_first(vault: MakeVault, home: Path) -> None:
+    folder = vault({"memory/a.md": "x\n"})
+    with watch_process(folder, home):
+        eventually(lambda: list(folder.rglob("watchers/*")))
+        (watcher,) = folder.rglob("watchers/*")
+        number = int(watcher.name.partition("-")[0])
+        assert os.getpriority(os.PRIO_PROCESS, number) > os.getpriority(os.PRIO_PROCESS, 0)

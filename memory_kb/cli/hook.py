@@ -170,7 +170,9 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
 
 def _finish(words: Words, sessions: Sequence[str]) -> None:
     from memory_kb.kb import KnowledgeBase
+    from memory_kb.vault import give_way
 
+    give_way()
     with KnowledgeBase.open(words.vault, words.home) as kb:
         with contextlib.suppress(VaultBusy):
             kb.index.sync(wait=0)

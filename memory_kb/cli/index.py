@@ -22,6 +22,7 @@ from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.reports import Findings
 from memory_kb.text import counted
+from memory_kb.vault import give_way
 
 if TYPE_CHECKING:
     from memory_kb.reports import TeamState, WatchReport
@@ -45,6 +46,8 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     if options.dry_run:
         _print_plan(options, embed=not no_embed)
         return
+    if rebuild:
+        give_way()
     index_notes(options, rebuild=rebuild, embed=not no_embed)
 
 
@@ -283,6 +286,7 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     memory-kb watch
     memory-kb --vault ~/notes watch --json
     """
+    give_way()
     return _Service(options.kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
 
 

@@ -11,12 +11,12 @@ import threading
 import time
 
 from memory_kb.serving.workers import Address
+from memory_kb.vault import give_way
 
 #: Seconds after which a look is as good as none: not all that is examined is in the index.
 _OLD_SECONDS = 600.0
 #: Seconds between two looks, however much changes.
 _PAUSE_SECONDS = 60.0
-_NICENESS = 10
 
 
 class BackgroundLooks:
@@ -63,9 +63,7 @@ class BackgroundLooks:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        if sys.platform != "win32":
-            # Pages come first.
-            os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+        give_way(process.pid)
         return process
 
 
