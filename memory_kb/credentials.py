@@ -11,22 +11,23 @@ from typing import NamedTuple
 
 from memory_kb.credential_rules import CODE, COMMON, FREE, KEY_BODY, PLACEHOLDER, RULES, Rule
 from memory_kb.private import cut_private
+from memory_kb.regex import regex
 
 #: No pattern of a token matches less than this, or a blank.
 _LEAST_WORD = 12
 #: What chance leaves out of no token: a digit, or capitals in a row.
-_RANDOM_PART = re.compile(r"[0-9]|[A-Z]{8}")
-_WORD = re.compile(r"[!-~\0]*")
+_RANDOM_PART = regex(r"[0-9]|[A-Z]{8}")
+_WORD = regex(r"[!-~\0]*")
 #: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
-_JOINT = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+_JOINT = regex(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: What may be the key of a service: a long run of characters with a digit, assigned to something.
-_UNMARKED = re.compile(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]*\d)[\w=+/-]{16}")
+_UNMARKED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]*\d)[\w=+/-]{16}")
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 #: A line end inside a run of characters that a token is made of.
-_BREAK = re.compile(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+_BREAK = regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 
 
 class Finding(NamedTuple):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from memory_kb.regex import regex
+
 BEGIN, END = "<!-- memory-kb:begin -->", "<!-- memory-kb:end -->"
-_COMMAND = re.compile(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
-_OWN_TOOLS = re.compile(
+_COMMAND = regex(r"(?:^|[;&|(]\s*|\s)(?:\S*/)?(?:memory-kb|mkb|python\S* -m memory_kb)(?=\s|$)")
+_OWN_TOOLS = regex(
     r"memory[-_]kb|^memory_(?:learn|recall|context|episode|procedure|outcome|stats|consolidate)$", re.IGNORECASE
 )
 # Blocks with an end of their own, then headings whose block goes on to the end of the text.
-_BLOCKS = re.compile(
+_BLOCKS = regex(
     r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)"
     r"|<memory-kb\b[^>]*>.*?(?:</memory-kb>|\Z)"
     r"|^--- (?:Institutional Memory|Retrieved Memory) ---$.*?(?:^--- end ---$|\Z)"
@@ -41,13 +43,13 @@ def strip(text: str) -> str:
 
 
 #: Tags that a harness puts around what a person wrote.
-_AROUND = re.compile(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
-_ANSWERS = re.compile(
+_AROUND = regex(r"</?(?:user-memory-input|user[_-](?:query|prompt|message|request|input))>")
+_ANSWERS = regex(
     r"\s*User has answered your questions?:\s*(?P<answers>.*?)(?:\.?\s*You can now continue with the user's answers in"
     r" mind\.?)?\s*\Z",
     re.DOTALL,
 )
-_ANSWER = re.compile(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
+_ANSWER = regex(r'"(?P<asked>[^"\n]*)"\s*=\s*"(?P<told>[^"\n]*)"')
 
 
 def in_own_words(text: str) -> str:
@@ -97,7 +99,7 @@ def is_own_call(tool: str | None, args: Mapping[str, object] | None) -> bool:
 OCCASION = "said when the agent "
 
 
-_OCCASION = re.compile(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
+_OCCASION = regex(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
 
 
 def without_occasion(text: str) -> str:

@@ -362,7 +362,7 @@ class KnowledgeBase:
     def entries(self) -> Entries:
         from memory_kb.learning.entries import Entries
 
-        return Entries(self.vault, self.index, self.writer, self.reading, self.store)
+        return Entries(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.store)
 
     @functools.cached_property
     def episodes(self) -> Episodes:

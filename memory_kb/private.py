@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_TAG = re.compile(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
+from memory_kb.regex import regex
+
+_TAG = regex(r"<(/?)private(?:\s[^<>]*)?>", re.IGNORECASE)
 #: What is in the index for text that a note keeps for its readers.
 MARK = "[private]"
 

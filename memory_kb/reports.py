@@ -1,4 +1,4 @@
-"""The values that verbs return: runs and their conflicts, findings, reports of a session."""
+"""The values that verbs return: runs and their conflicts, entries, findings."""
 
 from __future__ import annotations
 
@@ -8,116 +8,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory_kb.model import Problem
-
-
-class ActionLine(NamedTuple):
-    """One line of an action log, for `times` actions one after another; `t` is in seconds since the beginning."""
-
-    t: float
-    action: str
-    result: str
-    times: int = 1
-    targets: tuple[str, ...] = ()
-
-
-class Failure(NamedTuple):
-    """An error of a session: how many `times` it came, and what made it go away, None while nothing has."""
-
-    type: str
-    message: str
-    command: str
-    times: int = 1
-    resolution: str | None = None
-
-    @property
-    def named(self) -> str:
-        """Type and message on one line."""
-        return f"{self.type}: {self.message}".rstrip(": ")
-
-
-class CheckResult(NamedTuple):
-    """The last result of a test run, build, lint run or deployment; `words` is that result in words."""
-
-    kind: str
-    is_ok: bool
-    words: str = ""
-
-
-class Commit(NamedTuple):
-    """A commit that a tool reported."""
-
-    hash: str
-    subject: str
-
-
-class Retry(NamedTuple):
-    """A command that failed and then succeeded with a small change, nothing else having been done in between.
-
-    `seq` is the number of the event that reports the failure, `error` the line it reports.
-    """
-
-    seq: int
-    failed: str
-    worked: str
-    error: str
-
-
-class Reverted(NamedTuple):
-    """A change that a person asked to revert, and that was reverted; `seq` is the event with their words."""
-
-    seq: int
-    request: str
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The facts of one task of a session, as its log has them.
-
-    Attributes:
-        seq: the number of the last event that counts for it.
-        began: the moment of the first event, or ""; `ended` that of the last. Where the session was
-            ended much later than it was worked on, or its log was begun later, that does not count.
-        goal: the task as the person put it.
-        turns: how many messages people wrote.
-        actions: how many calls there were.
-        steps: the actions, head and tail; `missing` were left out after the first `head`.
-        checks: the last results of test runs, builds, lint runs and deployments, the newest last.
-        seen: the files that were read; `constraints` are what the person said must always or never be.
-        outcome: as the end of the session states it, or None; `summary` likewise.
-    """
-
-    session: str
-    job: str | None = None
-    task: str | None = None
-    agent: str | None = None
-    seq: int = 0
-    began: str = ""
-    ended: str = ""
-    goal: str = ""
-    turns: int = 0
-    actions: int = 0
-    steps: tuple[ActionLine, ...] = ()
-    head: int = 0
-    missing: int = 0
-    failures: tuple[Failure, ...] = ()
-    more_failures: int = 0
-    checks: tuple[CheckResult, ...] = ()
-    commits: tuple[Commit, ...] = ()
-    changed: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    made: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    retries: tuple[Retry, ...] = ()
-    reverted: tuple[Reverted, ...] = ()
-    outcome: str | None = None
-    summary: str | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was done that is worth an episode: a question and its answer are none."""
-        return not (self.actions or self.outcome or self.summary)
 
 
 class Near(NamedTuple):
@@ -130,8 +20,7 @@ class Near(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     """Where a learning went, and whether it is new.
 
     One that is not new strengthened one that was there. `run` is what was written for it. With
@@ -192,8 +81,7 @@ class Purged(NamedTuple):
     git: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """One end of a link: the entry it leads to, or the written target.
 
     There is only the written target when there is no such entry.
@@ -204,8 +92,7 @@ class Reference:
     entry: EntryView | None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkReport:
+class LinkReport(NamedTuple):
     """The links of one entry, in both directions."""
 
     entry: EntryView
@@ -213,8 +100,7 @@ class LinkReport:
     incoming: tuple[Reference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(NamedTuple):
     """How much a vault holds."""
 
     files: int
@@ -280,8 +166,7 @@ class VectorCount(NamedTuple):
     missing: int
 
 
-@dataclass(frozen=True, slots=True)
-class WhyNot:
+class WhyNot(NamedTuple):
     """Where a search lost an entry.
 
     `step` is a word for scripts, `reason` a sentence; `score` and `needed` are on the scale of
@@ -300,8 +185,7 @@ class WhyNot:
     degraded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WatchReport:
+class WatchReport(NamedTuple):
     """What one batch of changes brought into the index while it was watched.
 
     Attributes:
@@ -322,8 +206,7 @@ class WatchReport:
     files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(NamedTuple):
     """What an examination found, and what it repaired on the way."""
 
     problems: tuple[Problem, ...]
@@ -344,8 +227,7 @@ class Conflict(NamedTuple):
     code: str = "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeView:
+class ChangeView(NamedTuple):
     """A change of a run: what was done, to what, and why."""
 
     action: str
@@ -355,8 +237,7 @@ class ChangeView:
     to: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(NamedTuple):
     """What a writing verb did, or would do.
 
     Attributes:
@@ -388,8 +269,7 @@ class WrittenRun(NamedTuple):
     is_whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class StageReport:
+class StageReport(NamedTuple):
     """The stage of a project or job: the one before, the one now, and what was done about it.
 
     `notice` says why there is no other, or how it was found out.
@@ -406,8 +286,7 @@ class StageReport:
         return self.before != self.stage
 
 
-@dataclass(frozen=True, slots=True)
-class StepReport:
+class StepReport(NamedTuple):
     """What one step of several came to.
 
     Attributes:
@@ -433,16 +312,14 @@ class StepReport:
     exit_code: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenanceReport:
+class MaintenanceReport(NamedTuple):
     """The steps of the maintenance that were due, and when the next is."""
 
     steps: tuple[StepReport, ...]
     next_due: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(NamedTuple):
     """A run that can be undone, as `undo --list` shows it.
 
     `undoes` names the run that it reverted, `undone_by` the one that reverted it, `occasion` what
@@ -457,100 +334,3 @@ class RunView:
     undoes: str | None = None
     undone_by: str | None = None
     occasion: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionHit:
-    """An event that fits a search.
-
-    `offset` is where its line begins in the file of the session, in bytes; `content_snippet` has
-    the words that fit between `>>>` and `<<<`.
-    """
-
-    rank: int
-    session: str
-    seq: int
-    ts: str
-    job: str | None
-    task: str | None
-    agent: str | None
-    type: str
-    event: str | None
-    role: str | None
-    tool: str | None
-    ok: bool | None
-    injected: bool
-    offset: int
-    score: float
-    content_snippet: str
-
-    @property
-    def burst_id(self) -> str:
-        """The session, as the logs of orchestrators call it."""
-        return self.session
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSearch:
-    """The events that fit, best first, and how far that can be trusted."""
-
-    query: str
-    hits: tuple[SessionHit, ...]
-    degraded: tuple[str, ...] = ()
-
-
-class SessionShare(NamedTuple):
-    """How many events went to one of several sessions, and the number of its last."""
-
-    session: str
-    written: int
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionWritten:
-    """What was written to a session; of several, to the last.
-
-    Attributes:
-        action: `started`, `resumed`, `appended`, `ended`, `corrected`, or `unchanged`.
-        written: how many events.
-        seq: the number of the session's last event.
-        redacted: what the credentials looked like that were taken out before writing.
-        steps: what followed the end, stage by stage.
-        correction: what was said of it before and counts no more, in a sentence; else empty.
-        shares: where the events went that were appended, session by session.
-    """
-
-    session: str
-    path: str
-    action: str
-    written: int = 0
-    seq: int = 0
-    redacted: tuple[str, ...] = ()
-    steps: tuple[StepReport, ...] = ()
-    correction: str = ""
-    shares: tuple[SessionShare, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SessionImported:
-    """What an import brought into one session.
-
-    Attributes:
-        known: events that were there from an earlier import.
-        ignored: records that hold nothing to keep, such as token counts.
-        problems: lines that could not be read.
-        injected: events that hold text which memory-kb itself gave the agent.
-        elsewhere: the folder that the session worked in, where it was left out for that.
-    """
-
-    session: str
-    source: str
-    format: str
-    added: int = 0
-    known: int = 0
-    ignored: int = 0
-    injected: int = 0
-    problems: tuple[Problem, ...] = ()
-    redacted: tuple[str, ...] = ()
-    elsewhere: str = ""

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
+from memory_kb.regex import regex
+
 # Scripts written without spaces between words, or (Hangul) with particles glued to them.
 _CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -17,14 +19,14 @@ _CJK = (
 )
 #: Thai, Lao, Burmese and Khmer: no spaces either, and letters that carry marks.
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 #: Words with their marks, in any script.
-MARKED_WORD = re.compile(rf"[\w{_SPACELESS}]+")
-_PLUS_PLUS = re.compile(r"\+\+(?<=\w\+\+)(?!\+)")
-_SHARP = re.compile(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
-_LAST_WORD = re.compile(r"\w+$")
+MARKED_WORD = regex(rf"[\w{_SPACELESS}]+")
+_PLUS_PLUS = regex(r"\+\+(?<=\w\+\+)(?!\+)")
+_SHARP = regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
+_LAST_WORD = regex(r"\w+$")
 
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_UUID = regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 #: The bytes that a file in UTF-16 begins with.
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.model import Location, Region, make_place
 from memory_kb.plainfiles import open_plain
+from memory_kb.regex import regex
 from memory_kb.settings import Settings
 from memory_kb.trust import NO_SEAL, Seal
 
@@ -25,7 +26,7 @@ HOME_NOTE = "~global/~/MEMORY.md"
 
 #: A file in the machine folder of a plain folder of notes.
 PLAIN_MARK = "plain-folder"
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY = regex(r"\d{4}-\d\d-\d\d")
 _MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.regex import regex
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ MAX_DEPTH = 50
 #: Characters of a block that is remembered for a while once it is read.
 _SHORT = 2_000
 # What nests without a bound on its depth; the C parser overflows its stack on some thousand levels.
-_NESTING = re.compile(r"[\[{]|(?:[-?][ \t]+){2}")
+_NESTING = regex(r"[\[{]|(?:[-?][ \t]+){2}")
 _MANY_NESTINGS = 2 * MAX_DEPTH
 _MAX_BITS = 1_024
 _DROPPED_TAGS = frozenset({"timestamp", "int", "float", "value", "merge"})
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
-_FLOAT = re.compile(
+_INT = regex(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0x[0-9a-fA-F][0-9a-fA-F_]*|0b[01][01_]*)$")
+_FLOAT = regex(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN)$"
 )
 

@@ -25,7 +25,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.learning.compaction import CompactReport
 from memory_kb.learning.compactor import Compactor
 from memory_kb.markdown.document import parse_document
-from memory_kb.reports import SessionWritten
+from memory_kb.session_reports import SessionWritten
 from memory_kb.store.events import Event
 from memory_kb.store.logs import MaintenanceLog, log_shown
 

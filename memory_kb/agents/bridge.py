@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -164,7 +163,7 @@ class Bridge:
         if not (dry_run or report.conflicts):
             self._write_bases(bases | {place: dict(made.base)})
         notices = (store.notice,) if store.notice else ()
-        return replace(report, notices=(*report.notices, *made.notices, *notices))
+        return report._replace(notices=(*report.notices, *made.notices, *notices))
 
     def remove(self, agent: str, *, dry_run: bool = False) -> RunReport:
         """Take our file and our line out of the memory of an agent.

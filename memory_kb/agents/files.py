@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,7 +115,7 @@ class AgentFiles:
         if dry_run:
             run = self._writer.run(verb, plan, dry_run=True)
             shown = diff(FileOutcome(edit.shown, edit.before, edit.after) for edit in outer)
-            run = replace(run, diff=f"{run.diff}{shown}")
+            run = run._replace(diff=f"{run.diff}{shown}")
         else:
             run = self._commit(verb, plan, outer)
             for edit in inner:
@@ -126,7 +125,7 @@ class AgentFiles:
                 self._write_record()
         words = ("create" if edit.before is None else "remove" if edit.after is None else "write" for edit in outer)
         views = (ChangeView(word, edit.shown, None, edit.reason) for word, edit in zip(words, outer, strict=True))
-        return replace(run, changes=(*run.changes, *views))
+        return run._replace(changes=(*run.changes, *views))
 
     def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Edit]) -> RunReport:
         files = [FileEdit(edit.shown, edit.file, edit.before, edit.after, prune=edit.folders) for edit in outer]

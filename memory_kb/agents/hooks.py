@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.plainfiles import append_plain, make_folder, read_file, read_plain
+from memory_kb.regex import regex
 from memory_kb.store.logs import START, Retrieval, RetrievalLog, format_time
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _MAX_LATE = 200_000
 #: Where the tools of agents have the file that they open or edit.
 _FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file")
 #: Programs that show the files they are given; Codex has no other tool to read one.
-_SHOWS = re.compile(r"\s*(?:cat|head|less|nl|sed|tail)\s")
+_SHOWS = regex(r"\s*(?:cat|head|less|nl|sed|tail)\s")
 #: How Codex's patches begin.
 _PATCH = "*** Begin Patch"
 #: Entries that a session may start with for the task at hand, before the budget counts.

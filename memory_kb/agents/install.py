@@ -7,7 +7,6 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -226,7 +225,7 @@ class Agents:
         target = self._target(agent, scope, folder, is_named=pin)
         with nullcontext() if dry_run else self._writer.lock():
             report = self._put_in(target, dry_run=dry_run)
-        return replace(report, notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
+        return report._replace(notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
 
     def found_agents(self) -> tuple[Agent, ...]:
         """Return the agents that are on this machine."""
@@ -385,4 +384,4 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
 def _say_left(files: AgentFiles, report: RunReport, advice: str) -> RunReport:
     """Return a report that names servers that somebody configured by hand under our name."""
     left = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in files.left)
-    return replace(report, notices=(*report.notices, *left))
+    return report._replace(notices=(*report.notices, *left))

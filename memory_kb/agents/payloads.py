@@ -13,6 +13,7 @@ from memory_kb.agents.agent import Agent
 from memory_kb.errors import UsageError
 from memory_kb.plainfiles import read_plain
 from memory_kb.private import cut_private
+from memory_kb.regex import regex
 from memory_kb.store.events import Event, text_of
 from memory_kb.store.session_log import check_id
 from memory_kb.text import load_json
@@ -23,9 +24,9 @@ _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
 #: How Gemini CLI puts what a hook gave before the prompt, and frames and ends what a command printed.
-_HOOK_CONTEXT = re.compile(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
-_FRAME = re.compile(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
-_EXIT = re.compile(r"(?m)^Exit Code: (-?\d+)\b")
+_HOOK_CONTEXT = regex(r"\A\s*<hook_context>.*?</hook_context>", re.DOTALL)
+_FRAME = regex(r"\A<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_EXIT = regex(r"(?m)^Exit Code: (-?\d+)\b")
 
 
 class HookCall(NamedTuple):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from memory_kb.regex import regex
 from memory_kb.text import short_id
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ _SHOWN_PROBLEMS = 10
 #: A longer list of findings begins with totals.
 _SHOWN_FINDINGS = 50
 #: What differs between findings of one sort: names, quotations, places, numbers.
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"'.*'|\".*\"|(?<= mean ).*(?=, which)|(?<=the id ).*(?=; both)|(?<=the block ).*|\d[\d,.]*|(?<=: ).*(?=;)"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
 #: Bytes of a name that are no UTF-8, as Python holds them.
-_BYTE = re.compile(r"[\udc80-\udcff]")
+_BYTE = regex(r"[\udc80-\udcff]")
 _CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +26,8 @@ from memory_kb.cli.output import (
 from memory_kb.cli.runs import how_to_look
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
-from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
+from memory_kb.reports import StepReport
+from memory_kb.session_reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.text import counted, printable
@@ -322,7 +322,7 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
     from memory_kb.cli.maintenance import exit_code, print_steps, steps_as_json
 
     if options.as_json:
-        print_json(dataclasses.asdict(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
+        print_json(as_plain(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
         return exit_code(written.steps)
     if written.correction:
         say(written.correction)

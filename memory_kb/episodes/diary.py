@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.providers.base import Llm
-from memory_kb.reports import Trace
+from memory_kb.session_reports import Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
 from memory_kb.store.plan import Memory
 from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.reports import ActionLine, RunReport
+    from memory_kb.reports import RunReport
+    from memory_kb.session_reports import ActionLine
 
 #: The headings of an episode's body, in their order .
 SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")

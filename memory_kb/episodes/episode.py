@@ -25,7 +25,7 @@ from memory_kb.learning.new_entry import Draft, plan_entry
 from memory_kb.learning.wrappers import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, make_place
-from memory_kb.reports import Trace
+from memory_kb.session_reports import Trace
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Change, Memory, plan_fields, set_body

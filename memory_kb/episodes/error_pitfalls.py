@@ -14,7 +14,7 @@ from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
-from memory_kb.reports import Trace
+from memory_kb.session_reports import Trace
 from memory_kb.store.plan import Memory
 from memory_kb.text import shorten
 

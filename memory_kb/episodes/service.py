@@ -16,7 +16,8 @@ from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.new_entry import check_draft, plan_entry
 from memory_kb.model import EVERYTHING
-from memory_kb.reports import Learned, RunReport, Trace
+from memory_kb.reports import Learned, RunReport
+from memory_kb.session_reports import Trace
 from memory_kb.store.plan import Change, Memory
 from memory_kb.store.session_log import SessionFiles, find_id
 from memory_kb.text import fits_tag
@@ -93,7 +94,7 @@ class Episodes:
         if trace.is_empty:
             return Reflected(trace.session, "", "", "empty"), ()
         now = self._vault.clock()
-        place = replace(trace, job=None, task=None) if not self._vault.memory else trace
+        place = trace._replace(job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
         there = known.get(episode.id)
         was_made = there is None and not again and self._store.was_made(episode.id)

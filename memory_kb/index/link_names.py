@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,9 +12,10 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
+from memory_kb.regex import regex
 
 #: The day that a heading may begin with.
-DAY_PREFIX = re.compile(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
+DAY_PREFIX = regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")
 
 
 def read_metadata(entry: StoredEntry) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, KINDS, SCOPES, STATUSES, Filters, FilterWords, StoredEntry
+from memory_kb.regex import regex
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_note_text
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
 
 
-_PLACE = re.compile(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
+_PLACE = regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 
 
 def view(entry: StoredEntry, text: str | None = None) -> EntryView:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.injected import in_own_words, strip
+from memory_kb.regex import regex
 from memory_kb.store.events import COMPACTION, Event
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
@@ -21,11 +22,11 @@ from memory_kb.text import tokens
 ASKED = "asked"
 #: Prompts before an agent is asked.
 PROMPTS = 3
-_EDIT = re.compile(r"edit|write(?!_?todos)|patch|replace|create_?file", re.IGNORECASE)
-_NO_EDIT = re.compile(r"todo|plan|memory", re.IGNORECASE)
-_COMMIT = re.compile(r"\bgit\b[^\n;&|]*\scommit\b")
-_STORE = re.compile(r"(?:^|[^a-z])memory_(?:learn|procedure|episode)$")
-_STORE_COMMAND = re.compile(r"(?:^|[\s;&|/])(?:memory-kb|mkb)\s[^\n;&|]*\b(?:learn|add)\b")
+_EDIT = regex(r"edit|write(?!_?todos)|patch|replace|create_?file", re.IGNORECASE)
+_NO_EDIT = regex(r"todo|plan|memory", re.IGNORECASE)
+_COMMIT = regex(r"\bgit\b[^\n;&|]*\scommit\b")
+_STORE = regex(r"(?:^|[^a-z])memory_(?:learn|procedure|episode)$")
+_STORE_COMMAND = regex(r"(?:^|[\s;&|/])(?:memory-kb|mkb)\s[^\n;&|]*\b(?:learn|add)\b")
 
 QUESTION = """Before you finish: did you learn or were you told something in this session that a colleague would want to know
 next time, and that the code, the documents and the git history do not say by themselves? Then store it, at most three learnings:
@@ -101,8 +102,8 @@ _IDLE_SECONDS = 6 * 3600.0
 #: The end of a session's log that is read, in bytes.
 _MAX_LOG = 8_000_000
 _SHORT = 3
-_SENTENCE = re.compile(r"[.!?;]+(?:\s|$)|\n+")
-_NOT_TYPED = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|^[ \t]*>[^\n]*$", re.DOTALL | re.MULTILINE)
+_SENTENCE = regex(r"[.!?;]+(?:\s|$)|\n+")
+_NOT_TYPED = regex(r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|^[ \t]*>[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 class Claim(NamedTuple):

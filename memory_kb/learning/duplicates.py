@@ -14,13 +14,14 @@ from memory_kb.injected import without_occasion
 from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
+from memory_kb.regex import regex
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
 from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
 from memory_kb.text import has_cjk, jaccard, tokens
 
-_LABELLED = re.compile(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
-_QUOTED = re.compile(r"(?<= fails with `)[^`\n]+(?=`)")
+_LABELLED = regex(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
+_QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
 
 
 def comparable(text: str) -> str:
@@ -49,13 +50,13 @@ def comparable(text: str) -> str:
 #: A text of so many words is said by another one that holds this share of them.
 _LONG_ENOUGH, _HELD = 6, 0.8
 _FORGOTTEN = ("retired", "rejected")
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 NEGATIONS = frozenset({
     "no", "not", "cannot", "never", "none", "without", "nor", "nicht", "kein", "keine", "nie", "ohne", "ne", "pas",
     "jamais", "sans", "non", "sin", "nunca", "sem", "não", "не", "нет", "без", "ни",
 })  # fmt: skip
-_DIGIT = re.compile(r"\d")
-_SHORT_NOT = re.compile(r"n['\u2019]t\b")
+_DIGIT = regex(r"\d")
+_SHORT_NOT = regex(r"n['\u2019]t\b")
 _CANDIDATES = 60
 _FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

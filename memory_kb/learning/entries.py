@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -52,7 +52,14 @@ def check_text(text: str) -> None:
 class Entries:
     """The verbs learn, supersede and forget."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, reading: Reading, store: EntryStore) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        index: VaultIndex,
+        writer: Writer,
+        reading: Callable[[], Reading],
+        store: Callable[[], EntryStore],
+    ) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
@@ -95,7 +102,7 @@ class Entries:
         check_text(text)
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
-        old = None if supersedes is None else self._store.find(supersedes)
+        old = None if supersedes is None else self._store().find(supersedes)
         given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
         draft = new_entry.check_draft(
             new_entry.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
@@ -136,7 +143,7 @@ class Entries:
             UnknownEntry: there is no such entry.
             UsageError: both are the same, or the old one superseded the new one before.
         """
-        replaced, newer = self._store.find(old), self._store.find(new)
+        replaced, newer = self._store().find(old), self._store().find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")
         if Link(newer.id, "supersedes") in replaced.links:
@@ -194,7 +201,7 @@ class Entries:
             UnknownEntry: there is none.
             ChangedOnDisk: somebody else wrote to the file meanwhile.
         """
-        view = self._reading.show(wanted)
+        view = self._reading().show(wanted)
         if purge:
             return self._purge(view, dry_run=dry_run)
         with nullcontext() if dry_run else self._writer.lock(view.scope):

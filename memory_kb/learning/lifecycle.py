@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -185,7 +184,7 @@ class Lifecycle:
                 (*changes, *intake.changes),
                 dry_run=dry_run,
             )
-        return replace(report, notices=(*report.notices, *notices))
+        return report._replace(notices=(*report.notices, *notices))
 
     def _judge(self, memories: Sequence[Memory]) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
         """Return the project's entries that hold everywhere, and what went wrong asking for them."""

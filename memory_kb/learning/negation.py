@@ -7,22 +7,23 @@ import itertools
 import re
 from typing import NamedTuple
 
+from memory_kb.regex import regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.text import jaccard
 
 #: How much of a text is read, and the longest sentence that is; characters.
 _READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
 _FEW_SENTENCES = 3
-_FENCE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
-_BLANKS = re.compile(r"[^\S\n]+")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
-_REASON = re.compile(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
-_TOKEN = re.compile(r"\w+(?:[-.'/:_]\w+)*%?")
-_SHORT_NOT = re.compile(r"n't\b")
-_NUMBER = re.compile(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
-_SIGN = re.compile(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
-_SECTION = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
-_NAME = re.compile(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
+_FENCE = regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_BLANKS = regex(r"[^\S\n]+")
+_SENTENCE = regex(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
+_REASON = regex(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
+_TOKEN = regex(r"\w+(?:[-.'/:_]\w+)*%?")
+_SHORT_NOT = regex(r"n't\b")
+_NUMBER = regex(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
+_SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
+_SECTION = regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
+_NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
 
 
 def _set(text: str) -> frozenset[str]:

@@ -17,6 +17,7 @@ from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 from memory_kb.private import cut_private, cut_private_values
+from memory_kb.regex import regex
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
 from memory_kb.text import slugify
@@ -32,8 +33,8 @@ _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
-_DATED_HEADING = re.compile(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
-_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
+_RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import OUTCOMES, read_evidence, settle
 from memory_kb.model import SCOPES
+from memory_kb.regex import regex
 from memory_kb.store.plan import Memory, plan_fields
 from memory_kb.text import count_tokens
 
@@ -24,11 +25,11 @@ MAX_TOKENS, MAX_RULES = 500, 10
 MIN_SCORE = 0.05
 PITFALL_BOOST = 1.5
 _INERT = ("proposed", "rejected")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
+_HEADING = regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
 #: The parts of a body that follow its text.
 RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_AVOID = re.compile(r"avoid:\s*", re.IGNORECASE)
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]")
+_AVOID = regex(r"avoid:\s*", re.IGNORECASE)
 _HEADS = {
     "rule": "## Relevant Guidelines\n\nThe following rules are based on past experience with similar tasks:\n",
     "pitfall": "## Patterns to Avoid\n\nThese patterns have caused problems in similar past work:\n",

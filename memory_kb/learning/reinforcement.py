@@ -14,7 +14,7 @@ from memory_kb.store.logs import Credit, Retrieval
 from memory_kb.store.plan import Change, Memory, plan_fields
 
 if TYPE_CHECKING:
-    from memory_kb.reports import Trace
+    from memory_kb.session_reports import Trace
 
 _DAY = "day:"
 _WORD = re.compile(r"[^\W_]+")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory_kb.injected import in_own_words, strip
+from memory_kb.regex import regex
 
 #: A longer message is a pasted document.
 MAX_MESSAGE = 100_000
@@ -43,11 +44,11 @@ _BLOCK = functools.cache(
     )
 )
 # Tags in which an agent's template holds what the person typed.
-_INPUT_TAG = re.compile(
+_INPUT_TAG = regex(
     r"</?(?:user[_-](?:query|prompt|message|request|input)|user-memory-input|userRequest|command-args|task|feedback)>"
 )
 # The heading of a template after which the person's request comes.
-_REQUEST = re.compile(r"^#{1,2} My request for [A-Z]\w+:[ \t]*$\n?", re.MULTILINE)
+_REQUEST = regex(r"^#{1,2} My request for [A-Z]\w+:[ \t]*$\n?", re.MULTILINE)
 # How a message begins that is the agent's throughout.
 _NOTICES = (
     "# AGENTS.md instructions",
@@ -62,12 +63,12 @@ _NOTICES = (
     "This is the Gemini CLI",
     "The following tool was executed by the user",
 )
-_CALLED = re.compile(r"Called the \w+ tool with the following input:")
+_CALLED = regex(r"Called the \w+ tool with the following input:")
 
-_PLACEHOLDER = re.compile(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
-_TAG = re.compile(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
-_QUOTE_LINE = re.compile(r"^[ \t]*>[^\n]*$", re.MULTILINE)
+_PLACEHOLDER = regex(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n]{0,300}\]", re.IGNORECASE)
+_FENCE = regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
+_TAG = regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
+_QUOTE_LINE = regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
 _CODE_LINE = functools.cache(
     lambda: re.compile(
         r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$"
@@ -88,7 +89,7 @@ _OUTPUT_LINE = functools.cache(
         re.MULTILINE,
     )
 )
-_PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
+_PARAGRAPH = regex(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 # From such a line on, a document or the words of somebody else follow.
 _DOCUMENT = functools.cache(
     lambda: re.compile(
@@ -185,15 +186,15 @@ def _remove_tags(text: str) -> str:
     return "".join((*pieces, text[place:]))
 
 
-_QUOTED = re.compile(
+_QUOTED = regex(
     r'(?<![\w"])"[^"\n]{1,600}"(?!\w)|“[^”\n]{1,600}”|„[^“”\n]{1,600}[“”]|«[^»\n]{1,600}»|「[^」\n]{1,300}」|`[^`\n]{1,300}`'
     r"|(?<![\w'])'(?![\s'])[^'\n]{1,300}(?<!\s)'(?!\w)|‘[^’\n]{1,300}’(?!\w)"
 )
-_STOP = re.compile(r"(?<![\d\s.!?…])[.!?…]+[\"'”’)*_]*(?=\s|$)|(?<=\d)[.!?]+(?=\s|$)|[。！？]|\n+")
-_ABBREVIATION = re.compile(
+_STOP = regex(r"(?<![\d\s.!?…])[.!?…]+[\"'”’)*_]*(?=\s|$)|(?<=\d)[.!?]+(?=\s|$)|[。！？]|\n+")
+_ABBREVIATION = regex(
     r"\b(?:e\.g|i\.e|etc|vs|approx|resp|incl|cf|z\.\s?B|d\.\s?h|p\.\s?ex|No|Nr|bzw|ca)\.$", re.IGNORECASE
 )
-_BULLET = re.compile(r"\s*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
+_BULLET = regex(r"\s*(?:(?:[-*+•–]|\d{1,3}[.)]|\[.?\])\s+)*[\s*_]*")
 #: A line this long that does not end a sentence was wrapped.
 _WRAPPED = 60
 

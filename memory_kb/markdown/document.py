@@ -18,23 +18,24 @@ from memory_kb.markdown.fields import Fields, parse_date, read_fields
 from memory_kb.markdown.frontmatter import begins_as_fields, salvage
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.model import Document, Entry, Problem, Span
+from memory_kb.regex import regex
 from memory_kb.text import as_read
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
 
 _BLANK = " \t\r\n\ufeff"
-_HEAD = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
-_OPENING = re.compile(r"\n[ \t\r]*\n---[ \t]*\r?\n")
-_RULE = re.compile(r"(?<=\n)---[ \t]*\r?\n")
-_CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_ENTRY_WORD = re.compile(r"\b(?:id|kind|type)\b")
-_ENTRY_KEY = re.compile(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
-_HEAD_KEY = re.compile(r"\s*[\w\"'{-][^\n]*:")
-_FENCE = re.compile(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
-_HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
-_COMMENTS_AND_PICTURES = re.compile(
+_HEAD = regex(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n")
+_OPENING = regex(r"\n[ \t\r]*\n---[ \t]*\r?\n")
+_RULE = regex(r"(?<=\n)---[ \t]*\r?\n")
+_CLOSING = regex(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_ENTRY_WORD = regex(r"\b(?:id|kind|type)\b")
+_ENTRY_KEY = regex(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
+_HEAD_KEY = regex(r"\s*[\w\"'{-][^\n]*:")
+_FENCE = regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
+_HEADING = regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
+_COMMENTS_AND_PICTURES = regex(
     r"(?:\s+|<!--.*?-->|</?[A-Za-z][^<>]*>|\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?)*", re.DOTALL
 )
-_PATH_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+_PATH_DATE = regex(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 #: The namespace of ids made from content; itself uuid5(NAMESPACE_URL, "memory-kb:provisional").
 _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 

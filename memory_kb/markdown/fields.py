@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from memory_kb.model import (
     TYPES,
     Link,
 )
+from memory_kb.regex import regex
 
 
 class Field(NamedTuple):
@@ -110,7 +110,7 @@ FIELDS: Mapping[str, Field] = {
 #: Importance of an entry that names neither kind nor priority.
 DEFAULT_IMPORTANCE = 0.5
 
-_DATE = re.compile(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
+_DATE = regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
 _EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
 _MAX_LISTED = 200
 _MAX_TEXT = 1_000

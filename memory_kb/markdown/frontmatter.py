@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED
+from memory_kb.regex import regex
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
 
 _ENTRY_FIELDS = ("id", "kind", "type", "status", "source")
-_NAMED = re.compile(rf"(?:{'|'.join(_ENTRY_FIELDS)}|tags|title)[ \t]*:")
-_KEY = re.compile(r"[\"']?\w[\w.-]*[\"']?[ \t]*:(?=\s|$)")
-_LONG_KEY = re.compile(r"[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
-_PART = re.compile(r"[ \t]|-(?:\s|$)|[\[\]{}\"'|>&*!]")
-_HELD_BACK = re.compile(
+_NAMED = regex(rf"(?:{'|'.join(_ENTRY_FIELDS)}|tags|title)[ \t]*:")
+_KEY = regex(r"[\"']?\w[\w.-]*[\"']?[ \t]*:(?=\s|$)")
+_LONG_KEY = regex(r"[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
+_PART = regex(r"[ \t]|-(?:\s|$)|[\[\]{}\"'|>&*!]")
+_HELD_BACK = regex(
     rf"^[ \t]*[\"']?(?:(status)[\"']?[ \t]*:[ \t\"'\[]*({'|'.join(word for word in STATUSES if word not in LIVE_STATUSES)})"
     rf"|(source)[\"']?[ \t]*:[ \t\"'\[]*({UNVERIFIED}))\b",
     re.IGNORECASE | re.MULTILINE,

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from memory_kb.markdown.scanner import find_code
 from memory_kb.model import Span
+from memory_kb.regex import regex
 
 #: What is in double brackets and is no name: a test of the shell, numbers of an array, what is taken out of a variable.
 _SHELL_SIGN = (
@@ -18,17 +19,17 @@ _SHELL_TEST = rf"(?=[ \t][^\[\]\n]*[ \t]\]\])[ \t]+(?:{_SHELL_SIGN})"
 _NUMBERS = r"-?[\d.]+[ \t]*,[-\d \t,.:]*\]\]"
 _SUBSCRIPT = r"(?<=[A-Za-z0-9_)]\[\[)(?:[-\d:., \t]+|\"[^\"\n]*\"|'[^'\n]*')\]\]"
 #: The target in the first group, then heading or block, then what is shown.
-WIKILINK = re.compile(
+WIKILINK = regex(
     rf"\[\[(?!{_SHELL_TEST}|{_NUMBERS}|{_SUBSCRIPT})([^\[\]|#\n\\]+)(#[^\[\]|\n\\]*)?(\\?\|[^\[\]\n]*)?\]\]"
 )
-_ATTACHMENT = re.compile(
+_ATTACHMENT = regex(
     r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp|tiff?|3gp|flac|m4a|mp3|ogg|opus|wav|mkv|mov|mp4|ogv|webm|pdf|canvas|base|csv|zip|docx?|xlsx?|pptx?)$",
     re.IGNORECASE,
 )
-_SIGN = re.compile(r"[^\n]")
+_SIGN = regex(r"[^\n]")
 #: Backslashes in a row that are counted.
 _MOST_SIGNS = 16
-_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
+_BLOCK_ID = regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
 #: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, perhaps in
@@ -38,11 +39,11 @@ _PATH = (
     r"(?!//)(?P<bare>(?:[^\s<>()#:?]|\([^\s<>()#:?]*\))+\.md)(?P<part>#[^\s()]*)?)"
 )
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-_INLINE_LINK = re.compile(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
-_REFERENCE = re.compile(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_INLINE_LINK = regex(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
+_REFERENCE = regex(rf"^ {{0,3}}\[(?!\^)[^\[\]\n]+\]:[ \t]*{_PATH}{_TITLE}[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 #: A link to a heading or block of the same note: in double brackets, else in round ones.
-_OWN_PART = re.compile(rf"\[\[[ \t]*(#[^\[\]|\n\\]+)(?:\\?\|[^\[\]\n]*)?\]\]|\]\(<?(#[^\s()<>]+)>?{_TITLE}\s*\)")
-_BRACKET = re.compile(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
+_OWN_PART = regex(rf"\[\[[ \t]*(#[^\[\]|\n\\]+)(?:\\?\|[^\[\]\n]*)?\]\]|\]\(<?(#[^\s()<>]+)>?{_TITLE}\s*\)")
+_BRACKET = regex(r"(?<!\\)[\[\]]|\n[ \t]*\r?\n")
 #: What is shown of a link is no longer than this.
 _MOST_SHOWN = 1_000
 
@@ -118,7 +119,7 @@ def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: b
             yield link
 
 
-_PICTURE = re.compile(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
+_PICTURE = regex(r"!\[[^\[\]\n]*\]\((?![a-zA-Z][\w+.-]*:|[/#])(?:<([^<>\n]+)>|([^\s()<>#?]+))[^()\n]*\)")
 
 
 def find_pictures(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[str, Span]]:
@@ -304,18 +305,18 @@ def without_code(text: str) -> str:
 
 
 #: A tag begins a line, or is behind a blank, an opening bracket or a mark of emphasis.
-_TAG = re.compile(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
+_TAG = regex(r"#(?<![^\s(*>,;、。，（「]#)(?<!\]\(#)([^\W_][\w/-]*+)(?![.+=@:\[{]\w|[+(])", re.MULTILINE)
 #: What names other things: links and their targets, addresses, HTML.
-_ELSEWHERE = re.compile(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
-_HEX = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
-_GREY = re.compile(r"(.)\1+\Z|((.)\3(.)\4(.)\5)\Z", re.IGNORECASE)
-_TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+\Z")
-_OF_COLOURS = re.compile(
+_ELSEWHERE = regex(r"\[\[[^\]\n]*\]\]|\]\([^)\n]*\)|\b[a-z][a-z0-9+.-]*://\S+|<[^<>\n]*>|&#\w+;", re.IGNORECASE)
+_HEX = regex(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
+_GREY = regex(r"(.)\1+\Z|((.)\3(.)\4(.)\5)\Z", re.IGNORECASE)
+_TICKET = regex(r"[A-Z][A-Z0-9]*-\d+\Z")
+_OF_COLOURS = regex(
     r"colou?r|background|palette|\bhex\b|\brgb|\bfill\b|\bstroke\b|\bcss\b|\bborder\b|\btheme\b", re.IGNORECASE
 )
 #: Directives of C, C# and the like, which people paste without marking them as code.
 _DIRECTIVES = frozenset(("include", "define", "undef", "ifdef", "ifndef", "elif", "endif", "pragma", "if", "else"))
-_DIRECTIVES_WITH = re.compile(r"(?:import|error|warning|line|region|endregion|using|load|require)[ \t]*[\"'<\d]")
+_DIRECTIVES_WITH = regex(r"(?:import|error|warning|line|region|endregion|using|load|require)[ \t]*[\"'<\d]")
 
 
 def find_tags(text: str) -> tuple[str, ...]:

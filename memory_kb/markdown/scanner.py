@@ -8,17 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memory_kb.model import Span
+from memory_kb.regex import regex
 
-_QUOTES = re.compile(r"(?: {0,3}>[ \t]?)*")
-_BLANKS = re.compile(r"[ \t]*")
-_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
-_RULE = re.compile(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
-_HEADING = re.compile(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
-_FENCE = re.compile(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
-_COMMENT = re.compile("<!--")
+_QUOTES = regex(r"(?: {0,3}>[ \t]?)*")
+_BLANKS = regex(r"[ \t]*")
+_ITEM = regex(r"(?:[-*+]|\d{1,9}[.)])(?=[ \t\r\n]|\Z)")
+_RULE = regex(r"([-*_])[ \t]*(?:\1[ \t]*){2,}\r?$", re.MULTILINE)
+_HEADING = regex(r"#{1,6}[ \t\r\n]|=+[ \t]*\r?$", re.MULTILINE)
+_FENCE = regex(r"`{3,}(?=[^`\n]*$)|~{3,}", re.MULTILINE)
+_COMMENT = regex("<!--")
 #: What may begin code or a comment within a paragraph; a backslash takes a sign its meaning.
-_MARK = re.compile(r"\\[\\`<]|<!--|`+")
-_TICKS = re.compile("`+")
+_MARK = regex(r"\\[\\`<]|<!--|`+")
+_TICKS = regex("`+")
 #: How a line may begin that does not just go on with a paragraph or begin one.
 _OPENERS = frozenset(" \t\r\n>#=`~<-*_+0123456789")
 #: Without one of these a text holds neither code nor comments.
@@ -296,8 +297,8 @@ def find_section(text: str, place: Span) -> Span:
     return Span(place.start, next(ends, len(text)))
 
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
-_BLOCKS_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
+_ATX = regex(r" {0,3}(#{1,6})(?=[ \t\r]|$)")
+_BLOCKS_ITEM = regex(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?$)")
 _CONTAINERS = "`~<"
 _SPECIAL = frozenset("#=|>_" + _CONTAINERS) | _BULLETS
 
@@ -405,11 +406,11 @@ def _closing_of(bare: str) -> str:
     return fence[0] if fence else ""
 
 
-_OUTLINES_HEADING = re.compile(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
+_OUTLINES_HEADING = regex(r"\ufeff?(#{1,2})(?=[ \t]|$)(.*)")
 # A fence may open behind the mark of a list's item, and be indented as deep as the item.
-_OUTLINES_FENCE = re.compile(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
-_OUTLINES_ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
-_TICKS = re.compile(r"`+")
+_OUTLINES_FENCE = regex(r"((?:[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+_OUTLINES_ITEM = regex(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)")
+_TICKS = regex(r"`+")
 
 
 class Line(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import Entry, Span
+from memory_kb.regex import regex
 from memory_kb.text import UTF_16_MARKS, count_same, decode, encode
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
@@ -183,9 +184,9 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-_RULE_LINE = re.compile(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
-_BLANK_LINE_LAST = re.compile(r"\n[ \t\r]*\n\Z")
-_EDGES = re.compile(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
+_RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
+_BLANK_LINE_LAST = regex(r"\n[ \t\r]*\n\Z")
+_EDGES = regex(r"\A(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
 
 class Splice(NamedTuple):

@@ -15,6 +15,7 @@ from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.schema import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit, Location
+from memory_kb.regex import regex
 from memory_kb.search.candidates import Request
 from memory_kb.search.search import retrieve
 from memory_kb.stop_words import stop_words
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from memory_kb.reports import EntryView
 
 _MAX_BYTES = 200_000
-POINTER = re.compile(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
-_OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+POINTER = regex(r"^[ \t]*[-*][ \t]+\[[^\]\n]*\]\(([^)\s]+\.md)\).*$", re.MULTILINE)
+_OURS = regex(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
 
 
 class HostMemory:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
+from memory_kb.regex import regex
 from memory_kb.search.query import TextQuery
 from memory_kb.text import has_cjk
 
@@ -19,9 +20,9 @@ _SATURATION, _LENGTH = 1.2, 0.75
 #: Characters of a passage of usual length.
 _USUAL = 400
 
-_TOKEN = re.compile(r"[^\W_]+")
+_TOKEN = regex(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
-_SYMBOL = re.compile(r'"(\w+?)(plusplus|sharp)"')
+_SYMBOL = regex(r'"(\w+?)(plusplus|sharp)"')
 #: Latin letters with accents, which the index's tokenizer takes for those without.
 _ACCENTED = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
 #: So many letters of a word are compared before the tokenizer is asked about it.

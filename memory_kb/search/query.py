@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memory_kb.errors import ProviderFailed
 from memory_kb.index.port import Index
 from memory_kb.providers.base import Llm
+from memory_kb.regex import regex
 from memory_kb.stop_words import is_english, stop_words
 from memory_kb.text import cut_cjk, has_cjk, query_terms, symbol_terms
 
@@ -21,13 +22,13 @@ _ENDING, _LEAST_STEM = 3, 4
 _MAX_CHARS = 4_000
 
 # A part of the query: perhaps a minus, then a quoted phrase or a word.
-_PART = re.compile(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
+_PART = regex(r"(?:(?<=\s)|^)(-?)[\"“”„]([^\"“”„]*)[\"“”„]|(\S+)")
 _PUNCTUATION = "?!.,;:()[]{}<>\"'`*“”„"
-_WORD = re.compile(r"[^\W_]")
-_TOKEN = re.compile(r"[^\W_]+")
-_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
-_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_WORD = regex(r"[^\W_]")
+_TOKEN = regex(r"[^\W_]+")
+_POSSESSIVE = regex(r"['’]s$", re.IGNORECASE)
+_CAMEL = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_UNPRINTABLE = regex(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class TextQuery(NamedTuple):

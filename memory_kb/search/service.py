@@ -308,15 +308,13 @@ class Searching:
 
         if not vaults:
             return self._index.use(explain)
-        from dataclasses import replace
-
         from memory_kb.index.postgres_team import Unreachable
 
         try:
             return self._explain_team(request, wanted, vaults)
         except Unreachable as exc:
             answer = self._index.use(explain)
-            return replace(answer, degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
+            return answer._replace(degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
 
     def _explain_team(self, request: Request, wanted: str, vaults: Sequence[str]) -> WhyNot:
         """Explain what a search in a team's index does not show."""

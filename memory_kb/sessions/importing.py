@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
-from memory_kb.reports import SessionImported
+from memory_kb.session_reports import SessionImported
 from memory_kb.sessions import aider, chats, claude_code, codex, cursor, json_messages, specstory
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine, Reader
 from memory_kb.store.events import Event, NoEvent, load_object
@@ -251,7 +250,7 @@ def import_found(
     ]
     # What belongs to no session counts with the first.
     first, *others = done or [SessionImported(fallback, str(source), kind)]
-    return (replace(first, ignored=ignored, problems=tuple(problems)), *others)
+    return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
 
 
 def _session_name(name: str) -> str:

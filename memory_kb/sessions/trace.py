@@ -16,7 +16,7 @@ from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.wrappers import own_words, sentences
-from memory_kb.reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
+from memory_kb.session_reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.failures import CallFault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, read_answer, read_call

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.regex import regex
 from memory_kb.vault import Vault
 
 #: A person's memory has tens of files; more than this is something else.
@@ -25,8 +26,8 @@ KINDS_OF_TYPES = {"user": "preference", "feedback": "rule", "project": "fact", "
 INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
 #: What Codex loads of its memories, and how many tokens of it.
 SUMMARY, SUMMARY_TOKENS = "memory_summary.md", 2_500
-_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-_NO_WORD = re.compile(r"[^A-Za-z0-9]")
+_COMMENT = regex(r"<!--.*?-->\n?", re.DOTALL)
+_NO_WORD = regex(r"[^A-Za-z0-9]")
 
 
 class HostFile(NamedTuple):

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
 from memory_kb.injected import is_own_call, judge
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.private import cut_private
+from memory_kb.regex import regex
 from memory_kb.store.events import (
     MAX_LINE,
     MAX_TEXT,
@@ -32,7 +32,7 @@ from memory_kb.store.logs import format_time
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.reports import Trace
+    from memory_kb.session_reports import Trace
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
@@ -283,9 +283,9 @@ _MOST_TEXTS = 10_000
 _SHORT_NAME = 40
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What Windows takes for a device, whatever follows the dot.
-_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
+_DEVICES = regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def check_id(session: str) -> str:

@@ -1,0 +1,210 @@
+"""What the logs of sessions hold: the facts of one, the events that fit a search, what was written or imported."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from memory_kb.model import Problem
+from memory_kb.reports import StepReport
+
+
+class ActionLine(NamedTuple):
+    """One line of an action log, for `times` actions one after another; `t` is in seconds since the beginning."""
+
+    t: float
+    action: str
+    result: str
+    times: int = 1
+    targets: tuple[str, ...] = ()
+
+
+class Failure(NamedTuple):
+    """An error of a session: how many `times` it came, and what made it go away, None while nothing has."""
+
+    type: str
+    message: str
+    command: str
+    times: int = 1
+    resolution: str | None = None
+
+    @property
+    def named(self) -> str:
+        """Type and message on one line."""
+        return f"{self.type}: {self.message}".rstrip(": ")
+
+
+class CheckResult(NamedTuple):
+    """The last result of a test run, build, lint run or deployment; `words` is that result in words."""
+
+    kind: str
+    is_ok: bool
+    words: str = ""
+
+
+class Commit(NamedTuple):
+    """A commit that a tool reported."""
+
+    hash: str
+    subject: str
+
+
+class Retry(NamedTuple):
+    """A command that failed and then succeeded with a small change, nothing else having been done in between.
+
+    `seq` is the number of the event that reports the failure, `error` the line it reports.
+    """
+
+    seq: int
+    failed: str
+    worked: str
+    error: str
+
+
+class Reverted(NamedTuple):
+    """A change that a person asked to revert, and that was reverted; `seq` is the event with their words."""
+
+    seq: int
+    request: str
+    files: tuple[str, ...]
+
+
+class Trace(NamedTuple):
+    """The facts of one task of a session, as its log has them.
+
+    Attributes:
+        seq: the number of the last event that counts for it.
+        began: the moment of the first event, or ""; `ended` that of the last. Where the session was
+            ended much later than it was worked on, or its log was begun later, that does not count.
+        goal: the task as the person put it.
+        turns: how many messages people wrote.
+        actions: how many calls there were.
+        steps: the actions, head and tail; `missing` were left out after the first `head`.
+        checks: the last results of test runs, builds, lint runs and deployments, the newest last.
+        seen: the files that were read; `constraints` are what the person said must always or never be.
+        outcome: as the end of the session states it, or None; `summary` likewise.
+    """
+
+    session: str
+    job: str | None = None
+    task: str | None = None
+    agent: str | None = None
+    seq: int = 0
+    began: str = ""
+    ended: str = ""
+    goal: str = ""
+    turns: int = 0
+    actions: int = 0
+    steps: tuple[ActionLine, ...] = ()
+    head: int = 0
+    missing: int = 0
+    failures: tuple[Failure, ...] = ()
+    more_failures: int = 0
+    checks: tuple[CheckResult, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    changed: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    retries: tuple[Retry, ...] = ()
+    reverted: tuple[Reverted, ...] = ()
+    outcome: str | None = None
+    summary: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was done that is worth an episode: a question and its answer are none."""
+        return not (self.actions or self.outcome or self.summary)
+
+
+class SessionHit(NamedTuple):
+    """An event that fits a search.
+
+    `offset` is where its line begins in the file of the session, in bytes; `content_snippet` has
+    the words that fit between `>>>` and `<<<`.
+    """
+
+    rank: int
+    session: str
+    seq: int
+    ts: str
+    job: str | None
+    task: str | None
+    agent: str | None
+    type: str
+    event: str | None
+    role: str | None
+    tool: str | None
+    ok: bool | None
+    injected: bool
+    offset: int
+    score: float
+    content_snippet: str
+
+    @property
+    def burst_id(self) -> str:
+        """The session, as the logs of orchestrators call it."""
+        return self.session
+
+
+class SessionSearch(NamedTuple):
+    """The events that fit, best first, and how far that can be trusted."""
+
+    query: str
+    hits: tuple[SessionHit, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class SessionShare(NamedTuple):
+    """How many events went to one of several sessions, and the number of its last."""
+
+    session: str
+    written: int
+    seq: int
+
+
+class SessionWritten(NamedTuple):
+    """What was written to a session; of several, to the last.
+
+    Attributes:
+        action: `started`, `resumed`, `appended`, `ended`, `corrected`, or `unchanged`.
+        written: how many events.
+        seq: the number of the session's last event.
+        redacted: what the credentials looked like that were taken out before writing.
+        steps: what followed the end, stage by stage.
+        correction: what was said of it before and counts no more, in a sentence; else empty.
+        shares: where the events went that were appended, session by session.
+    """
+
+    session: str
+    path: str
+    action: str
+    written: int = 0
+    seq: int = 0
+    redacted: tuple[str, ...] = ()
+    steps: tuple[StepReport, ...] = ()
+    correction: str = ""
+    shares: tuple[SessionShare, ...] = ()
+
+
+class SessionImported(NamedTuple):
+    """What an import brought into one session.
+
+    Attributes:
+        known: events that were there from an earlier import.
+        ignored: records that hold nothing to keep, such as token counts.
+        problems: lines that could not be read.
+        injected: events that hold text which memory-kb itself gave the agent.
+        elsewhere: the folder that the session worked in, where it was left out for that.
+    """
+
+    session: str
+    source: str
+    format: str
+    added: int = 0
+    known: int = 0
+    ignored: int = 0
+    injected: int = 0
+    problems: tuple[Problem, ...] = ()
+    redacted: tuple[str, ...] = ()
+    elsewhere: str = ""
