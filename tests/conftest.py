@@ -51,19 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without looking for garbage, and leave what was collected alone later."""
+    """Collect without looking for garbage, and later look for it seldom, as the command does."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(100_000)
         gc.enable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for no examples in the docstrings of tests."""
-    return [found for found in (yield) if isinstance(found, pytest.Module)]
 
 
 def write_files(folder: Path, files: Files) -> Path:

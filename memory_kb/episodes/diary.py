@@ -279,7 +279,7 @@ def judge_outcome(trace: Trace) -> str:
     success. Everything else is mixed.
 
     Example:
-        >>> from memory_kb.reports import CheckResult, Trace
+        >>> from memory_kb.session_reports import CheckResult, Trace
         >>> judge_outcome(Trace("s", checks=(CheckResult("test", True),))), judge_outcome(Trace("s"))
         ('success', 'mixed')
     """
@@ -308,7 +308,7 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     """Return the body of an episode; a section with nothing in it is left out.
 
     Example:
-        >>> from memory_kb.reports import ActionLine, Trace
+        >>> from memory_kb.session_reports import ActionLine, Trace
         >>> print(write_body(Trace("s", steps=(ActionLine(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
         ## Action log
         <BLANKLINE>

@@ -146,7 +146,7 @@ def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
     A cause that was seen before has the same key or the same text, so that it is reinforced.
 
     Example:
-        >>> from memory_kb.reports import Retry
+        >>> from memory_kb.session_reports import Retry
         >>> trace = Trace("s", retries=(Retry(4, "npm ci", "npm ci --legacy-peer-deps", "ERESOLVE: could not resolve"),))
         >>> [(one.draft.title, one.draft.is_proposal) for one in find_hard_events([trace], Location())]
         [('`npm ci` fails, `npm ci --legacy-peer-deps` works', True)]
