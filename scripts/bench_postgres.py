@@ -16,6 +16,8 @@ from memory_kb import KnowledgeBase
 
 #: A generated page is cut into about so many passages, which only chooses how many pages are made.
 PASSAGES_PER_FILE = 4.67
+#: With many vaults, one vault is measured at the sizes up to this.
+MOST_IN_ONE = 100_000
 #: Targets: of indexing with a server over indexing without one, and of a warm query.
 INDEX_TARGET, QUERY_TARGET = 4.0, 3.0
 _INDEX = "from memory_kb.cli import main; main()"
@@ -156,7 +158,7 @@ def run(
 ) -> Iterator[Figure]:
     """Measure one vault of each size; with `vaults` the largest number is in so many, measured at each size on the way."""
     with server(work / "server") as url:
-        for number, passages in enumerate(sorted(sizes)[: -1 if vaults > 1 else None]):
+        for number, passages in enumerate(size for size in sorted(sizes) if vaults == 1 or size <= MOST_IN_ONE):
             folder = work / f"size{number}"
             generate(folder / "vault", round(passages / PASSAGES_PER_FILE))
             queries = draw_queries(sorted((folder / "vault").rglob("*.md")))

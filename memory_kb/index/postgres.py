@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
+from memory_kb.index.postgres_places import ChunkPlaces
 from memory_kb.index.postgres_schema import VaultRow, list_vaults
 from memory_kb.index.postgres_vectors import compare, write_space
 from memory_kb.index.postgres_words import (
     IN_VAULTS,
     LAST,
+    Bm25,
     Phrase,
     QueryNode,
     SqlStatement,
-    Statistics,
     parse,
     phrases_of,
 )
@@ -73,6 +74,7 @@ class PostgresIndex:
         self._ids = [vault.id for vault in vaults]
         self._words = WordCutter(tokenizer)
         self._frequencies: dict[Phrase, int] = {}
+        self._places = ChunkPlaces(connection, ())
 
     def close(self) -> None:
         """Give the memory back; the connection stays."""
@@ -95,13 +97,14 @@ class PostgresIndex:
             if current != self._vaults:
                 self._vaults = current
                 self._frequencies.clear()
+            self._places = ChunkPlaces(self._connection, ())
             yield
 
     def match(
         self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
     ) -> list[Candidate]:
         statement, node = self._statement(), self._parse(expression)
-        ranked = statement.ranks(node, weights, self._weigh(node), self._parse(among) if among else None)
+        ranked = statement.ranks(node, weights, self._bm25(node), self._parse(among) if among else None)
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         ranks: dict[int, float] = dict(statement.rows(f"{ranked} ORDER BY 2 FETCH FIRST {2 * limit} ROWS WITH TIES"))
         found = [one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)]
@@ -110,27 +113,29 @@ class PostgresIndex:
         return sorted(found, key=in_order)[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
-        if not keys:
-            return {}
-        statement, node = self._statement(keys), self._parse(expression)
-        return dict(statement.rows(statement.ranks(node, weights, self._weigh(node))))
+        node = self._parse(expression)
+        return self._places_in(keys).ranks(node, weights, self._bm25()) if keys else {}
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
-        statement = self._statement(keys)
-        return frozenset(key for (key,) in statement.rows(statement.matches(self._parse(expression))))
+        return frozenset(self._places_in(keys).matching(self._parse(expression)))
+
+    def _places_in(self, keys: Sequence[int]) -> ChunkPlaces:
+        """Return where words are in some chunks; the same ones are asked about several times."""
+        if self._places.keys != tuple(keys):
+            self._places = ChunkPlaces(self._connection, keys)
+        return self._places
 
     def _parse(self, expression: str) -> QueryNode:
         return parse(expression, self._words.terms)
 
-    def _statement(self, keys: Sequence[int] | None = None) -> SqlStatement:
-        """Return a statement over all vaults, or over some chunks."""
-        return SqlStatement(self._connection, self._ids, keys)
+    def _statement(self) -> SqlStatement:
+        return SqlStatement(self._connection, self._ids)
 
-    def _weigh(self, node: QueryNode) -> Statistics:
-        """Return what the BM25 of an expression depends on."""
-        self._count_terms({term for phrase in phrases_of(node) for term in phrase.terms})
+    def _bm25(self, node: QueryNode | None = None) -> Bm25:
+        """Return what BM25 depends on; the terms of an expression are counted at once."""
+        self._count_terms({term for phrase in phrases_of(node) for term in phrase.terms} if node else ())
         chunks, length = self.count_chunks(), sum(vault.terms for vault in self._vaults)
-        return Statistics(chunks, length / chunks if chunks else 0.0, self._count)
+        return Bm25(chunks, length / chunks if chunks else 0.0, self._count)
 
     def _count_terms(self, terms: Iterable[str]) -> None:
         """Count the chunks that have each of some terms, at once."""
@@ -145,7 +150,9 @@ class PostgresIndex:
 
     def _count(self, phrase: Phrase) -> int:
         """Return the number of chunks that say a phrase; it is counted once for every state of the vaults."""
-        if phrase not in self._frequencies:
+        if phrase.is_term:
+            self._count_terms(phrase.terms)
+        elif phrase not in self._frequencies:
             self._frequencies[phrase] = self._statement().count(QueryNode("", phrase))
         return self._frequencies[phrase]
 

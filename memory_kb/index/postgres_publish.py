@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, VaultRow, list_vaults
-from memory_kb.index.postgres_words import MOST_TERM_CHARS, pack_counts
+from memory_kb.index.postgres_rows import HEAD, TAIL, posting_rows
+from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, VaultRow, list_vaults
 from memory_kb.index.vectors import batched
-from memory_kb.index.words import WordCutter
+from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 #: Files that are taken out at a time.
 _BATCH = 2_000
-#: So many chunks sent change what the server has to plan for.
-_MANY = 1_000
+#: Of fewer files than one in so many, the words are cut again.
+_FEW = 10
+#: So many chunks sent, if they are one in so many of all, change what the server has to plan for.
+_MANY, _SHARE = 1_000, 4
 _COLUMNS = ", ".join(Chunk._fields)
 
 
@@ -38,13 +40,7 @@ class Clone(NamedTuple):
 
 
 def publish(
-    connection: Connection,
-    vault: str,
-    local: SqliteIndex,
-    clone: Clone,
-    made_with: str,
-    tokenizer: str,
-    patience: float,
+    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, patience: float
 ) -> str:
     """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why not, if so.
 
@@ -58,10 +54,10 @@ def publish(
             connection.execute(f"SET LOCAL lock_timeout = {1 + int(1000 * patience)}".encode())
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('memory-kb vault'), hashtext(%s))", (vault,))
             connection.execute("SET LOCAL lock_timeout = 0")
-            reason, sent = _send(connection, vault, local, clone, made_with, tokenizer)
+            reason, sent = _send(connection, vault, local, clone, made_with)
     except psycopg.errors.LockNotAvailable:
         return "another machine is indexing it"
-    if sent > _MANY:
+    if sent > _MANY and sent * _SHARE > sum(one.chunks for one in list_vaults(connection)):
         # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
         connection.execute("ANALYZE chunks; ANALYZE postings; ANALYZE vectors")
     if sent:
@@ -69,9 +65,7 @@ def publish(
     return reason
 
 
-def _send(
-    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, tokenizer: str
-) -> tuple[str, int]:
+def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
     vectors = postgres_vectors.describe_space(local)
@@ -86,7 +80,7 @@ def _send(
         return "" if files == there and is_kept else reason, 0
     gone = [path for path, digest in there.items() if not is_kept or files.get(path) != digest]
     new = [path for path in files if not is_kept or there.get(path) != files[path]]
-    writer = _Writer(connection, state, WordCutter(tokenizer))
+    writer = _Writer(connection, state)
     writer.delete(gone)
     sent = writer.add(local, new, files)
     embedded = writer.add_vectors(local, vectors)
@@ -117,32 +111,23 @@ def _refuse(state: VaultRow, clone: Clone) -> str:
 
 #: Take chunks out of a block of postings: terms that only they say, and what they say of others.
 _UNPOST = (
-    """DELETE FROM postings WHERE block = %(block)s
-    AND NOT EXISTS (SELECT FROM unnest(numbers) n WHERE NOT n = ANY(%(gone)s::smallint[]))""",
-    """UPDATE postings p SET
-    (numbers, lengths, counts) = (SELECT array_agg(n), array_agg(length), array_agg(count)
-        FROM unnest(p.numbers, p.lengths, p.counts) o (n, length, count) WHERE NOT n = ANY(%(gone)s::smallint[])),
-    (owners, places) = (SELECT array_agg(n), array_agg(place)
-        FROM unnest(p.owners, p.places) o (n, place) WHERE NOT n = ANY(%(gone)s::smallint[]))
-    WHERE block = %(block)s AND EXISTS (SELECT FROM unnest(p.numbers) n WHERE n = ANY(%(gone)s::smallint[]))""",
+    f"""DELETE FROM postings WHERE block = %(block)s
+    AND NOT EXISTS (SELECT FROM unnest(heads) h WHERE NOT h >> {LENGTH_BITS} = ANY(%(gone)s))""",
+    f"""UPDATE postings p SET
+    (heads, counts) = (SELECT array_agg(h), array_agg(c) FROM unnest(p.heads, p.counts) o (h, c)
+        WHERE NOT h >> {LENGTH_BITS} = ANY(%(gone)s)),
+    places = ARRAY(SELECT o FROM unnest(p.places) o WHERE NOT o >> {PLACE_BITS + COLUMN_BITS} = ANY(%(gone)s))
+    WHERE block = %(block)s AND EXISTS (SELECT FROM unnest(p.heads) h WHERE h >> {LENGTH_BITS} = ANY(%(gone)s))""",
 )
 #: The bits of a key that number a chunk in its block.
 _NUMBER = (1 << BLOCK_BITS) - 1
 
 
-class _NewChunk(NamedTuple):
-    """A chunk with its key, and what is indexed of it, by column."""
-
-    key: int
-    chunk: Chunk
-    texts: tuple[str | None, ...]
-
-
 class _Writer:
     """The changes of one publication."""
 
-    def __init__(self, connection: Connection, state: VaultRow, cutter: WordCutter) -> None:
-        self._connection, self._state, self._cutter = connection, state, cutter
+    def __init__(self, connection: Connection, state: VaultRow) -> None:
+        self._connection, self._state = connection, state
         self._last = max(state.last_key, state.id << KEY_BITS)
         self._chunks, self._terms, self._space = state.chunks, state.terms, state.space
 
@@ -165,42 +150,38 @@ class _Writer:
 
     def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
         """Add files as the machine's own index holds them; return the number of their chunks."""
-        before, vault = self._chunks, self._state.id
+        if not paths:
+            return 0
         problems: dict[str, list[list[object]]] = {}
         for problem in local.problems():
             problems.setdefault(problem.path, []).append([problem.line, problem.message])
         with self._arriving("files", "vault, path, hash, problems") as copy:
             for path in paths:
-                copy.write_row((vault, path, hashes[path], json.dumps(problems[path]) if path in problems else None))
+                listed = json.dumps(problems[path]) if path in problems else None
+                copy.write_row((self._state.id, path, hashes[path], listed))
+        # The index here has all places already; a few files are cut into words faster than all places are read.
+        terms = local.term_table(None if len(paths) * _FEW > len(hashes) else paths)
+        keys = self._add_chunks(local.numbered_chunks(paths), terms.lengths)
+        with self._arriving("postings", "vault, block, term, heads, counts, places", "(FORMAT BINARY)") as copy:
+            copy.write(HEAD)
+            for rows in posting_rows(self._state.id, terms, keys):
+                copy.write(rows)
+            copy.write(TAIL)
+        return len(keys)
+
+    def _add_chunks(self, chunks: Iterable[tuple[int, Chunk]], lengths: Mapping[int, int]) -> dict[int, int]:
+        """Add chunks; return the key of each: those of one entry follow each other, others do not."""
+        keys: dict[int, int] = {}
         # Blocks are never added to.
         self._last |= _NUMBER
-        for block, chunks in itertools.groupby(self._number(local, paths), lambda one: one.key >> BLOCK_BITS):
-            self._add_block(block, list(chunks))
-        return self._chunks - before
-
-    def _number(self, local: SqliteIndex, paths: Iterable[str]) -> Iterator[_NewChunk]:
-        """Yield the chunks of files with their keys: those of one entry follow each other, others do not."""
-        for path in paths:
-            for chunk, texts in zip(local.chunks_of(path), local.indexed_texts(path), strict=True):
-                self._last += 1 if chunk.part else 2
-                yield _NewChunk(self._last, chunk, texts)
-
-    def _add_block(self, block: int, chunks: Sequence[_NewChunk]) -> None:
-        vault = self._state.id
-        lengths, postings = self._cutter.postings(((one.key & _NUMBER, one.texts) for one in chunks), MOST_TERM_CHARS)
         with self._arriving("chunks", f"vault, key, length, {_COLUMNS}") as copy:
-            for key, chunk, _ in chunks:
-                copy.write_row((vault, key, lengths[str(key & _NUMBER)], *map(_storable, chunk)))
-        written = {number: str(length) for number, length in lengths.items()}
-        with self._arriving("postings", "vault, block, term, numbers, lengths, counts, owners, places") as copy:
-            for term, owners, columns, places in postings:
-                said: dict[str, str] = {}
-                for owner, column in zip(owners.split(","), columns, strict=True):
-                    said[owner] = said.get(owner, "") + column
-                arrays = (said, map(written.__getitem__, said), map(pack_counts, said.values()), (owners,), (places,))
-                copy.write_row((vault, block, term, *(f"{{{','.join(one)}}}" for one in arrays)))
-        self._chunks += len(chunks)
-        self._terms += sum(lengths.values())
+            for number, chunk in chunks:
+                self._last += 1 if chunk.part else 2
+                keys[number] = self._last
+                copy.write_row((self._state.id, self._last, lengths[number], *map(_storable, chunk)))
+        self._chunks += len(keys)
+        self._terms += sum(lengths[number] for number in keys)
+        return keys
 
     def add_vectors(self, local: SqliteIndex, theirs: tuple[Space, int] | None) -> int:
         """Add the vectors that the machine has and the vault lacks; return how many.

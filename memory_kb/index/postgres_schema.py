@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = 4
+VERSION = 5
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -20,6 +20,10 @@ CONNECT_SECONDS = 10
 
 #: Postings are stored in blocks: those of the chunks whose keys differ in so many bits at most.
 BLOCK_BITS = 12
+#: The bits of a chunk's length beside its number in the block.
+LENGTH_BITS = 19
+#: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
+MOST_TERM_CHARS = 600
 
 _TYPES = {
     **dict.fromkeys(("position", "part", "reinforcement_count", "is_superseded"), "integer"),
@@ -74,20 +78,21 @@ CREATE INDEX chunks_source ON memory_kb.chunks (vault, source);
 CREATE INDEX chunks_entry ON memory_kb.chunks (vault, entry_id) WHERE part = 0;
 CREATE INDEX chunks_faults ON memory_kb.chunks (vault) WHERE fault IS NOT NULL;
 CREATE INDEX chunks_supersedes ON memory_kb.chunks (vault) WHERE supersedes IS NOT NULL;
--- Which chunks of a block say a term: their numbers in it, their lengths, and how often each column of theirs says it;
--- and every place in them, beside the number of its chunk.
+-- Which chunks of a block say a term: the number of each in the block with its length, in bits; how often each column of
+-- it says the term, in bits; and the places where it does: the number of the chunk, the column and the word, in bits.
 CREATE TABLE memory_kb.postings (
     vault   integer NOT NULL,
     block   bigint  NOT NULL CHECK (block >> {KEY_BITS - BLOCK_BITS} = vault),
     term    text COLLATE "C" NOT NULL,
-    numbers smallint[] NOT NULL,
-    lengths integer[]  NOT NULL,
-    counts  bigint[]   NOT NULL,
-    owners  smallint[] NOT NULL,
-    places  integer[]  NOT NULL,
-    chunks  integer GENERATED ALWAYS AS (cardinality(numbers)) STORED,
+    heads   integer[] NOT NULL,
+    counts  bigint[]  NOT NULL,
+    places  integer[] NOT NULL,
+    chunks  integer GENERATED ALWAYS AS (cardinality(heads)) STORED,
     PRIMARY KEY (vault, term, block)
 );
+-- The planner learns nothing from what is in these, and would look at it for long.
+ALTER TABLE memory_kb.chunks ALTER content SET STATISTICS 0, ALTER metadata SET STATISTICS 0, ALTER terms SET STATISTICS 0;
+ALTER TABLE memory_kb.postings ALTER heads SET STATISTICS 0, ALTER counts SET STATISTICS 0, ALTER places SET STATISTICS 0;
 CREATE INDEX postings_block ON memory_kb.postings (block);
 CREATE TABLE memory_kb.vectors (
     vault     integer NOT NULL,

@@ -109,7 +109,7 @@ class Team:
             if isinstance(clone, str):
                 return (f"{name} of the team's index is left as it is: {clone}",)
             with self.connected() as connection:
-                reason = publish(connection, name, local, clone, self._made_with, self._settings.tokenizer, patience)
+                reason = publish(connection, name, local, clone, self._made_with, patience)
         except Unreachable as exc:
             return (str(exc),)
         if reason:

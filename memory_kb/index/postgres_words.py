@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.index.postgres_schema import BLOCK_BITS
-from memory_kb.index.words import COLUMN_BITS
+from memory_kb.index.postgres_rows import COUNTS
+from memory_kb.index.postgres_schema import BLOCK_BITS, LENGTH_BITS, MOST_TERM_CHARS
+from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6
-#: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
-MOST_TERM_CHARS = 600
-#: Where a number has how often each column of a chunk says a term, and the most that fits: a content is the longest.
-COUNTS = ((0, 255), (8, 255), (48, 32_767), (16, 255), (24, 255), (32, 255), (40, 255))
 _TOKEN = re.compile(r'\s*("[^"]*"(?:\s*\*)?|AND\b|OR\b|NOT\b|[()])')
 #: Follows whatever begins with a text, after it.
 LAST = "\U0010ffff"
@@ -50,14 +47,6 @@ class QueryNode(NamedTuple):
     phrase: Phrase | None = None
     left: QueryNode | None = None
     right: QueryNode | None = None
-
-
-class Statistics(NamedTuple):
-    """What BM25 depends on beside the chunk: the number of chunks, their mean length, and how many match a phrase."""
-
-    chunks: int
-    mean_length: float
-    frequency: Callable[[Phrase], int]
 
 
 #: What holds for the rows of the vaults that a statement is over.
@@ -114,17 +103,37 @@ def phrases_of(node: QueryNode) -> Iterator[Phrase]:
             yield from phrases_of(side)
 
 
-class SqlStatement:
-    """A statement over the postings of some vaults, or of some of their chunks alone, with its named values."""
+class Bm25(NamedTuple):
+    """What BM25 depends on beside the chunk: the number of chunks, their mean length, and how many match a phrase."""
 
-    def __init__(self, connection: Connection, vaults: Sequence[int], keys: Sequence[int] | None = None) -> None:
+    chunks: int
+    mean_length: float
+    frequency: Callable[[Phrase], int]
+
+    def find_rarity(self, phrase: Phrase) -> float:
+        """Return what a phrase is worth where it is said without end."""
+        matching = self.frequency(phrase)
+        rarity = math.log((self.chunks - matching + 0.5) / (matching + 0.5))
+        return (_SATURATION + 1) * (rarity if rarity > 0 else _LEAST_RARITY)
+
+    @property
+    def damping(self) -> tuple[float, float]:
+        """What holds a phrase that is said once below that: by itself, and for each term of the chunk's length."""
+        return _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (self.mean_length or 1.0)
+
+
+#: The number of a chunk in its block, from a head, and from a place.
+_HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
+PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
+_NOTHING = "SELECT 0::bigint AS key WHERE false"
+
+
+class SqlStatement:
+    """A statement over the postings of some vaults, with its named values."""
+
+    def __init__(self, connection: Connection, vaults: Sequence[int]) -> None:
         self._connection = connection
         self.values: dict[str, object] = {"vaults": list(vaults)}
-        self._among = self._filter = ""
-        if keys is not None:
-            # Not for the index: it would look for every block in every vault.
-            self._among = f" AND {{0}}.block + 0 = ANY({self.bind(sorted({key >> BLOCK_BITS for key in keys}))})"
-            self._filter = f" WHERE key = ANY({self.bind(list(keys))}::bigint[])"
 
     def bind(self, value: object) -> str:
         """Return the mark under which a value is bound."""
@@ -138,114 +147,99 @@ class SqlStatement:
 
     def count(self, node: QueryNode) -> int:
         """Return the number of chunks that an expression matches."""
-        return int(self.rows(f"SELECT count(*) FROM ({self.matches(node)}) f")[0][0])
+        return int(self.rows(f"SELECT count(DISTINCT key) FROM ({self.matches(node)}) f")[0][0])
 
-    def _fits(self, table: str, term: str, *, is_open: bool = False) -> str:
-        """Return what holds for the postings of a term, or of all that begin with it, in the vaults."""
-        fits = f"{table}.{IN_VAULTS}{self._among.format(table)} AND {table}.term"
-        if is_open:
-            return f"{fits} >= {self.bind(term)} AND {table}.term < {self.bind(term + LAST)}"
-        return f"{fits} = {self.bind(term)}"
-
-    def _read(self, term: str, columns: Sequence[str]) -> str:
-        """Return the query for columns of the postings of a term, with the key of each chunk."""
-        listed = ", ".join(f"unnest(p.{name}) AS {name}" for name in ("numbers", *columns))
-        found = f"SELECT p.block, {listed} FROM postings p WHERE {self._fits('p', term)}"
-        keyed = f"SELECT (block << {BLOCK_BITS}) + numbers AS key, o.* FROM ({found}) o"
-        return f"SELECT * FROM ({keyed}) k{self._filter}"
+    def _says(self, terms: Iterable[str], *, is_open: bool = False) -> str:
+        """Return what holds for the postings of one of some terms, or of all that begin with the only one."""
+        if not is_open:
+            return f"p.term = ANY({self.bind(list(terms))})"
+        (term,) = terms
+        return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
 
     def _starts(self, phrase: Phrase) -> str:
-        """Return the query for where a phrase starts: block by block, a term is as many places later as it has before it."""
-        last, tables = len(phrase.terms) - 1, [f"p{number}" for number in range(len(phrase.terms))]
-        fits = (
-            self._fits(table, term, is_open=phrase.is_open and table == tables[last])
-            for table, term in zip(tables, phrase.terms, strict=True)
-        )
-        same = "".join(f" JOIN postings {table} USING (vault, block)" for table in tables[1:])
-        places = " INTERSECT ".join(
-            f"SELECT unnest({table}.owners) AS owner, unnest({table}.places) - {number} AS start"
-            for number, table in enumerate(tables)
-        )
-        found = f"FROM postings p0{same}, LATERAL ({places}) o WHERE {' AND '.join(fits)}"
-        return f"SELECT * FROM (SELECT (p0.block << {BLOCK_BITS}) + owner AS key, start {found}) k{self._filter}"
-
-    def _weigh(self, phrase: Phrase, weights: Sequence[float]) -> str:
-        """Return the query for the chunks that say a phrase, with their length and its weighted frequency."""
-        if not phrase.is_findable:
-            return "SELECT 0::bigint AS key, 0 AS length, 0::float8 AS freq WHERE false"
-        if phrase.is_term:
-            freq = " + ".join(
-                f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
-                for weight, (shift, most) in zip(weights, COUNTS, strict=True)
-            )
-            found = self._read(phrase.terms[0], ("lengths", "counts"))
-            return f"SELECT key, lengths AS length, {freq} AS freq FROM ({found}) p"
-        weight = f"({self.bind(list(weights))}::float8[])[(start >> {COLUMN_BITS}) + 1]"
-        return (
-            f"SELECT key, c.length, freq FROM (SELECT key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s "
-            "GROUP BY key) f JOIN chunks c USING (key)"
+        """Return the query for where a phrase starts: a term is as many places later as it has before it."""
+        last = len(phrase.terms) - 1
+        return " INTERSECT ".join(
+            f"SELECT p.block, unnest(p.places) - {number} AS place FROM postings p "
+            f"WHERE p.{IN_VAULTS} AND {self._says([term], is_open=phrase.is_open and number == last)}"
+            for number, term in enumerate(phrase.terms)
         )
 
     def matches(self, node: QueryNode) -> str:
-        """Return the query for the keys that an expression matches."""
-        if node.left and node.right:
+        """Return the query for the keys that an expression matches, some of them more than once."""
+        if node.left and node.right and node.operator != "OR":
             return f"({self.matches(node.left)}) {_OPERATORS[node.operator]} ({self.matches(node.right)})"
-        assert node.phrase
-        if not node.phrase.is_findable:
-            return "SELECT 0::bigint AS key WHERE false"
-        if node.phrase.is_term:
-            return f"SELECT key FROM ({self._read(node.phrase.terms[0], ())}) f"
-        return f"SELECT DISTINCT key FROM ({self._starts(node.phrase)}) f"
+        one_of = list(_alternatives(node))
+        parts = [self.matches(one) for one in one_of if not one.phrase]
+        phrases = [one.phrase for one in one_of if one.phrase and one.phrase.is_findable]
+        if terms := [phrase.terms[0] for phrase in phrases if phrase.is_term]:
+            heads = f"SELECT block, unnest(heads) AS head FROM postings p WHERE p.{IN_VAULTS} AND {self._says(terms)}"
+            parts.append(f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h")
+        parts += [
+            f"SELECT {PLACE_KEY} AS key FROM ({self._starts(phrase)}) s" for phrase in phrases if not phrase.is_term
+        ]
+        return " UNION ALL ".join(f"({part})" for part in parts) or _NOTHING
 
-    def ranks(
-        self, node: QueryNode, weights: Sequence[float], statistics: Statistics, among: QueryNode | None = None
-    ) -> str:
+    def ranks(self, node: QueryNode, weights: Sequence[float], bm25: Bm25, among: QueryNode | None = None) -> str:
         """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
 
         With `among`, only those that match it, too.
         """
+        rarities = {
+            phrase: times * bm25.find_rarity(phrase)
+            for phrase, times in Counter(phrases_of(node)).items()
+            if phrase.is_findable
+        }
+        fixed, growing = map(self.bind, bm25.damping)
         parts = []
-        for phrase in phrases_of(node):
-            rarity = find_rarity(statistics.frequency(phrase), statistics.chunks)
-            found = self._weigh(phrase, weights)
-            parts.append(f"SELECT key, length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f")
-        fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (statistics.mean_length or 1.0)
-        worth = (
-            f"rarity * (freq * {self.bind(_SATURATION + 1)}::float8) "
-            f"/ (freq + {self.bind(fixed)}::float8 + {self.bind(growing)}::float8 * length)"
-        )
+        if terms := {phrase.terms[0]: rarity for phrase, rarity in rarities.items() if phrase.is_term}:
+            asked = f"unnest({self.bind([*terms])}::text[], {self.bind([*terms.values()])}::float8[]) q (term, rarity)"
+            heads = (
+                f"SELECT p.block, q.rarity, unnest(p.heads) AS head, unnest(p.counts) AS counts "
+                f"FROM {asked} JOIN postings p ON p.term = q.term WHERE p.{IN_VAULTS}"
+            )
+            parts.append(
+                f"SELECT {_HEAD_KEY} AS key, head & {(1 << LENGTH_BITS) - 1} AS length, {self._add_counts(weights)} AS freq, rarity FROM ({heads}) h"
+            )
+        for phrase, rarity in rarities.items():
+            if not phrase.is_term:
+                weight = (
+                    f"({self.bind(list(weights))}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]"
+                )
+                found = f"SELECT {PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
+                parts.append(
+                    f"SELECT key, c.length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f JOIN chunks c USING (key)"
+                )
         required = [among] if among else []
-        if not set(_operators(node)) <= {"", "OR"}:
+        if not has_choice_only(node):
             required.append(node)
         where = " AND ".join(f"key IN ({self.matches(one)})" for one in required) or "true"
-        return f"SELECT key, -sum({worth}) AS rank FROM ({' UNION ALL '.join(parts)}) f WHERE {where} GROUP BY key"
+        worth = f"rarity / (1 + ({fixed}::float8 + {growing}::float8 * length) / freq)"
+        said = (
+            " UNION ALL ".join(parts)
+            or f"SELECT key, 0 AS length, 1::float8 AS freq, 0::float8 AS rarity FROM ({_NOTHING}) f"
+        )
+        return f"SELECT key, -sum({worth}) AS rank FROM ({said}) f WHERE {where} GROUP BY key"
+
+    def _add_counts(self, weights: Sequence[float]) -> str:
+        """Return the weighted sum of how often each column says a term; mostly the content alone does."""
+        one_by_one = " + ".join(
+            f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
+            for weight, (shift, most) in zip(weights, COUNTS, strict=True)
+        )
+        number, (shift, _) = max(enumerate(COUNTS), key=lambda one: one[1])
+        alone = f"{self.bind(weights[number])}::float8 * (counts >> {shift})"
+        return f"CASE WHEN counts & {(1 << shift) - 1} = 0 THEN {alone} ELSE {one_by_one} END"
 
 
-def _operators(node: QueryNode) -> Iterator[str]:
-    yield node.operator
-    for side in (node.left, node.right):
-        if side:
-            yield from _operators(side)
+def has_choice_only(node: QueryNode) -> bool:
+    """Return whether an expression is phrases of which any will do."""
+    return node.operator in ("", "OR") and all(has_choice_only(side) for side in (node.left, node.right) if side)
 
 
-def find_rarity(matching: int, chunks: int) -> float:
-    """Return what BM25 makes of a phrase that so many of all chunks have.
-
-    Example:
-        >>> round(find_rarity(1, 100), 2), find_rarity(60, 100)
-        (4.19, 1e-06)
-    """
-    rarity = math.log((chunks - matching + 0.5) / (matching + 0.5))
-    return rarity if rarity > 0 else _LEAST_RARITY
-
-
-@functools.lru_cache(10_000)
-def pack_counts(columns: str) -> str:
-    """Return the number for how often a term is said, from the digits of the columns that say it.
-
-    Example:
-        >>> pack_counts("002") == str(2 | 1 << 48)
-        True
-    """
-    said = ((columns.count(digit), *COUNTS[int(digit)]) for digit in set(columns))
-    return str(sum(min(count, most) << shift for count, shift, most in said))
+def _alternatives(node: QueryNode) -> Iterator[QueryNode]:
+    if node.left and node.right and node.operator == "OR":
+        yield from _alternatives(node.left)
+        yield from _alternatives(node.right)
+    else:
+        yield node

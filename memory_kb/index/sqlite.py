@@ -23,7 +23,7 @@ from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
-    from memory_kb.index.words import WordCutter
+    from memory_kb.index.words import TermTable, WordCutter
 
 
 #: What supersedes what; a proposal does not yet.
@@ -53,6 +53,7 @@ class EntryText(NamedTuple):
 
 #: Holds for chunks that may have a link to a note.
 HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
+_IN_SOURCES = "source IN (SELECT value FROM json_each(?))"
 _TEXT = "source, entry_id, title, line, part, content"
 
 
@@ -528,16 +529,30 @@ class SqliteIndex:
         rows = self._connection.execute(f"SELECT {columns} FROM chunks WHERE source = ? ORDER BY position", (source,))
         return list(map(Chunk._make, rows))
 
-    def indexed_texts(self, source: str) -> list[tuple[str | None, ...]]:
-        """Return what the full-text index holds of the chunks of a file, column by column."""
-        return self._connection.execute(
-            f"SELECT {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE source = ? ORDER BY chunk_rowid", (source,)
-        ).fetchall()
+    def numbered_chunks(self, sources: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
+        """Yield the chunks of some files as they were put in, in the order of their rows, with the number of each."""
+        rows = self._connection.execute(
+            f"SELECT rowid, {', '.join(Chunk._fields)} FROM chunks WHERE {_IN_SOURCES} ORDER BY rowid",
+            (as_array(sources),),
+        )
+        return ((number, Chunk._make(row)) for number, *row in rows)
+
+    def term_table(self, sources: Sequence[str] | None = None) -> TermTable:
+        """Return the terms of the rows of some files, or of all rows, and where the full-text index has them."""
+        from memory_kb.index.words import read_terms
+
+        if sources is None:
+            return read_terms(self._connection, "chunks_fts", TEXT_COLUMNS)
+        rows = self._connection.execute(
+            f"SELECT chunk_rowid, {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE {_IN_SOURCES} ORDER BY 1",
+            (as_array(sources),),
+        )
+        return self._words.read(((number, texts) for number, *texts in rows), TEXT_COLUMNS)
 
     def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
         """Return the texts of the entries of some files, in file order."""
         rows = self._connection.execute(
-            f"SELECT {_TEXT} FROM chunks WHERE source IN (SELECT value FROM json_each(?)) ORDER BY source, position",
+            f"SELECT {_TEXT} FROM chunks WHERE {_IN_SOURCES} ORDER BY source, position",
             (as_array(sources),),
         )
         return dict(_join_texts(rows))

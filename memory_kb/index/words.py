@@ -1,30 +1,64 @@
-"""Split texts into words with SQLite's own tokenizer."""
+"""Split texts into words with SQLite's own tokenizer, and read where a full-text index has each."""
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 #: Words whose stems are remembered; more than these are forgotten together.
 _MOST_STEMS = 50_000
-#: A place in a text: its column in the upper bits, the number of the word in the lower ones.
-COLUMN_BITS = 24
-#: The number of a column in the number of a text.
-_COLUMN_MARK = 3
+#: Bits of the number of a word in its column, and of the number of a column.
+PLACE_BITS, COLUMN_BITS = 16, 3
 
 
-class Postings(NamedTuple):
-    """How many terms each of some texts has, by number, and where every term is.
+class TermPlaces(NamedTuple):
+    """Every place where a term is, as a number: the row, the column and the word of it, in bits.
 
-    A row is a term, and for each place where it is the number of the text, the digit of the column, and the place.
-    All numbers are texts, and those of texts and places have commas between them.
+    The numbers have commas between them, and ascend. Words that the bits have no number for have the last one.
     """
 
-    lengths: Counter[str]
-    rows: list[tuple[str, str, str, str]]
+    term: str
+    number: int
+    places: str
+
+
+class TermTable(NamedTuple):
+    """What a full-text index holds: the number of terms of each row, and the places of each term."""
+
+    lengths: dict[int, int]
+    terms: Iterator[TermPlaces]
+
+
+def read_terms(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> TermTable:
+    """Return what the full-text index of a table holds of some columns."""
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_terms USING fts5vocab (main, {table}, instance)"
+    )
+    sizes = connection.execute(f"SELECT id, sz FROM {table}_docsize").fetchall()
+    column = " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(columns))
+    most = (1 << PLACE_BITS) - 1
+    # Terms come in their order without sorting.
+    rows = connection.execute(
+        f"SELECT term, count(*), group_concat((doc << {COLUMN_BITS} | CASE col {column} END) << {PLACE_BITS} | min(offset, {most})) "
+        f"FROM temp.{table}_terms GROUP BY term"
+    )
+    return TermTable({row: _add_sizes(size) for row, size in sizes}, map(TermPlaces._make, rows))
+
+
+def _add_sizes(sizes: bytes) -> int:
+    """Return the sum of numbers that are written in groups of seven bits, of which all but the last have an eighth.
+
+    Example:
+        >>> _add_sizes(b"\x03\x81\x00\x00")
+        131
+    """
+    total = number = 0
+    for byte in sizes:
+        number = number << 7 | byte & 127
+        if byte < 128:
+            total, number = total + number, 0
+    return total
 
 
 class WordCutter:
@@ -33,14 +67,9 @@ class WordCutter:
     def __init__(self, tokenizer: str) -> None:
         self._stems: dict[str, str] = {}
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        tokenize = f"content = '', tokenize = '{tokenizer.replace(chr(39), '')}'"
-        self._connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, {tokenize})")
+        self._tokenize = f"tokenize = '{tokenizer.replace(chr(39), '')}'"
+        self._connection.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, content = '', {self._tokenize})")
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance)")
-        self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, columnsize = 0, {tokenize})")
-        self._connection.execute(
-            "INSERT INTO texts (texts, rank) VALUES ('pgsz', 32000)"
-        )  # read through once, not searched
-        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance)")
 
     def close(self) -> None:
         """Give the memory back."""
@@ -66,29 +95,13 @@ class WordCutter:
         self._connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(texts))
         return self._connection.execute(f"SELECT doc, term FROM stems {order}").fetchall()
 
-    def postings(self, texts: Iterable[tuple[int, Sequence[str | None]]], longest: int) -> Postings:
-        """Return the postings of some texts, each given by its number and its columns.
-
-        Terms of more characters than `longest` only count in the length.
-        """
-        self._connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
-        self._connection.execute("BEGIN")
-        self._connection.executemany(
-            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            (
-                (number << _COLUMN_MARK | column, text)
-                for number, columns in texts
-                for column, text in enumerate(columns)
-                if text
-            ),
-        )
-        self._connection.execute("COMMIT")
-        column = f"(doc & {(1 << _COLUMN_MARK) - 1})"
-        # Terms come in their order without sorting; a text is there once for each column that says one.
-        found = self._connection.execute(
-            f"SELECT term, group_concat(doc >> {_COLUMN_MARK}), group_concat({column}, ''), "
-            f"group_concat({column} << {COLUMN_BITS} | offset) FROM terms GROUP BY term"
-        )
-        rows = found.fetchall()
-        lengths = Counter(itertools.chain.from_iterable(owners.split(",") for _, owners, _, _ in rows))
-        return Postings(lengths, [row for row in rows if len(row[0]) <= longest])
+    def read(self, texts: Iterable[tuple[int, Sequence[str | None]]], columns: Sequence[str]) -> TermTable:
+        """Return what a full-text index of some numbered texts, each given by its columns, would hold."""
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        named, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({named}, content = '', {self._tokenize})")
+        connection.execute("BEGIN")
+        rows = ((number, *values) for number, values in texts)
+        connection.executemany(f"INSERT INTO texts (rowid, {named}) VALUES (?, {marks})", rows)
+        connection.execute("COMMIT")
+        return read_terms(connection, "texts", columns)
