@@ -163,18 +163,6 @@ def without_pgvector(kb: KnowledgeBase, server: Server) -> None:
     )
 
 
-def test_all_vectors_compared_by_the_server(
-    vault: Callable[[Files], Path], open_team: OpenTeam, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_READ", 20)
-    kb = open_team(vault(MANY | ODD), **embedding(fake))
-    kb.sync()
-    for query in QUERIES[:4]:
-        here, there = (kb.search(query, mode="hybrid", vaults=vaults).hits for vaults in ((), ("own",)))
-        assert [(hit.path, hit.line) for hit in here] == [(hit.path, hit.line) for hit in there]
-        assert [hit.score for hit in here] == pytest.approx([hit.score for hit in there], abs=2e-6)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("has_extension", [True, False], ids=["pgvector", "bytes"])
 def test_by_meaning_too(
@@ -208,7 +196,7 @@ def test_the_nearest_by_an_approximate_index(
     fake: FakeProvider,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_COMPARED", 20)
+    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_READ", 20)
     kb = open_team(vault(MANY | ODD), **embedding(fake))
     kb.sync()
     url = str(kb.vault.settings.index.url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from memory_kb.index.postgres_words import (
     parse,
     phrases_of,
 )
-from memory_kb.index.words import WordCutter
+from memory_kb.index.words import PLACE_BITS, WordCutter
 from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.model import NOWHERE, SEARCHED_STATUSES, WORKING_KINDS, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
@@ -114,10 +115,30 @@ class PostgresIndex:
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         node = self._parse(expression)
-        return self._places_in(keys).ranks(node, weights, self._bm25()) if keys else {}
+        if not node.is_choice:
+            statement = self._statement()
+            ranked = statement.ranks(node, weights, self._bm25(node))
+            return dict(statement.rows(f"SELECT * FROM ({ranked}) f WHERE key = ANY({statement.bind(list(keys))})"))
+        near, bm25 = self._places_in(keys), self._bm25()
+        near.read(phrases_of(node))
+        ranks: dict[int, float] = defaultdict(float)
+        for phrase in phrases_of(node):
+            # What nothing here says has not to be counted, which takes longest.
+            if starts := near.starts(phrase):
+                rarity, (fixed, growing) = bm25.find_rarity(phrase), bm25.damping
+                for key, places in starts.items():
+                    said = sum(weights[place >> PLACE_BITS] for place in places)
+                    ranks[key] -= rarity / (1 + (fixed + growing * near.lengths[key]) / said)
+        return ranks
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
-        return frozenset(self._places_in(keys).matching(self._parse(expression)))
+        node = self._parse(expression)
+        if node.is_choice:
+            near = self._places_in(keys)
+            return frozenset(key for phrase in phrases_of(node) for key in near.starts(phrase))
+        statement = self._statement()
+        found = f"SELECT key FROM ({statement.matches(node)}) f WHERE key = ANY({statement.bind(list(keys))})"
+        return frozenset(key for (key,) in statement.rows(found))
 
     def _places_in(self, keys: Sequence[int]) -> ChunkPlaces:
         """Return where words are in some chunks; the same ones are asked about several times."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -77,36 +78,23 @@ def _rows(vault: int, names: list[bytes], term: Array, values: Array, of_chunk: 
     times = np.minimum(np.diff(by_column, append=len(term)), most) << shifts
     heads = number << LENGTH_BITS | np.minimum(length, (1 << LENGTH_BITS) - 1)
     places = number << (PLACE_BITS + COLUMN_BITS) | values & ((1 << (PLACE_BITS + COLUMN_BITS)) - 1)
-    columns = (
-        (_Elements(_INTEGER, heads[by_chunk]), np.searchsorted(by_chunk, by_row)),
-        (
-            _Elements(_BIGINT, np.add.reduceat(times, np.searchsorted(by_column, by_chunk))),
-            np.searchsorted(by_chunk, by_row),
-        ),
-        (_Elements(_INTEGER, places), by_row),
-    )
-    slices = zip(*(elements.slices(first) for elements, first in columns), strict=True)
-    for row, arrays in zip(by_row, slices, strict=True):
+    said = np.add.reduceat(times, np.searchsorted(by_column, by_chunk))
+    first = np.searchsorted(by_chunk, by_row)
+    arrays = _arrays(_INTEGER, heads[by_chunk], first), _arrays(_BIGINT, said, first), _arrays(_INTEGER, places, by_row)
+    for row, *columns in zip(by_row, *arrays, strict=True):
         name = names[term[row]]
         start = struct.pack(">hiiiqi", 6, 4, vault, 8, key[row] >> BLOCK_BITS, len(name))
-        yield b"".join((start, name, *arrays))
+        yield b"".join((start, name, *columns))
 
 
-class _Elements:
-    """Numbers as PostgreSQL receives arrays of them."""
+def _arrays(kind: int, numbers: Array, starts: Array) -> Iterator[bytes]:
+    """Yield arrays as PostgreSQL receives them, each of the numbers from a start to the next."""
+    import numpy as np
 
-    def __init__(self, kind: int, numbers: Array) -> None:
-        import numpy as np
-
-        width = 4 if kind == _INTEGER else 8
-        self._kind, self._size, self._count = kind, 4 + width, len(numbers)
-        elements = np.empty(len(numbers), np.dtype([("size", ">i4"), ("number", f">i{width}")]))
-        elements["size"], elements["number"] = width, numbers
-        self._bytes = elements.tobytes()
-
-    def slices(self, starts: Array) -> Iterator[bytes]:
-        """Yield the arrays that begin at some of the numbers, each up to the next."""
-        ends = [*starts.tolist()[1:], self._count]
-        for start, end in zip(starts.tolist(), ends, strict=True):
-            data = self._bytes[start * self._size : end * self._size]
-            yield struct.pack(">iiiiii", 20 + len(data), 1, 0, self._kind, end - start, 1) + data
+    width = 4 if kind == _INTEGER else 8
+    elements = np.empty(len(numbers), np.dtype([("size", ">i4"), ("number", f">i{width}")]))
+    elements["size"], elements["number"] = width, numbers
+    joined, size = elements.tobytes(), 4 + width
+    for start, end in itertools.pairwise((*starts.tolist(), len(numbers))):
+        data = joined[start * size : end * size]
+        yield struct.pack(">iiiiii", 20 + len(data), 1, 0, kind, end - start, 1) + data

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.base import Vectors
 
-#: Up to so many vectors are read and compared here, as those of a machine's own index are, to the last digit. Up to
-#: more, pgvector compares all with a question; beyond, its HNSW finds the nearest.
-MOST_READ, MOST_COMPARED = 10_000, 50_000
+#: Up to so many vectors are read and compared here, as those of a machine's own index are, to the last digit. Of more,
+#: pgvector's HNSW finds the nearest.
+MOST_READ = 20_000
 #: So many nearest are looked for there, beside a sample of about so many, from which the ordinary cosine is known.
 _NEAREST, _SAMPLED = 400, 10_000
 #: Files whose vectors are sent at a time.
@@ -100,7 +100,7 @@ def index_nearest(connection: Connection) -> None:
     extension = find_extension(connection)
     found = connection.execute(
         "SELECT (space::json ->> 2)::integer AS dimension FROM vaults WHERE space <> '' GROUP BY 1 HAVING sum(vectors) > %s",
-        (MOST_COMPARED,),
+        (MOST_READ,),
     )
     for (dimension,) in found.fetchall() if extension else ():
         if dimension <= _MOST_DIMENSIONS:
@@ -123,17 +123,17 @@ def describe_search(connection: Connection, spaces: Iterable[tuple[str, int]]) -
     totals: dict[str, int] = {}
     for space, vectors in spaces:
         totals[space] = totals.get(space, 0) + vectors
-    large = [Space(*json.loads(space)) for space, total in totals.items() if total > MOST_COMPARED]
-    if any(_is_approximate(connection, space, MOST_COMPARED + 1) for space in large):
-        return f"exact by pgvector, above {MOST_COMPARED:,} vectors approximate by its HNSW over halfvec"
+    large = [Space(*json.loads(space)) for space, total in totals.items() if total > MOST_READ]
+    if any(_has_index(connection, space) for space in large):
+        return f"exact on this machine up to {MOST_READ:,} vectors, above approximate by pgvector's HNSW over halfvec"
     if large:
-        return "exact by pgvector; the owner's next `memory-kb index` of a vault with new vectors makes HNSW's index"
-    return "exact by pgvector"
+        return (
+            "exact, on this machine; the owner's next `memory-kb index` of a vault with new vectors makes HNSW's index"
+        )
+    return "exact, on this machine"
 
 
-def _is_approximate(connection: Connection, space: Space, vectors: int) -> bool:
-    if vectors <= MOST_COMPARED:
-        return False
+def _has_index(connection: Connection, space: Space) -> bool:
     row = connection.execute("SELECT to_regclass(%s)", (_name(space.dimension),)).fetchone()
     return row is not None and row[0] is not None
 
@@ -146,16 +146,14 @@ def compare(
     `passing` is the condition, with its values, for the chunks `c` that may be found; where only the nearest are
     looked for, they are the nearest of those.
     """
+    import numpy as np
+
     space, vector = asked
     extension = find_extension(connection)
-    if extension is None or total <= min(MOST_READ, MOST_COMPARED):
+    if extension is None or total <= MOST_READ or not _has_index(connection, space):
         return _read_all(connection, vaults, space.dimension, has_head=extension is not None)
     literal = f"[{','.join(map(str, vector.tolist()))}]"
     cosine = f"-(embedding OPERATOR({extension}.<#>) %(question)s::{extension}.vector) AS cosine"
-    values: dict[str, object] = {"question": literal, "vaults": list(vaults)}
-    if not _is_approximate(connection, space, total):
-        query = f"SELECT key, {cosine} FROM vectors WHERE vault = ANY(%(vaults)s) ORDER BY key"
-        return _read(connection, query, values)
     condition, more = passing
     share = min(100.0, 100.0 * _SAMPLED / total)
     connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
@@ -171,7 +169,14 @@ def compare(
         f"SELECT key, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({share}) REPEATABLE (1) WHERE vault = ANY(%(vaults)s) "
         "ORDER BY key, sampled DESC"
     )
-    return _read(connection, query, more | values)
+    values = more | {"question": literal, "vaults": list(vaults)}
+    rows = connection.execute(query.encode(), values, binary=True).fetchall()
+    keys = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    cosines = np.fromiter((row[1] for row in rows), np.float32, len(rows))
+    sample = np.fromiter((row[2] for row in rows), np.bool_, len(rows))
+    # What is near and of the sample comes twice; the first says that it is of the sample.
+    keys, places = np.unique(keys, return_index=True)
+    return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines[places], sample=sample[places])
 
 
 def _read_all(connection: Connection, vaults: Sequence[int], dimension: int, *, has_head: bool) -> VectorTable:
@@ -183,18 +188,3 @@ def _read_all(connection: Connection, vaults: Sequence[int], dimension: int, *, 
     joined = b"".join(row[1][4:] if has_head else row[1] for row in rows)
     vectors = np.frombuffer(joined, ">f4" if has_head else "<f4").astype(np.float32).reshape(len(rows), dimension)
     return VectorTable(np.fromiter((key for key, _ in rows), np.int64, len(rows)), vectors)
-
-
-def _read(connection: Connection, query: str, values: dict[str, object]) -> VectorTable:
-    """Return a table of the rows of a query: key, cosine, and whether it is of the sample where not all are asked."""
-    import numpy as np
-
-    rows = connection.execute(query.encode(), values, binary=True).fetchall()
-    keys = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-    cosines = np.fromiter((row[1] for row in rows), np.float32, len(rows))
-    sample = np.fromiter((row[2] for row in rows), np.bool_, len(rows)) if rows and len(rows[0]) > 2 else None
-    if sample is not None:
-        # What is near and of the sample comes twice; the first says that it is of the sample.
-        keys, places = np.unique(keys, return_index=True)
-        cosines, sample = cosines[places], sample[places]
-    return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines, sample=sample)

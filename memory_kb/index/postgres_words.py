@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
@@ -48,11 +48,18 @@ class QueryNode(NamedTuple):
     left: QueryNode | None = None
     right: QueryNode | None = None
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is whole phrases of which any will do."""
+        if self.left and self.right:
+            return self.operator == "OR" and self.left.is_choice and self.right.is_choice
+        return self.phrase is not None and not self.phrase.is_open
+
 
 #: What holds for the rows of the vaults that a statement is over.
 IN_VAULTS = "vault = ANY(%(vaults)s)"
 #: From the loosest to the tightest, as SQLite binds them, and the set operation of each.
-_OPERATORS = {"OR": "UNION", "AND": "INTERSECT", "NOT": "EXCEPT"}
+_OPERATORS = {"OR": "UNION ALL", "AND": "INTERSECT", "NOT": "EXCEPT"}
 
 
 def parse(expression: str, cut: Callable[[str], list[str]]) -> QueryNode:
@@ -149,36 +156,32 @@ class SqlStatement:
         """Return the number of chunks that an expression matches."""
         return int(self.rows(f"SELECT count(DISTINCT key) FROM ({self.matches(node)}) f")[0][0])
 
-    def _says(self, terms: Iterable[str], *, is_open: bool = False) -> str:
-        """Return what holds for the postings of one of some terms, or of all that begin with the only one."""
-        if not is_open:
-            return f"p.term = ANY({self.bind(list(terms))})"
-        (term,) = terms
-        return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
+    def _says(self, term: str, *, is_open: bool = False) -> str:
+        """Return what holds for the postings of a term, or of all that begin with it."""
+        if is_open:
+            return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
+        return f"p.term = {self.bind(term)}"
 
     def _starts(self, phrase: Phrase) -> str:
         """Return the query for where a phrase starts: a term is as many places later as it has before it."""
         last = len(phrase.terms) - 1
         return " INTERSECT ".join(
             f"SELECT p.block, unnest(p.places) - {number} AS place FROM postings p "
-            f"WHERE p.{IN_VAULTS} AND {self._says([term], is_open=phrase.is_open and number == last)}"
+            f"WHERE p.{IN_VAULTS} AND {self._says(term, is_open=phrase.is_open and number == last)}"
             for number, term in enumerate(phrase.terms)
         )
 
     def matches(self, node: QueryNode) -> str:
         """Return the query for the keys that an expression matches, some of them more than once."""
-        if node.left and node.right and node.operator != "OR":
+        if node.left and node.right:
             return f"({self.matches(node.left)}) {_OPERATORS[node.operator]} ({self.matches(node.right)})"
-        one_of = list(_alternatives(node))
-        parts = [self.matches(one) for one in one_of if not one.phrase]
-        phrases = [one.phrase for one in one_of if one.phrase and one.phrase.is_findable]
-        if terms := [phrase.terms[0] for phrase in phrases if phrase.is_term]:
-            heads = f"SELECT block, unnest(heads) AS head FROM postings p WHERE p.{IN_VAULTS} AND {self._says(terms)}"
-            parts.append(f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h")
-        parts += [
-            f"SELECT {PLACE_KEY} AS key FROM ({self._starts(phrase)}) s" for phrase in phrases if not phrase.is_term
-        ]
-        return " UNION ALL ".join(f"({part})" for part in parts) or _NOTHING
+        assert node.phrase
+        if not node.phrase.is_findable:
+            return _NOTHING
+        if not node.phrase.is_term:
+            return f"SELECT {PLACE_KEY} AS key FROM ({self._starts(node.phrase)}) s"
+        heads = f"SELECT block, unnest(heads) AS head FROM postings p WHERE p.{IN_VAULTS} AND {self._says(node.phrase.terms[0])}"
+        return f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h"
 
     def ranks(self, node: QueryNode, weights: Sequence[float], bm25: Bm25, among: QueryNode | None = None) -> str:
         """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
@@ -211,7 +214,7 @@ class SqlStatement:
                     f"SELECT key, c.length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f JOIN chunks c USING (key)"
                 )
         required = [among] if among else []
-        if not has_choice_only(node):
+        if not node.is_choice:
             required.append(node)
         where = " AND ".join(f"key IN ({self.matches(one)})" for one in required) or "true"
         worth = f"rarity / (1 + ({fixed}::float8 + {growing}::float8 * length) / freq)"
@@ -230,16 +233,3 @@ class SqlStatement:
         number, (shift, _) = max(enumerate(COUNTS), key=lambda one: one[1])
         alone = f"{self.bind(weights[number])}::float8 * (counts >> {shift})"
         return f"CASE WHEN counts & {(1 << shift) - 1} = 0 THEN {alone} ELSE {one_by_one} END"
-
-
-def has_choice_only(node: QueryNode) -> bool:
-    """Return whether an expression is phrases of which any will do."""
-    return node.operator in ("", "OR") and all(has_choice_only(side) for side in (node.left, node.right) if side)
-
-
-def _alternatives(node: QueryNode) -> Iterator[QueryNode]:
-    if node.left and node.right and node.operator == "OR":
-        yield from _alternatives(node.left)
-        yield from _alternatives(node.right)
-    else:
-        yield node
