@@ -85,10 +85,9 @@ def test_a_word_that_only_one_note_has_is_found_whatever_the_vectors_say(open_wi
 def test_keywords_alone_and_meaning_alone_can_each_win() -> None:
     """Of the two weights, .7 and .3, neither side has to give way to a middling match of the other."""
     strong, weak = 1.0, 0.2
-    sides = Sides({1: strong, 2: 0.0, 3: weak}, {1: 0.0, 2: strong, 3: weak})
-    scores = fuse(sides, [1, 2, 3], Ranking())
-    assert scores[2] > scores[3]
-    assert scores[1] > scores[3]
+    by_words, by_meaning, middling = fuse(Sides([strong, 0.0, weak], [0.0, strong, weak]), 3, Ranking())
+    assert by_meaning > middling
+    assert by_words > middling
 
 
 def test_vectors_change_the_order(open_with: Open) -> None:

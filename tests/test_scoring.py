@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 from memory_kb.index.port import Candidate
 from memory_kb.search.passages import Passage
 from memory_kb.search.scoring import (
+    Scored,
     Sides,
     activation,
     decay,
     normalise,
     prominence,
     score_passages,
+    weigh,
 )
 from memory_kb.settings import Ranking
 
@@ -38,8 +41,14 @@ def make_candidate(
     return Candidate(key, -1.0, importance, count, seen, "active", scope, superseded, "", "")
 
 
-def whole(candidate: Candidate) -> Passage:
-    return Passage(candidate.key, 0, True, 0, 0, 0.0)
+def score_wholes(candidates: Sequence[Candidate], sides: Sides, ranking: Ranking | None = None) -> list[Scored]:
+    """Score candidates that are one passage each."""
+    return score([(one, Passage(one.key, 0, True, 0, 0, 0.0)) for one in candidates], sides, ranking or Ranking())
+
+
+def score(passages: Sequence[tuple[Candidate, Passage]], sides: Sides, ranking: Ranking) -> list[Scored]:
+    weights = {one.key: weigh(one, ranking, TODAY) for one, _ in passages}
+    return score_passages(passages, sides, weights, ranking)
 
 
 @pytest.mark.parametrize(
@@ -80,18 +89,17 @@ def test_prominence(importance: float, days: float, count: int, status: str, exp
 )
 def test_the_exponent_softens_prominence(exponent: float, expected: float) -> None:
     one = make_candidate(1, importance=0.25)
-    (scored,) = score_passages([(one, whole(one))], Sides(None), Ranking(prominence_exponent=exponent), TODAY)
-    assert [scored.prominence, scored.factor] == pytest.approx([0.25, expected])
+    (scored,) = score_wholes([one], Sides(None), Ranking(prominence_exponent=exponent))
+    assert [scored.weight.prominence, scored.weight.factor] == pytest.approx([0.25, expected])
 
 
 @pytest.mark.parametrize("count", [0, 10, 100_000])
 def test_however_prominent_what_fits_half_as_well_stays_below(count: int) -> None:
     popular = make_candidate(1, importance=1.0, count=count)
     forgotten = make_candidate(2, importance=0.01, seen="2001-01-01")
-    sides = Sides({0: 0.45, 1: 1.0})
-    first, second = score_passages([(popular, whole(popular)), (forgotten, whole(forgotten))], sides, Ranking(), TODAY)
+    first, second = score_wholes([popular, forgotten], Sides([0.45, 1.0]))
     assert (first.candidate.key, second.candidate.key) == (2, 1)
-    assert second.prominence == pytest.approx(1.0 + count)
+    assert second.weight.prominence == pytest.approx(1.0 + count)
 
 
 @pytest.mark.parametrize(
@@ -129,13 +137,12 @@ def test_prominence_grows_with_importance_and_reinforcement_and_falls_with_age(
     assert base >= importance * 0.1 * (1 - 1e-12)
 
 
-@given(st.dictionaries(st.integers(1, 500), SCORES, min_size=1, max_size=30))
-def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: dict[int, float]) -> None:
+@given(st.lists(SCORES, min_size=1, max_size=30))
+def test_normalised_scores_keep_their_order_and_the_best_is_1(texts: list[float]) -> None:
     bm25 = normalise(texts)
-    assert max(bm25.values()) == (1.0 if any(texts.values()) else 0.0)
-    assert all(0.0 <= score <= 1.0 for score in bm25.values())
-    ranked = sorted(texts, key=lambda key: texts[key])
-    assert [bm25[key] for key in ranked] == sorted(bm25.values())
+    assert max(bm25) == (1.0 if any(texts) else 0.0)
+    assert all(0.0 <= score <= 1.0 for score in bm25)
+    assert normalise(sorted(texts)) == sorted(bm25)
 
 
 @given(
@@ -152,7 +159,7 @@ def test_a_better_bm25_gives_a_higher_score_where_all_else_is_equal(
     candidates = [
         make_candidate(key, importance=importance, count=count, seen=seen, scope=scope) for key in range(len(bm25))
     ]
-    scored = score_passages([(one, whole(one)) for one in candidates], Sides(dict(enumerate(bm25))), Ranking(), TODAY)
+    scored = score_wholes(candidates, Sides(bm25))
     assert [item.relevance for item in scored] == sorted(bm25, reverse=True)
     distinct = [
         pair for pair in pairwise(scored) if not math.isclose(pair[0].relevance, pair[1].relevance, rel_tol=1e-9)
@@ -167,7 +174,7 @@ def test_without_words_prominence_and_scope_alone_decide() -> None:
         make_candidate(3, importance=0.9, scope="task"),
         make_candidate(4, superseded=1),
     ]
-    scored = score_passages([(one, whole(one)) for one in candidates], Sides(None), Ranking(), TODAY)
+    scored = score_wholes(candidates, Sides(None))
     assert [item.candidate.key for item in scored] == [3, 2, 1, 4]
     assert {item.bm25 for item in scored} == {None}
 
@@ -177,5 +184,5 @@ def test_a_further_passage_of_a_section_counts_less_and_of_a_short_note_half() -
         candidate = make_candidate(1)._replace(is_single=is_single)
         passages = [Passage(1, number, number == 1, 0, 0, 1.0) for number in (0, 1)]
         pairs = [(candidate, passage) for passage in passages]
-        first, second = score_passages(pairs, Sides({0: 1.0, 1: 1.0}), Ranking(), TODAY)
+        first, second = score(pairs, Sides([1.0, 1.0]), Ranking())
         assert second.score == pytest.approx(share * first.score)

@@ -104,7 +104,7 @@ class WordFinder:
         return next((start for start in self._beginnings if stem.startswith(start)), stem)
 
     def _choose(self, text: str, matches: Sequence[tuple[int, str]]) -> list[_Word]:
-        found = [_Word(place, self._stems[word]) for place, word in matches if self._stems[word] in self.weights]
+        found = [_Word(place, stem) for place, word in matches if (stem := self._stems[word]) in self.weights]
         for literal, pattern in self._literals.items():
             found += [_Word(match.start(), literal) for match in pattern.finditer(text)]
         return found

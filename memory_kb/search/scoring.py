@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -97,31 +98,31 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     asked = tokens(" ".join(query.words))
     stop = stop_words(sorted(asked))
     asked = asked - stop or asked
-    lines = {line for one in candidates for line in (*_names_of(one), *one.headings.split(" > "))}
-    alike = {line: jaccard(asked, words - stop or words) for line in lines for words in (tokens(line),)}
 
-    def most(lines: Iterable[str]) -> float:
-        return max(alike[line] for line in lines)
+    @functools.cache
+    def likeness(line: str) -> float:
+        words = tokens(line)
+        return jaccard(asked, words - stop or words)
 
-    return {one.key: HEADING_BONUS * (most(_names_of(one)) + most(one.headings.split(" > "))) for one in candidates}
+    def compare(one: Candidate) -> float:
+        names, headings = (one.title, *one.names.splitlines()), one.headings.split(" > ")
+        return HEADING_BONUS * (max(map(likeness, names)) + max(map(likeness, headings)))
+
+    return {one.key: compare(one) for one in candidates}
 
 
-def _names_of(candidate: Candidate) -> list[str]:
-    return [candidate.title, *candidate.names.splitlines()]
-
-
-def normalise(totals: Mapping[int, float]) -> dict[int, float]:
+def normalise(totals: Sequence[float]) -> list[float]:
     """Return scores relative to the best: 1 for it, above 0 for every match.
 
     In a small vault a word that most sections say has a BM25 of nearly 0, but never quite; 0 is
     what a section has without any.
 
     Example:
-        >>> normalise({1: 8.0, 2: 2.0})
-        {1: 1.0, 2: 0.25}
+        >>> normalise([8.0, 2.0])
+        [1.0, 0.25]
     """
-    best = max(totals.values(), default=0.0)
-    return {key: total / best if best > 0 else 0.0 for key, total in totals.items()}
+    best = max(totals, default=0.0)
+    return [total / best if best > 0 else 0.0 for total in totals]
 
 
 SUPERSEDED_FACTOR = 0.5
@@ -205,18 +206,6 @@ def age_in_days(seen: str | None, today: date) -> float:
     return float(max(0, (today - date.fromisoformat(seen)).days))
 
 
-def final_score(relevance: float, prominence: float, scope: float, *, is_superseded: bool) -> float:
-    """Return a hit's score: `relevance * prominence * scope`.
-
-    It is halved when a newer entry replaces the hit's.
-
-    Example:
-        >>> round(final_score(0.65, 1.0, 1.5, is_superseded=False), 4)
-        0.975
-    """
-    return relevance * prominence * scope * (SUPERSEDED_FACTOR if is_superseded else 1.0)
-
-
 #: The constant of reciprocal rank fusion.
 RRF_OFFSET = 10
 #: What each further passage of a section counts; of a note that is one section, the first of them
@@ -231,13 +220,25 @@ class Weight(NamedTuple):
     factor: float
     scope: float
     age_days: float
+    is_superseded: bool
+
+    def apply(self, relevance: float) -> float:
+        """Return a score: relevance x prominence x scope, halved when a newer entry replaces this one."""
+        return relevance * self.factor * self.scope * (SUPERSEDED_FACTOR if self.is_superseded else 1.0)
+
+
+class Section(NamedTuple):
+    """A candidate as a whole, with its score."""
+
+    candidate: Candidate
+    relevance: float
+    score: float
 
 
 class Scored(NamedTuple):
     """A passage of a candidate with the factors of its score.
 
     A part that the query does not use is None; `share` is what counts of a further passage of the same section.
-    The last four are those of `Weight`.
     """
 
     candidate: Candidate
@@ -247,84 +248,70 @@ class Scored(NamedTuple):
     relevance: float
     share: float
     score: float
-    prominence: float
-    factor: float
-    scope: float
-    age_days: float
+    weight: Weight
 
 
-class Sides(NamedTuple):
-    """The two sides of relevance, each from 0 to 1 by the place of a passage; a missing one counts 0.
-
-    None means a side that the query does not have.
-    """
-
-    bm25: Mapping[int, float] | None
-    vector: Mapping[int, float] | None = None
+def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
+    """Return what an entry counts on a day."""
+    age = age_in_days(candidate.seen, today)
+    strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
+    factor = prominence_factor(strength, ranking.prominence_exponent)
+    return Weight(strength, factor, ranking.scope.of(candidate.scope), age, bool(candidate.is_superseded))
 
 
 def score_passages(
-    passages: Sequence[tuple[Candidate, Passage]], sides: Sides, ranking: Ranking, today: date
+    passages: Sequence[tuple[Candidate, Passage]], sides: Sides, weights: Mapping[int, Weight], ranking: Ranking
 ) -> list[Scored]:
     """Return passages with their scores, best first.
 
-    Of the passages of one section only the best counts in full. `passages` has those of a section
-    one after the other.
+    Of the passages of one section only the best counts in full. `weights` has each candidate's by its key.
     """
-    relevance = fuse(sides, range(len(passages)), ranking)
-    weights = {candidate.key: _weigh(candidate, ranking, today) for candidate, _ in passages}
+    relevance = fuse(sides, len(passages), ranking)
     further = Counter[int]()
     scored = []
     for place in sorted(range(len(passages)), key=lambda place: -relevance[place]):
         candidate, passage = passages[place]
-        weight = weights[candidate.key]
         is_whole_note = candidate.part == 0 and candidate.is_single
         share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
         further[candidate.key] += 1
-        bm25, vector = (None if side is None else side.get(place, 0.0) for side in sides)
-        score = share * final_score(
-            relevance[place], weight.factor, weight.scope, is_superseded=bool(candidate.is_superseded)
-        )
-        scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, *weight))
+        bm25, vector = (None if side is None else side[place] for side in sides)
+        weight = weights[candidate.key]
+        score = share * weight.apply(relevance[place])
+        scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, weight))
     scored.sort(key=lambda item: (-item.score, -item.relevance))
     return scored
 
 
-def fuse(sides: Sides, keys: Iterable[int], ranking: Ranking) -> dict[int, float]:
-    """Return the relevance of every key.
+class Sides(NamedTuple):
+    """How well each of some texts fits a query by its words and in meaning, from 0 to 1; None where that does not count."""
+
+    words: Sequence[float] | None
+    nearness: Sequence[float] | None = None
+
+
+def fuse(sides: Sides, size: int, ranking: Ranking) -> Sequence[float]:
+    """Return the relevance of every one of `size` texts.
 
     That is the weighted sum of the two sides, or their reciprocal ranks; one side alone
     counts as it is, and without any all are equally relevant.
 
     Example:
-        >>> {key: round(value, 4) for key, value in fuse(Sides({1: 1.0}, {1: 0.5, 2: 1.0}), [1, 2], Ranking()).items()}
-        {1: 0.65, 2: 0.7}
-        >>> fuse(Sides({1: 1.0, 2: 0.5}), [1, 2], Ranking())
-        {1: 1.0, 2: 0.5}
+        >>> [round(one, 4) for one in fuse(Sides([1.0, 0.0], [0.5, 1.0]), 2, Ranking())]
+        [0.65, 0.7]
+        >>> fuse(Sides([1.0, 0.5]), 2, Ranking())
+        [1.0, 0.5]
     """
-    bm25, vector = sides
-    if bm25 is None and vector is None:
-        return dict.fromkeys(keys, 1.0)
-    if bm25 is None or vector is None:
-        side = bm25 if bm25 is not None else vector
-        assert side is not None
-        return {key: side.get(key, 0.0) for key in keys}
+    words, nearness = sides
+    if words is None or nearness is None:
+        return words or nearness or [1.0] * size
+    if ranking.fusion != "weighted":
+        words, nearness = _by_rank(words), _by_rank(nearness)
     total = (ranking.vector_weight + ranking.text_weight) or 1.0
-    weights = ranking.vector_weight / total, ranking.text_weight / total
-    pair = (vector, bm25) if ranking.fusion == "weighted" else (_by_rank(vector), _by_rank(bm25))
-    return {key: weights[0] * pair[0].get(key, 0.0) + weights[1] * pair[1].get(key, 0.0) for key in keys}
+    by_meaning, by_words = ranking.vector_weight / total, ranking.text_weight / total
+    return [by_meaning * near + by_words * word for near, word in zip(nearness, words, strict=True)]
 
 
-def _by_rank(side: Mapping[int, float]) -> dict[int, float]:
-    """Return reciprocal ranks in place of scores, 1 for the best; equal scores share a rank."""
-    ranks = {
-        score: rank for rank, score in enumerate(sorted({score for score in side.values() if score > 0}, reverse=True))
-    }
-    return {key: (RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) for key, score in side.items() if score > 0}
-
-
-def _weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
-    age = age_in_days(candidate.seen, today)
-    strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
-    factor = prominence_factor(strength, ranking.prominence_exponent)
-    return Weight(strength, factor, ranking.scope.of(candidate.scope), age)
+def _by_rank(side: Sequence[float]) -> list[float]:
+    """Return reciprocal ranks in place of scores, 1 for the best and 0 for 0; equal scores share a rank."""
+    ranks = {score: rank for rank, score in enumerate(sorted({score for score in side if score > 0}, reverse=True))}
+    return [(RRF_OFFSET + 1) / (RRF_OFFSET + 1 + ranks[score]) if score > 0 else 0.0 for score in side]

@@ -18,12 +18,16 @@ from memory_kb.search.scoring import (
     SUPERSEDED_FACTOR,
     WEIGHTS,
     Scored,
+    Section,
     Sides,
     TextScore,
+    Weight,
     WordShares,
+    fuse,
     normalise,
     score_passages,
     score_texts,
+    weigh,
 )
 from memory_kb.settings import Ranking
 from memory_kb.text import load_json, tokens
@@ -38,7 +42,7 @@ def explain(
     """
     best, candidate = group.best, group.best.candidate
     lines = [
-        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({candidate.scope})"
+        f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
     ]
     if best.share < 1:
         lines[0] += f" x {best.share:.2f} (a better passage of the same section is above)"
@@ -71,7 +75,7 @@ def explain(
 def explain_prominence(scored: Scored) -> str:
     """Return what the prominence of a candidate is made of."""
     candidate = scored.candidate
-    age = f"{scored.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
+    age = f"{scored.weight.age_days:.0f} days old" if candidate.seen else "undated, so of age 0"
     return f"prominence: importance {candidate.importance:g}, {age}, reinforced {candidate.reinforcement_count} times, {candidate.status}"
 
 
@@ -79,7 +83,7 @@ def explain_prominence(scored: Scored) -> str:
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
 #: Sections that are cut into passages, the best by their own words and meaning.
-SECTIONS = 30
+SECTIONS = 15
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
 
@@ -117,7 +121,7 @@ class SearchTrace(NamedTuple):
 
     found: Found
     texts: Mapping[int, TextScore]
-    sections: list[Scored]
+    sections: list[Section]
     shares: Mapping[Passage, WordShares]
     scored: list[Scored]
     kept: list[Scored]
@@ -130,36 +134,43 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     """Do a search step by step."""
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
-    sections = _score_sections(found, texts, ranking, today)
+    weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
+    sections = _score_sections(found, texts, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
-    cuts_all = request.by_entry or any(item.candidate.is_superseded for item in sections)
-    by_key = {item.candidate.key: item.candidate for item in sections[: None if cuts_all else SECTIONS]}
+    cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
+    by_key = {section.candidate.key: section.candidate for section in sections[: None if cuts_all else SECTIONS]}
     chunks = index.chunks(by_key)
     passages = find_passages(index, found.query, chunks, found.weights)
     most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     said = [min(1.0, passage.words / most) if most else 0.0 for passage in passages]
-    coverage = max(said, default=0.0)
-    shares = _share_words(texts, passages) if found.query else {}
-    words = normalise({place: share.total for place, share in shares.items()}) if found.query else None
+    shares = _share_words(texts, passages) if found.query else []
+    words = normalise([share.total for share in shares]) if found.query else None
     sides = Sides(words, _approach(found, passages, said))
-    scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, ranking, today)
+    scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, weights, ranking)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
     kept.sort(key=_in_order)
     groups = fold(kept, chunks)
     groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.by_entry else request.limit
-    by_passage = {passages[place]: share for place, share in shares.items()}
     ordered = diversify(groups, ranking.mmr_lambda, limit)
-    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage)
+    by_passage = dict(zip(passages, shares, strict=False))
+    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, max(said, default=0.0))
 
 
-def _score_sections(found: Found, texts: Mapping[int, TextScore], ranking: Ranking, today: date) -> list[Scored]:
+def _score_sections(
+    found: Found, texts: Mapping[int, TextScore], weights: Mapping[int, Weight], ranking: Ranking
+) -> list[Section]:
     """Return all candidates as wholes, the best first."""
-    wholes = [(candidate, Passage(candidate.key, 0, True, 0, 0, 0.0)) for candidate in found.candidates]
-    words = normalise({place: texts[one.key].total for place, (one, _) in enumerate(wholes)}) if texts else None
-    near = found.nearness and {place: found.nearness.get(one.key, 0.0) for place, (one, _) in enumerate(wholes)}
-    return score_passages(wholes, Sides(words, near), ranking, today)
+    keys = [candidate.key for candidate in found.candidates]
+    words = normalise([texts[key].total for key in keys]) if texts else None
+    near = None if found.nearness is None else [found.nearness.get(key, 0.0) for key in keys]
+    relevance = fuse(Sides(words, near), len(keys), ranking)
+    sections = [
+        Section(candidate, fit, weights[candidate.key].apply(fit))
+        for candidate, fit in zip(found.candidates, relevance, strict=True)
+    ]
+    return sorted(sections, key=lambda section: (-section.score, -section.relevance))
 
 
 def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
@@ -167,14 +178,14 @@ def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
     return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
 
 
-def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> dict[int, WordShares]:
+def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> list[WordShares]:
     """Return how well every passage answers by words: its section's share of the best and its own."""
-    sections = normalise({key: text.total for key, text in texts.items()})
-    own = normalise({place: passage.words * (1.0 + texts[passage.key].bonus) for place, passage in enumerate(passages)})
-    return {place: WordShares(sections[passage.key], own[place]) for place, passage in enumerate(passages)}
+    sections = dict(zip(texts, normalise([text.total for text in texts.values()]), strict=True))
+    own = normalise([passage.words * (1.0 + texts[passage.key].bonus) for passage in passages])
+    return [WordShares(sections[passage.key], share) for passage, share in zip(passages, own, strict=True)]
 
 
-def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) -> dict[int, float] | None:
+def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) -> list[float] | None:
     """Return how near every passage is in meaning: more where it says the words of the query, less where any does.
 
     What says the query is near to it, whatever the model makes of it.
@@ -185,10 +196,7 @@ def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) 
 
     trusted = 1.0 - WORDS_SUFFICE * max(said, default=0.0)
     own = [found.nearness.get(passage.key, 0.0) for passage in passages]
-    return {
-        place: trusted * (near + share**ALL_WORDS * (found.nearest - near))
-        for place, (near, share) in enumerate(zip(own, said, strict=True))
-    }
+    return [trusted * (near + share**ALL_WORDS * (found.nearest - near)) for near, share in zip(own, said, strict=True)]
 
 
 def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:
@@ -234,18 +242,19 @@ def _is_shadowed(scope: str, all_scopes: frozenset[str] | None) -> bool:
 def _further(index: Index, trace: SearchTrace, request: Request, ranking: Ranking, today: date) -> list[Group]:
     """Return hits beyond the sections that compete: the best passage of each, those not even candidates last."""
     found, there = trace.found, {item.candidate.key for item in trace.scored}
-    relevance = {item.candidate: item.relevance for item in trace.sections if item.candidate.key not in there}
+    relevance = {one.candidate: one.relevance for one in trace.sections if one.candidate.key not in there}
     if found.query is not None and len(trace.sections) >= CANDIDATES:
-        known, best = {item.candidate.key for item in trace.sections}, found.candidates[0].rank
+        known, best = {section.candidate.key for section in trace.sections}, found.candidates[0].rank
         more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
         relevance |= {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
     chunks = index.chunks(one.key for one in relevance)
     passages = find_passages(index, found.query, chunks, found.weights)
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
-    sides = Sides(dict(enumerate(relevance.values())))
-    scored = score_passages([(one, first[one.key]) for one in relevance], sides, ranking, today)
-    by_key = {item.candidate.key: item for item in scored}
-    shown = _without_shadowed(index, [by_key[one.key] for one in relevance], chunks, request.filters)
+    scored = []
+    for one, fit in relevance.items():
+        weight = weigh(one, ranking, today)
+        scored.append(Scored(one, first[one.key], fit, None, fit, 1.0, weight.apply(fit), weight))
+    shown = _without_shadowed(index, scored, chunks, request.filters)
     return without_copies((make_group(item, chunks[item.candidate.key]) for item in shown), trace.groups)
 
 
@@ -295,9 +304,9 @@ def _make_hit(
             bm25=None if best.bm25 is None else _round(best.bm25),
             vector=None if best.vector is None else _round(best.vector),
             relevance=_round(best.relevance),
-            prominence=_round(best.prominence),
-            scope=best.scope,
-            prominence_factor=_round(best.factor),
+            prominence=_round(best.weight.prominence),
+            scope=best.weight.scope,
+            prominence_factor=_round(best.weight.factor),
         ),
         text=group.text,
         explanation=explain(

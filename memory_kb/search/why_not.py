@@ -164,7 +164,7 @@ def _ranked(case: Case, trace: SearchTrace, best: Scored) -> Absence:
     if near := _describe_nearness(case, trace):
         missing.append(near)
     details = (
-        f"relevance {best.relevance:.4f} x prominence {best.factor:.4f} x scope {best.scope:g} ({best.candidate.scope})",
+        f"relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({best.candidate.scope})",
         *missing,
         explain_prominence(best),
     )
@@ -198,10 +198,14 @@ def _explain_copy(case: Case, trace: SearchTrace) -> str:
 
 def _find_cause(item: Scored, needed: float, ranking: Ranking) -> tuple[str, str]:
     """Return which factor alone keeps an entry from the score that is needed."""
-    fresh = decay(item.age_days, ranking.half_life_days, ranking.decay_floor) ** ranking.prominence_exponent
+    fresh = decay(item.weight.age_days, ranking.half_life_days, ranking.decay_floor) ** ranking.prominence_exponent
     if fresh < 1.0 and item.score / fresh >= needed:
-        return "decayed", f"; undecayed ({item.age_days:.0f} days are a factor of {fresh:.2f}) it would be among them"
+        return (
+            "decayed",
+            f"; undecayed ({item.weight.age_days:.0f} days are a factor of {fresh:.2f}) it would be among them",
+        )
     widest = max(ranking.scope)
-    if item.scope < widest and item.score / item.scope * widest >= needed:
-        return "scope", f"; at a scope that weighs {widest:g} instead of {item.scope:g} it would be among them"
+    scope = item.weight.scope
+    if scope < widest and item.score / scope * widest >= needed:
+        return "scope", f"; at a scope that weighs {widest:g} instead of {scope:g} it would be among them"
     return "score", ""
