@@ -1,4 +1,7 @@
-"""What the tests of the MCP server share: the SDK's own client, and servers as processes of their own."""
+"""What the tests of the MCP server share: the SDK's own client, and servers as processes of their own.
+
+The SDK takes a second to load, which is spent where it is used: each worker of the tests loads this module.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import pytest
 from conftest import Files, clean_environment
 from forking import command
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from support import entry
 
-from memory_kb.mcp.transports import ServedTools, ToolService
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -66,6 +68,9 @@ async def stdio(
     folder: Path, home: Path, *arguments: str, mode: str = "auto", env: Mapping[str, str] | None = None
 ) -> AsyncIterator[Client]:
     """Speak to a server over its standard input and output."""
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     environment = clean_environment(home) | dict(env or {})
     program, *words = command("--vault", folder, "mcp", *arguments, env=env)
     started = StdioServerParameters(command=program, args=words, env=environment)
@@ -76,6 +81,10 @@ async def stdio(
 @asynccontextmanager
 async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIterator[Client]:
     """Speak to a server in this process, which is there at once; it ends as the others do."""
+    from mcp.client.client import Client
+
+    from memory_kb.mcp.transports import ServedTools, ToolService
+
     service = ToolService(ServedTools(str(folder), str(home), profile, is_watching=False))
     try:
         async with Client(service.make_server()) as client:

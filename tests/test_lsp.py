@@ -13,9 +13,6 @@ from editing import POSTGRES, Edit, Reading, actions, draft
 from lsp_client import CAPABILITIES, Editor
 from support import notes_of
 
-from memory_kb.lsp.actions import text_edits
-from memory_kb.lsp.places import Ruler, find_spot
-
 folder = editing.folder
 shared = editing.shared
 read = editing.read
@@ -114,6 +111,8 @@ def test_odd_texts_break_nothing(read: Reading, text: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_every_place_is_found_again(encoding: str) -> None:
+    from memory_kb.lsp.places import Ruler
+
     text = "a\r\n数据 😀👩‍👩‍👧 b\n\nc\u2028d\re"
     ruler = Ruler(text, encoding)
     for offset in range(len(text) + 1):
@@ -139,12 +138,16 @@ def test_an_agreed_encoding_is_used(edit: Edit, folder: Path) -> None:
 
 
 def test_edits_are_small() -> None:
+    from memory_kb.lsp.actions import text_edits
+
     before = "".join(f"line {number} 😀\r\n" for number in range(50))
     after = before.replace("line 7 ", "line seven ").replace("line 40 😀\r\n", "")
     assert len(text_edits(before, after)) == 2
 
 
 def test_a_spot_in_frontmatter_knows_its_field() -> None:
+    from memory_kb.lsp.places import find_spot
+
     text = "---\nlinks:\n  - to: ab\n    relation: cd\nsources: [x, yz]\n---\n"
     for word, field in (("ab", "links.to"), ("cd", "links.relation"), ("yz", "sources")):
         spot = find_spot(text, text.index(word) + 2)

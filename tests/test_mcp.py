@@ -6,19 +6,20 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import mcp_client
 import pytest
-from mcp.client.client import Client
-from mcp.shared.exceptions import MCPError
 from mcp_client import ask, http, inside, run, stdio
 
 from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import UnreadableInput
 from memory_kb.mcp.full_profile import PROFILES
-from memory_kb.mcp.server import PROMPTS
 from memory_kb.text import count_tokens
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 set_nothing = mcp_client.set_nothing
 project = mcp_client.project
@@ -87,6 +88,8 @@ async def hand_over(client: Client) -> None:
 
 @pytest.mark.slow
 def test_a_whole_task_and_twenty_calls_at_once_over_stdio(project: Path, home: Path) -> None:
+    from mcp.shared.exceptions import MCPError
+
     async def work() -> None:
         async with stdio(project, home, "--profile", "full", env=FIXED) as client:
             await do_a_task(client)
@@ -100,6 +103,8 @@ def test_a_whole_task_and_twenty_calls_at_once_over_stdio(project: Path, home: P
 
 @pytest.mark.slow
 def test_a_whole_task_over_http_and_a_handoff_in_the_full_profile(project: Path, home: Path) -> None:
+    from mcp.client.client import Client
+
     async def work(address: str) -> None:
         async with Client(address, mode="legacy") as client, Client(address) as other:
             await do_a_task(client)
@@ -240,6 +245,10 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
 
 
 def test_resources_and_prompts(project: Path, home: Path) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    from memory_kb.mcp.server import PROMPTS
+
     async def work() -> None:
         async with inside(project, home) as client:
             (resource,) = (await client.list_resources()).resources

@@ -8,7 +8,6 @@ from typing import Any
 
 import mcp_client
 import pytest
-from mcp.shared.exceptions import MCPError
 from mcp_client import ask, inside, run, stdio
 from support import entry
 
@@ -48,6 +47,8 @@ def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path,
         ("memory_procedure", {"name": "x", "steps": []}, "steps is missing"),
         ("memory_consolidate", {"dry_run": "perhaps"}, "dry_run must be true or false"),
     ]
+
+    from mcp.shared.exceptions import MCPError
 
     async def work() -> None:
         async with stdio(project, home, "--profile", "full") as client:

@@ -8,8 +8,6 @@ import pytest
 from browsing import Tab, browsing, find_browser
 from pages import FILES, Server
 
-from memory_kb.web.app import STYLE_HASHES
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -180,6 +178,8 @@ def test_the_graph_is_drawn(tab: Tab, server: Server) -> None:
 
 
 def test_the_styles_that_are_let_through_are_those_of_the_drawing(tab: Tab, server: Server) -> None:
+    from memory_kb.web.app import STYLE_HASHES
+
     tab.go(f"{server.address}/graph")
     tab.wait("document.querySelector('#graph canvas')")
     digests = tab.run(
