@@ -30,6 +30,8 @@ _UUID = regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 #: The bytes that a file in UTF-16 begins with.
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: Signs that join letters in some scripts and emoji.
+_JOINERS = "\u200c\u200d"
 _WINDOWS = "memory-kb-windows-1252"
 
 #: A longer whole number is none that anybody counts with; Python refuses those of more than 4,300 digits.
@@ -245,6 +247,26 @@ def shorten(text: str, limit: int = 120) -> str:
     cut = line[: limit - 1]
     head = cut.rpartition(" ")[0]
     return (head if len(head) > limit // 2 else cut) + "…"
+
+
+def first_lines(text: str, limit: int) -> str:
+    """Return the beginning of a text, cut at a line.
+
+    Example:
+        >>> first_lines("one\\ntwo\\nthree", 8)
+        'one\\ntwo'
+    """
+    return text if len(text) <= limit else text[: limit + 1].rpartition("\n")[0]
+
+
+def on_one_line(text: str) -> str:
+    """Return a text on one line, without signs that nobody sees.
+
+    Example:
+        >>> on_one_line("a\\n---\\nid: x\\x1b[31m")
+        'a --- id: x [31m'
+    """
+    return " ".join("".join(sign if sign.isprintable() or sign in _JOINERS else " " for sign in text).split())
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from memory_kb.session_reports import Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
 from memory_kb.store.plan import Memory
-from memory_kb.text import printable, shorten
+from memory_kb.text import encode, first_lines, hash_of, printable, shorten
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport
@@ -206,11 +205,7 @@ def diary_id(entry_id: str, timestamp: str) -> str:
         return f"diary_{own[1]}{own[2]}{own[3]}_{own[4]}"
     day = "".join(own.groups()[:3]) if own else timestamp[:10].replace("-", "") or "0"
     is_hash = own is not None and re.fullmatch(r"[0-9a-f]{8}", own[4]) is not None
-    digest = (
-        own[4]
-        if own and is_hash
-        else hashlib.sha256(entry_id.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
-    )
+    digest = own[4] if own and is_hash else hash_of(printable(entry_id).encode())[:8]
     return f"diary_{day}_{int(digest, 16)}"
 
 
@@ -365,9 +360,7 @@ def log_digest(body: str) -> str:
 
 def _hash(text: str) -> str:
     lines = (line.strip() for line in text.splitlines())
-    return hashlib.sha256(
-        "\n".join(filter(None, lines)).encode("utf-8", "surrogateescape"), usedforsecurity=False
-    ).hexdigest()[:12]
+    return hash_of(encode("\n".join(filter(None, lines))))[:12]
 
 
 #: Seconds that a model may take, characters it is shown, items and characters it may answer.
@@ -410,22 +403,12 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
         ProviderFailed: it does not answer.
         SpendLimitReached: the day's budget is spent.
     """
-    facts = shorten_lines(write_body(trace), _SHOWN // 2)
-    said = shorten_lines(conversation, _SHOWN // 2)
+    facts = first_lines(write_body(trace), _SHOWN // 2)
+    said = first_lines(conversation, _SHOWN // 2)
     shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text
     answer = llm.complete(_ASK.format(shown=shown), diary_schema(), timeout=TIMEOUT)
     words = word_set(shown)
     return DiaryLists(*(keep_grounded(answer.get(name), words) for name in _LISTS))
-
-
-def shorten_lines(text: str, limit: int) -> str:
-    """Return the beginning of a text, cut at a line.
-
-    Example:
-        >>> shorten_lines("one\\ntwo\\nthree", 8)
-        'one\\ntwo'
-    """
-    return text if len(text) <= limit else text[: limit + 1].rpartition("\n")[0]
 
 
 def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:

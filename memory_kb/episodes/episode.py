@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Change, Memory, plan_fields, set_body
 from memory_kb.store.session_log import OUTCOMES
-from memory_kb.text import shorten, slugify
+from memory_kb.text import hash_of, printable, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
@@ -115,7 +114,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         "agent": trace.agent,
     }
     return Episode(
-        id=f"ep-{day}-{hashlib.sha256(named.encode(), usedforsecurity=False).hexdigest()[:8]}",
+        id=f"ep-{day}-{hash_of(named.encode())[:8]}",
         session=trace.session,
         place=_place(trace),
         title=_title(goal) or f"Session {trace.session}",
@@ -253,7 +252,7 @@ def record_event(
     day = now.astimezone(UTC).date().isoformat()
     text = " ".join(event.split())
     named = "\n".join((text.casefold(), outcome or "", place.job or "", place.task or "", place.scope))
-    entry_id = f"ep-{day}-{hashlib.sha256(named.encode('utf-8', 'replace'), usedforsecurity=False).hexdigest()[:8]}"
+    entry_id = f"ep-{day}-{hash_of(printable(named).encode())[:8]}"
     values: dict[str, Value | None] = {
         "session_id": known.get("session"),
         "task_id": place.task,

@@ -21,7 +21,7 @@ from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
 from memory_kb.search.evaluation import File, grep, measure, propose_queries, summarize
 from memory_kb.search.query import parse_query
-from memory_kb.store.files import read_if_there
+from memory_kb.store.files import find_note
 from memory_kb.store.logs import RetrievalLog
 from memory_kb.store.plan import make_memory
 
@@ -241,10 +241,8 @@ class Evaluation:
         ids: dict[str, list[str]] = {}
         for entry in index.entries(EVERYTHING):
             ids.setdefault(entry.source, []).append(entry.entry_id)
-        read = ((path, read_if_there(path, self._vault.resolve(path))) for path in ids)
-        return [
-            File(path, data.decode("utf-8", "replace"), tuple(ids[path])) for path, data in read if data is not None
-        ]
+        notes = filter(None, (find_note(self._vault, path) for path in ids))
+        return [File(note.path, note.data.decode("utf-8", "replace"), tuple(ids[note.path])) for note in notes]
 
     def observe(
         self, name: str, revision: str, asked: Sequence[SavedQuery], counted: Sequence[SavedQuery]

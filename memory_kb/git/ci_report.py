@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memory_kb.git.comparison import CiReport, ContextChange, QueryChange
 from memory_kb.search.evaluation import CUTS, QuestionResult
-from memory_kb.text import shorten
+from memory_kb.text import first_lines, on_one_line, shorten
 
 #: What code hosts take for one comment, with room to spare; characters.
 MOST = 60_000
@@ -38,19 +38,7 @@ def as_markdown(report: CiReport) -> str:
             "The texts of the contexts are left out: the report would be too long for a comment.",
         )
     )
-    return shorten_lines(short, MOST) + "\n"
-
-
-def shorten_lines(text: str, most: int) -> str:
-    r"""Return the first lines of a text that fit.
-
-    Example:
-        >>> shorten_lines("one\ntwo\nthree", 9)
-        'one\n…'
-    """
-    if len(text) <= most:
-        return text
-    return text[: text.rfind("\n", 0, most - 2)] + "\n…"
+    return short + "\n" if len(short) <= MOST else first_lines(short, MOST - 3) + "\n…\n"
 
 
 def escape(text: str) -> str:
@@ -60,8 +48,7 @@ def escape(text: str) -> str:
         >>> escape("a | *b* <i> @team\\n# c")
         'a \\\\| \\\\*b\\\\* &lt;i&gt; &#64;team \\\\# c'
     """
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return "".join(_ENTITIES.get(sign, sign) for sign in _SIGNS.sub(r"\\\1", shorten(line, _LONG)))
+    return "".join(_ENTITIES.get(sign, sign) for sign in _SIGNS.sub(r"\\\1", shorten(on_one_line(text), _LONG)))
 
 
 def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:

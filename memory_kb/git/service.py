@@ -30,11 +30,11 @@ from memory_kb.learning.checks import Checks, run_check
 from memory_kb.learning.guards import read_guard
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.settings import LoadedSettings, load_settings
-from memory_kb.store.files import read_if_there
+from memory_kb.store.files import find_note
 from memory_kb.store.journal import LoggedDecision, RunRecord
 from memory_kb.store.machine import find_command
 from memory_kb.store.undo import choose_run
-from memory_kb.text import decode, hash_of, shorten
+from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
     from memory_kb.git.backtest import Backtest
@@ -114,7 +114,7 @@ def compose_message(
     if len(lines) == 1:
         topics = [f"{lines[0].group} {lines[0].entry.title}"]
     occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
-    about = f" ({_one_line(occasions[0])})" if len(occasions) == 1 else ""
+    about = f" ({on_one_line(occasions[0])})" if len(occasions) == 1 else ""
     first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
     body: list[str] = []
     for group, chosen in itertools.groupby(lines, key=lambda line: line.group):
@@ -143,9 +143,9 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryN
         path = last.to or last.path
         groups: Mapping[str, None] = dict.fromkeys(group for group, _ in done)
         group = next(name for name in _GROUPS if name in groups)
-        reasons = tuple(dict.fromkeys(_one_line(one.reason) for _, one in done if one.reason))
+        reasons = tuple(dict.fromkeys(on_one_line(one.reason) for _, one in done if one.reason))
         entry = name_entry(path, last.entry_id)
-        yield _Line(group, EntryName(entry.kind, _one_line(entry.title)), _one_line(path), reasons)
+        yield _Line(group, EntryName(entry.kind, on_one_line(entry.title)), on_one_line(path), reasons)
 
 
 def _group(one: LoggedDecision) -> str:
@@ -156,10 +156,6 @@ def _group(one: LoggedDecision) -> str:
     if one.action == "move":
         return "archived" if "/archive/" in f"/{one.to}" else "promoted" if "/review/" in f"/{one.path}" else "moved"
     return "removed" if one.action == "remove" else "changed"
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 class Git:
@@ -295,15 +291,16 @@ class Git:
 
     def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
         """Return whether a file is no longer what the last of some runs made of it."""
-        data = read_if_there(path, self._vault.resolve(path))
+        note = find_note(self._vault, path)
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
-        return (None if data is None else hash_of(data)) != last
+        return (note and note.hash) != last
 
     def _name_entry(self, path: str, entry_id: str | None) -> EntryName:
         """Return what an entry is called in a message."""
         name = path.rpartition("/")[2]
         try:
-            text = decode(read_if_there(path, self._vault.resolve(path)) or b"")
+            note = find_note(self._vault, path)
+            text = note.text if note else ""
         except MemoryKBError:
             text = ""
         entries = parse_document(text, path).entries

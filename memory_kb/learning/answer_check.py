@@ -12,7 +12,7 @@ from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.new_entry import TWIN_SIMILARITY
 from memory_kb.learning.prompt import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.store.plan import Memory
-from memory_kb.text import has_cjk, jaccard, printable, tokens
+from memory_kb.text import has_cjk, jaccard, on_one_line, printable, tokens
 
 _TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
 #: The shortest quote that shows anything, unless it is all that was said.
@@ -75,14 +75,14 @@ def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
 
 
 def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
-    lines = tuple((label.name, one_line(item.get(label.key))) for label in question.step.labels)
+    lines = tuple((label.name, _line_of(item.get(label.key))) for label in question.step.labels)
     listed = item.get("tags")
     tags = (
-        one_line(tag).lstrip("#").replace(" ", "-").casefold()
+        _line_of(tag).lstrip("#").replace(" ", "-").casefold()
         for tag in (listed if isinstance(listed, list) else [])[:10]
     )
     return Extracted(
-        one_line(item.get("title")).strip("# "),
+        _line_of(item.get("title")).strip("# "),
         lines,
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
         _quotes(item, question),
@@ -95,7 +95,7 @@ def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
     kept = []
     for one in (listed if isinstance(listed, list) else [])[:10]:
-        number, quote = (one.get("number"), one_line(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
+        number, quote = (one.get("number"), _line_of(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
         if isinstance(number, int) and number in shown and _occurs_in(quote, shown[number]):
             kept.append((number, quote))
     return tuple(kept)
@@ -120,15 +120,8 @@ def _smooth(text: str) -> str:
     return " ".join(text.translate(_SMOOTH).casefold().split())
 
 
-def one_line(value: object) -> str:
-    """Return a text on one line, without signs that nobody sees.
-
-    Example:
-        >>> one_line("a\\n---\\nid: x\\x1b[31m")
-        'a --- id: x [31m'
-    """
-    text = printable(value) if isinstance(value, str) else ""
-    return " ".join("".join(sign if sign.isprintable() or sign in "\u200c\u200d" else " " for sign in text).split())
+def _line_of(value: object) -> str:
+    return on_one_line(printable(value)) if isinstance(value, str) else ""
 
 
 def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extracted]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -181,7 +180,7 @@ class Captures:
         origin = check_id(session) if session and messages is not None else None
         read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
         offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
-        with nullcontext() if dry_run else self._writer.lock(place.scope):
+        with self._writer.lock(place.scope, dry_run=dry_run):
             intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
         return CaptureReport(tuple(_report(read, intake.taken)), run)
 

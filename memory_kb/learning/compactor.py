@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,7 +76,7 @@ class Compactor:
                 "0.4 merges paraphrases; leave it out to merge near copies",
             )
         is_meant = _choose(scope, job, task)
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             memories, meanings = self._store.with_meanings(lambda memory: is_meant(memory.place))
             planned, changes = plan_compaction(memories, self._surroundings(meanings), threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
@@ -107,7 +106,7 @@ class Compactor:
             made = parse_date(memory.created_at)
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
-        with self._writer.lock() if resolve and not dry_run else nullcontext():
+        with self._writer.lock(dry_run=dry_run or not resolve):
             found = find_contradictions(self._store.all(), classify, is_new if since else None, notices.append)
             run = RunReport(None, "contradictions")
             if resolve:

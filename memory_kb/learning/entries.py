@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ class Entries:
         place = self._vault.place_for(scope, job, task)
         now = self._vault.clock()
         near: tuple[Near, ...] = ()
-        with nullcontext() if dry_run else self._writer.lock(place.scope, *([old.place.scope] if old else ())):
+        with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):
             twin = self._find_duplicate(draft, place) if not force else None
             if twin and old:
                 known = "it is that entry" if twin.entry.entry_id == old.id else f"{twin.entry.entry_id} says that"
@@ -154,7 +154,7 @@ class Entries:
         links: Value = list(with_links(newer, Link(replaced.id, "supersedes")))
         reason = f"It takes the place of {replaced.id}."
         plan = [_plan_replaced(replaced, newer.id), plan_fields(newer, {"links": links}, reason)]
-        with nullcontext() if dry_run else self._writer.lock(replaced.place.scope, newer.place.scope):
+        with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
             return self._writer.run("supersede", [change for change in plan if change], dry_run=dry_run)
 
     def _find_duplicate(self, draft: Draft, place: Location) -> Duplicate | None:
@@ -204,7 +204,7 @@ class Entries:
         view = self._reading().show(wanted)
         if purge:
             return self._purge(view, dry_run=dry_run)
-        with nullcontext() if dry_run else self._writer.lock(view.scope):
+        with self._writer.lock(view.scope, dry_run=dry_run):
             note = self._writer.read(view.path)
             plan = new_entry.plan_retirement(note, view.id)
             if delete:
@@ -216,7 +216,7 @@ class Entries:
         from memory_kb.learning.purge import purge
 
         scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
-        with nullcontext() if dry_run else self._writer.lock(*scopes):
+        with self._writer.lock(*scopes, dry_run=dry_run):
             if not dry_run:
                 self._writer.recover_held()
             run, purged = purge(view, self._vault, self._writer, self._index, dry_run=dry_run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -187,7 +187,7 @@ class EntryStore:
 
     def planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
         """Hold the vault's lock from reading to writing, so that two at once count both."""
-        return nullcontext() if dry_run else self._writer.lock()
+        return self._writer.lock(dry_run=dry_run)
 
     def carry_out(
         self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False

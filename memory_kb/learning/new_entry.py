@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from memory_kb.private import cut_private, cut_private_values
 from memory_kb.regex import regex
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
-from memory_kb.text import slugify
+from memory_kb.text import encode, hash_of, slugify
 
 if TYPE_CHECKING:
     import yaml
@@ -303,9 +302,7 @@ def fingerprint(text: str) -> str:
         >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
         True
     """
-    return hashlib.sha256(
-        " ".join(undated(text).casefold().split()).encode("utf-8", "surrogateescape"), usedforsecurity=False
-    ).hexdigest()
+    return hash_of(encode(" ".join(undated(text).casefold().split())))
 
 
 def undated(text: str) -> str:

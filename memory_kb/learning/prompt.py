@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean
 from memory_kb.learning.scopes import Pass, Scope
 from memory_kb.model import Location
 from memory_kb.store.plan import Memory
-from memory_kb.text import shorten
+from memory_kb.text import hash_of, printable, shorten
 
 #: Fewer learnings than this have nothing in common.
 FEWEST = 2
@@ -175,7 +174,7 @@ class ScopeQuestion(NamedTuple):
     @property
     def digest(self) -> str:
         """The identity of this question; what is stored already does not change it."""
-        return _digest(f"{self.scope.name}/{self.step.name}\n{self.owner}\n{self.shown.text}")
+        return hash_of(printable(f"{self.scope.name}/{self.step.name}\n{self.owner}\n{self.shown.text}").encode())
 
     @property
     def prompt(self) -> str:
@@ -190,7 +189,7 @@ class ScopeQuestion(NamedTuple):
             most=MOST,
             both="\n- Each rests on at least two different sources." if is_rollup else "",
             fields="\n".join(_describe(self.step)),
-            mark=f"===== {_digest(known + record)[:16]} =====",
+            mark=f"===== {hash_of(printable(known + record).encode())[:16]} =====",
             known=known,
             record=record,
         )
@@ -217,10 +216,6 @@ def _describe(step: Pass) -> list[str]:
     return [
         f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}" for label in step.labels
     ]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
 
 def with_document(shown: ShownRecord, name: str, text: str) -> ShownRecord:

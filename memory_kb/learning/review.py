@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -26,7 +27,7 @@ from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location
 from memory_kb.reports import RunReport
-from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import (
     Change,
     Memory,
@@ -471,8 +472,5 @@ class Review:
         return tuple(found.values())
 
     def ground(self) -> ApprovalInput:
-        def read(path: str) -> NoteText | None:
-            data = read_if_there(path, self._vault.resolve(path))
-            return None if data is None else NoteText(path, data)
-
+        read = functools.partial(find_note, self._vault)
         return ApprovalInput(self._store.all(), self._vault.folder_of, read, self._vault.today())

@@ -11,7 +11,7 @@ from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.model import Location, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport, StageReport
-from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.files import find_note
 from memory_kb.store.plan import Change, Memory, create_file, plan_fields, write_file
 
 if TYPE_CHECKING:
@@ -128,14 +128,11 @@ class Stages:
     def show(self, job: str | None = None) -> str:
         """Return the stage that the project, or one of its jobs, is in; `unknown` if nobody said."""
         for place in dict.fromkeys((make_place("project", job, None), Location())):
-            data = self._read(self._stage_file(place))
-            stage = read_stage(data.decode("utf-8", "replace")) if data else UNKNOWN
+            note = find_note(self._vault, self._stage_file(place))
+            stage = read_stage(note.text) if note else UNKNOWN
             if stage != UNKNOWN:
                 return stage
         return UNKNOWN
-
-    def _read(self, path: str) -> bytes | None:
-        return read_if_there(path, self._vault.resolve(path))
 
     def detect(self, job: str | None = None, *, dry_run: bool = False) -> StageReport:
         """Find out from INTENT.md which stage the project or a job is in.
@@ -145,8 +142,8 @@ class Stages:
         """
         place = make_place("project", job, None)
         path = f"{self._vault.folder_of(place)}INTENT.md" if place.job else "INTENT.md"
-        data = self._read(path)
-        intent = data.decode("utf-8", "replace") if data else ""
+        note = find_note(self._vault, path)
+        intent = note.data.decode("utf-8", "replace") if note else ""
         guessed, notice = guess_stage(intent), ""
         try:
             if intent.strip() and not dry_run and self._models.llm is not None:
@@ -154,7 +151,7 @@ class Stages:
         except ProviderFailed as exc:
             notice = f"{explain_failure(exc)}; the words of INTENT.md were counted"
         if guessed == UNKNOWN:
-            notice = notice or (f"{path} does not name the stage" if data else f"there is no {path}")
+            notice = notice or (f"{path} does not name the stage" if note else f"there is no {path}")
         return self._enter(place, guessed, notice, dry_run=dry_run)
 
     def set(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> StageReport:
@@ -180,13 +177,12 @@ class Stages:
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
         path = self._stage_file(place)
         with self._store.planning(dry_run=dry_run):
-            data = self._read(path)
-            before = self.show(place.job) if data else UNKNOWN
+            note = find_note(self._vault, path)
+            before = self.show(place.job) if note else UNKNOWN
             if stage in (UNKNOWN, before) or not self._vault.memory:
                 return StageReport(before, before if stage == UNKNOWN else stage, notice, RunReport(None, "stage"))
             ended = ended_stage(before, stage)
             reason = f"The stage is {stage} now."
-            note = None if data is None else NoteText(path, data)
             mark = write_file(note, f"{stage}\n", reason) if note else create_file(path, f"{stage}\n", reason)
 
             def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:

@@ -6,8 +6,8 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Llm, is_loopback, place_of
-from memory_kb.providers.http import Calls, Provider, Timing, open_http_client
+from memory_kb.providers.base import Llm, is_loopback
+from memory_kb.providers.http import Calls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -47,16 +47,9 @@ def anthropic_llm(
         known = None if usage is None else Usage(usage.input_tokens, usage.output_tokens)
         return Reply(text, known, getattr(answer, "stop_reason", None) == "max_tokens")
 
-    service = Provider(
-        "Anthropic" if base_url is None else f"the server at {place_of(base_url)}",
-        key,
-        "check ANTHROPIC_API_KEY",
-        "set llm.model to a model your key may use",
-    )
-    is_free = is_loopback(base_url)
     return RemoteLlm(
-        LlmModel("anthropic", name, is_free),
-        Calls(service, timing),
+        LlmModel("anthropic", name, is_free=is_loopback(base_url)),
+        Calls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm"), timing),
         log,
         lambda: _open_client(base_url or USUAL_ADDRESS, key),
         ask,

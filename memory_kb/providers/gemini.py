@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
+from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
 from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
-from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client
+from memory_kb.providers.http import Calls, Pace, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -18,20 +18,13 @@ if TYPE_CHECKING:
     from google import genai
     from numpy.typing import NDArray
 
+_KEYS = "GOOGLE_API_KEY or GEMINI_API_KEY"
 USUAL_ADDRESS = "https://generativelanguage.googleapis.com"
 USUAL_MODEL = "gemini-embedding-001"
 #: Dimension, and dollars for a million tokens.
 _KNOWN = {"gemini-embedding-001": (3072, 0.15)}
 _TOKENS_PER_TEXT = 2_048
 _TASKS: dict[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
-
-
-def service_of(base_url: str | None, key: str, setting: str) -> Provider:
-    """Return who is asked; `setting` is the group of settings that chose it."""
-    name = "Gemini" if base_url is None else f"the server at {place_of(base_url)}"
-    return Provider(
-        name, key, "check GOOGLE_API_KEY or GEMINI_API_KEY", f"set {setting}.model to a model your key may use"
-    )
 
 
 def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Client]:
@@ -84,7 +77,7 @@ def gemini_embedder(
     """Return an embedding model of Gemini; the arguments are those of `openai_embedder`."""
     name = (model or USUAL_MODEL).removeprefix("models/")
     known, price = _KNOWN.get(name, (0, None))
-    calls = Calls(service_of(base_url, key, "embeddings"), timing)
+    calls = Calls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
 
     def ask(client: genai.Client, request: EmbeddingRequest) -> NDArray[np.float32]:
         import numpy as np
@@ -145,21 +138,16 @@ def gemini_llm(
             part for choice in (answer.candidates or [])[:1] if choice.content for part in choice.content.parts or []
         ]
         text = "".join(part.text for part in parts if part.text and not part.thought)
-        is_cut = (
-            bool(answer.candidates)
-            and answer.candidates is not None
-            and answer.candidates[0].finish_reason == FinishReason.MAX_TOKENS
-        )
+        is_cut = any(choice.finish_reason == FinishReason.MAX_TOKENS for choice in (answer.candidates or [])[:1])
         counts = answer.usage_metadata
         if counts is None or counts.prompt_token_count is None:
             return Reply(text, None, is_cut)
         written = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
         return Reply(text, Usage(counts.prompt_token_count, written), is_cut)
 
-    is_free = is_loopback(base_url)
     return RemoteLlm(
-        LlmModel("gemini", name, is_free),
-        Calls(service_of(base_url, key, "llm"), timing),
+        LlmModel("gemini", name, is_free=is_loopback(base_url)),
+        Calls(provider_of("Gemini", base_url, key, _KEYS, "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,

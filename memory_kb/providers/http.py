@@ -127,6 +127,12 @@ class Provider(NamedTuple):
         return f"Provider({self.name!r})"
 
 
+def provider_of(name: str, base_url: str | None, key: str, key_names: str, setting: str) -> Provider:
+    """Return who is asked: a provider, or the server at an address; `setting` is the group of settings that chose it."""
+    shown = name if base_url is None else f"the server at {place_of(base_url)}"
+    return Provider(shown, key, f"check {key_names}", f"set {setting}.model to a model your key may use")
+
+
 class Refusal(NamedTuple):
     """What came instead of an answer.
 

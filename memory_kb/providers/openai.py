@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback, place_of
+from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
 from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
-from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client
+from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -34,14 +34,13 @@ _NO_KEY = "none"
 
 def service_of(base_url: str | None, key: str | None, setting: str) -> Provider:
     """Return who is asked; `setting` is the group of settings that chose it."""
+    service = provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", setting)
     if base_url is None:
-        return Provider("OpenAI", key or "", "check OPENAI_API_KEY", f"set {setting}.model to a model your key may use")
-    return Provider(
-        f"the server at {place_of(base_url)}",
-        key or "",
-        "set OPENAI_API_KEY to the key that server expects",
-        f"check {setting}.model and {setting}.base_url (it usually ends in /v1), and that the server has that model",
-        f"is it running? {setting}.base_url says where it is asked",
+        return service
+    return service._replace(
+        key_hint="set OPENAI_API_KEY to the key that server expects",
+        model_hint=f"check {setting}.model and {setting}.base_url (it usually ends in /v1), and that the server has that model",
+        address_hint=f"is it running? {setting}.base_url says where it is asked",
     )
 
 

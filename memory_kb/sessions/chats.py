@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from memory_kb.sessions.transcripts import LineResult, Origins, RawLine, message, numbered, results, tool_result
 from memory_kb.store.events import MAX_TEXT, Event, normal_time
-from memory_kb.text import slugify
+from memory_kb.text import hash_of, slugify
 
 _ROLES = {
     "user": "user, human, me, you, prompt, question",
@@ -93,7 +92,7 @@ def read_turns(
 def name_session(text: str, key: bytes) -> str:
     """Return a session id for the first turn of a conversation; it stays when the file is moved or grows."""
     words = re.sub(r"[^a-z0-9-]", "", slugify(text[:80], 40)).strip("-")
-    return f"chat-{words + '-' if words else ''}{hashlib.sha256(key, usedforsecurity=False).hexdigest()[:8]}"
+    return f"chat-{words + '-' if words else ''}{hash_of(key)[:8]}"
 
 
 def is_conversation(lines: Iterable[RawLine]) -> bool:

@@ -23,6 +23,7 @@ from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawL
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.project import find_siblings
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
+from memory_kb.text import hash_of
 
 _SHOWN_PROBLEMS = 20
 _SNIFFED_LINES = 50
@@ -180,7 +181,7 @@ def _is_within(folder: str | None, project: Path) -> bool:
         return False
     for tree in (project, *find_siblings(project)):
         root = os.path.realpath(tree)
-        if folder in {hashlib.sha256(str(one).encode()).hexdigest() for one in (tree, root)}:
+        if folder in {hash_of(str(one).encode()) for one in (tree, root)}:
             return True
         if Path(os.path.realpath(folder)).is_relative_to(root):
             return True
@@ -264,8 +265,7 @@ def _session_name(name: str) -> str:
         return check_id(name)
     except UsageError:
         words = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
-        digest = hashlib.sha256(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
-        return f"{words or 'session'}-{digest[:8]}"
+        return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
 
 
 def _key(origin: str | None) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -240,7 +239,7 @@ class Skills:
             change = plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")
             return (change,) if change else ()
 
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
             run = self._store.carry_out("skills feedback", plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
@@ -263,7 +262,7 @@ class Skills:
     ) -> SkillWritten:
         place = self._vault.place_for(scope, job, task)
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
-        with nullcontext() if dry_run else self._writer.lock(place.scope):
+        with self._writer.lock(place.scope, dry_run=dry_run):
             memories = self.skills()
             same = find_same(memories, draft, place, force=force)
             if same is None:
@@ -343,7 +342,7 @@ class Skills:
             raise UnreadableInput(
                 f"there are no skills in {source}", "name a skills.yaml, a SKILL.md, or a folder that holds some"
             )
-        with nullcontext() if dry_run else self._writer.lock(place.scope):
+        with self._writer.lock(place.scope, dry_run=dry_run):
             batch = _Batch(self.skills(), place, is_update=update, is_forced=force)
             for found in sources:
                 moved = self._take(found, batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 import unicodedata
@@ -19,7 +18,7 @@ from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
 from memory_kb.store.plan import Memory
-from memory_kb.text import shorten, slugify
+from memory_kb.text import hash_of, printable, shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, cut_list, load_item, load_mapping
 
 if TYPE_CHECKING:
@@ -220,7 +219,7 @@ def plain_name(name: str, taken: Collection[str] = ()) -> str:
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = make_slug(folded)[:_MAX_PLAIN_NAME].strip("-")
     if slugify(folded) == "note" and "note" not in folded.lower():
-        plain = f"skill-{hashlib.sha256(name.encode('utf-8', 'replace'), usedforsecurity=False).hexdigest()[:8]}"
+        plain = f"skill-{hash_of(printable(name).encode())[:8]}"
     names = (f"{plain}-{number}" if number > 1 else plain for number in range(1, 1_000_000))
     return next(name for name in names if name not in taken)
 

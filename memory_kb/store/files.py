@@ -8,11 +8,14 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.plainfiles import read_file
 from memory_kb.text import decode, hash_of
+
+if TYPE_CHECKING:
+    from memory_kb.vault import Vault
 
 #: From this many files on, several are forced to the disk at a time.
 _MANY, _AT_ONCE = 4, 8
@@ -417,3 +420,13 @@ class NoteText(NamedTuple):
     def hash(self) -> str:
         """The hash of the bytes, the same that the index keeps."""
         return hash_of(self.data)
+
+
+def find_note(vault: Vault, path: str) -> NoteText | None:
+    """Return a file of a vault as it is, None where there is none.
+
+    Raises:
+        UnreadableInput: there is something that cannot be read.
+    """
+    data = read_if_there(path, vault.resolve(path))
+    return None if data is None else NoteText(path, data)

@@ -335,16 +335,19 @@ class Writer:
         return other
 
     @contextmanager
-    def lock(self, *scopes: str, patience: float = LONG_PATIENCE) -> Iterator[None]:
+    def lock(self, *scopes: str, patience: float = LONG_PATIENCE, dry_run: bool = False) -> Iterator[None]:
         """Hold the locks of the scopes that are about to be written, those that this thread does not hold already.
 
         The vault's own lock is always held and taken first, the home's last: the vault's journal
-        records every run, and two runs cannot wait for each other.
+        records every run, and two runs cannot wait for each other. A dry run needs none.
 
         Raises:
             VaultNotFound: the home cannot be written.
             VaultBusy: another process held a lock all the time.
         """
+        if dry_run:
+            yield
+            return
         try:
             home = [self.prepare_home()] if "global" in scopes else []
         except OSError as exc:

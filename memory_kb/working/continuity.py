@@ -13,10 +13,10 @@ from memory_kb.markdown.splice import newline_of
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Span, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
-from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.logs import log_shown
 from memory_kb.store.plan import Change, create_file, make_memory, write_file
-from memory_kb.text import shorten
+from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
     from datetime import date
@@ -154,7 +154,7 @@ def name_line(one: Reminder) -> str:
 
 def plain(text: str) -> str:
     """Return a text on one line, in which no comment begins or ends, so that no mark can be faked."""
-    line = shorten("".join(sign if sign.isprintable() else " " for sign in text), _SUMMARY)
+    line = shorten(on_one_line(text), _SUMMARY)
     line = line.replace("<!--", "<! --").replace("-->", "-- >")
     return re.sub(r"memory-kb:(?=\s*(?:begin|end|start)\b)", "memory-kb ", line)
 
@@ -297,8 +297,7 @@ class Continuity:
         """Return the path of CONTINUITY.md, and the file where there is one."""
         place = self._vault.place_for("project", job, None)
         path = f"{self._vault.folder_of(place)}{CONTINUITY}"
-        data = read_if_there(path, self._vault.resolve(path))
-        return path, None if data is None else NoteText(path, data)
+        return path, find_note(self._vault, path)
 
     def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
         """Return the live entries of some kinds that fit some words best, in a line each."""

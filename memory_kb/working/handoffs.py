@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -324,7 +323,7 @@ class Handoffs:
 
     def _hand_off(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
         folder = f"{self._vault.folder_of(place)}handoffs"
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             found = entries_of(self._store, "handoff")
             here = [read_handoff(one) for one in found if one.place[:3] == place[:3]]
             last = next(iter(newest_first(here)), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -272,7 +271,7 @@ class Ledgers:
             change = plan_checkpoint(memory, given, now) if memory else None
             return (change,) if change else ()
 
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             memories = entries_of(self._store, "ledger")
             if known := find(memories):
                 run = self._store.carry_out("ledger set", plan, plan(memories), dry_run=dry_run)

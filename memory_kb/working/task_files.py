@@ -14,7 +14,7 @@ from memory_kb.learning.new_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
 from memory_kb.store.events import cut
-from memory_kb.store.files import NoteText, read_if_there
+from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import Change, create_file, write_file
 from memory_kb.text import printable, shorten
 
@@ -262,24 +262,22 @@ class TaskFiles:
         """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
 
         def make(path: str) -> tuple[Change, ...]:
-            data = read_if_there(path, self._vault.resolve(path))
-            change = plan(None if data is None else NoteText(path, data), path)
+            change = plan(find_note(self._vault, path), path)
             return (change,) if change else ()
 
         return self._writer.run(verb, make(f"{self._vault.folder_of(place)}{name}"), replan=make, dry_run=dry_run)
 
     def _text_beside(self, place: Location, name: str) -> str:
-        path = f"{self._vault.folder_of(place)}{name}"
-        data = read_if_there(path, self._vault.resolve(path))
-        return data.decode("utf-8", "replace") if data else ""
+        note = find_note(self._vault, f"{self._vault.folder_of(place)}{name}")
+        return note.data.decode("utf-8", "replace") if note else ""
 
     def documents(self, place: Location) -> Mapping[str, str]:
         """Return the texts that a session at a place is held against: its intent, its pre-mortem and its assumptions."""
         around = dict.fromkeys(((place.job, place.task), (place.job, None), (None, None)))
         intents = (self._text_beside(make_place("project", job, task), "INTENT.md").strip() for job, task in around)
         intent = next(filter(None, intents), "")
-        if not intent and (data := read_if_there("INTENT.md", self._vault.resolve("INTENT.md"))):
-            intent = data.decode("utf-8", "replace")
+        if not intent and (note := find_note(self._vault, "INTENT.md")):
+            intent = note.data.decode("utf-8", "replace")
         assumed = show_milestones(parse_milestones(self._text_beside(place, ASSUMPTIONS)))
         texts = {"intent": intent, "premortem": self._text_beside(place, PREMORTEM), "assumptions": assumed}
         return {name: cut(clean(text), _DOCUMENT_CHARS) for name, text in texts.items()}
