@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from memory_kb.agents.bridge import Bridge
     from memory_kb.agents.hooks import Hooks
     from memory_kb.agents.install import Agents
-    from memory_kb.context.gather import Readings
+    from memory_kb.browsing import Browsing
     from memory_kb.context.service import Contexts
     from memory_kb.editing.drafting import Drafting
     from memory_kb.editing.examination import Examination
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
-    from memory_kb.git.browsing import Browsing
     from memory_kb.git.ci import Evaluation
     from memory_kb.git.service import Git
     from memory_kb.importers.service import Imports
@@ -298,7 +297,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def browsing(self) -> Browsing:
-        from memory_kb.git.browsing import Browsing
+        from memory_kb.browsing import Browsing
 
         return Browsing(self.vault, self.index, self.git, self.reading, self.undo_verbs)
 
@@ -324,15 +323,7 @@ class KnowledgeBase:
     def contexts(self) -> Contexts:
         from memory_kb.context.service import Contexts
 
-        return Contexts(
-            self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching, self.readings
-        )
-
-    @functools.cached_property
-    def readings(self) -> Readings:
-        from memory_kb.context.gather import Readings
-
-        return Readings(self.vault, self.index, self.searching)
+        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
 
     @functools.cached_property
     def continuity(self) -> Continuity:

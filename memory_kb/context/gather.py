@@ -278,30 +278,19 @@ class Gathering:
 _CANDIDATES = 40
 
 
-class Readings:
-    """What contexts are made of, as the index has it now."""
+def gather(
+    vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: Wanted
+) -> tuple[Material, tuple[str, ...]]:
+    """Return what the sections of a context are made of, as the index has it now, and what was missing."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, searching: Searching) -> None:
-        self._vault = vault
-        self._index = index
-        self._searching = searching
-
-    def gather(self, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
-        """Return what the sections of a context are made of, and what was missing."""
-        return self._index.use(lambda index: self._gather(index, wanted))
-
-    def _gather(self, index: SqliteIndex, wanted: Wanted) -> tuple[Material, tuple[str, ...]]:
-        """Read from the index what the sections of a context are made of."""
-        degraded = self._index.refresh().reasons
-        request, unnamed = self._searching.construct(
-            Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
-        )
-        question, reasons = self._searching.ask(index, request)
+    def read(index: SqliteIndex) -> tuple[Material, tuple[str, ...]]:
+        degraded = vault_index.refresh().reasons
+        query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
+        request, unnamed = searching.construct(query)
+        question, reasons = searching.ask(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
-            gathering = Gathering(
-                index, wanted, request, self._vault.settings.ranking, self._vault.clock().date(), question
-            )
+            gathering = Gathering(index, wanted, request, vault.settings.ranking, vault.clock().date(), question)
             material = gathering.read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
@@ -309,3 +298,5 @@ class Readings:
 
             degraded += describe_faults(faults)
         return material, degraded
+
+    return vault_index.use(read)

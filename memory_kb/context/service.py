@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, frame, tame
-from memory_kb.context.gather import FittingEntry, Material, Wanted
+from memory_kb.context.gather import FittingEntry, Material, Wanted, gather
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.citations import ClaimState, assess, say_mark
@@ -33,7 +33,6 @@ from memory_kb.store.project import project_files
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.context.gather import Readings
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import Hit
     from memory_kb.providers.models import Models
@@ -469,7 +468,6 @@ class Contexts:
         models: Models,
         continuity: Continuity,
         searching: Searching,
-        readings: Readings,
     ) -> None:
         self._vault = vault
         self._index = index
@@ -477,7 +475,6 @@ class Contexts:
         self._models = models
         self._continuity = continuity
         self._searching = searching
-        self._readings = readings
 
     def context(
         self,
@@ -520,7 +517,7 @@ class Contexts:
                 "the files are outside the project, and there is no task", "say in words what is to be done"
             )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
-        material, degraded = self._readings.gather(wanted)
+        material, degraded = gather(self._vault, self._index, self._searching, wanted)
         material = material.keep(lambda one: one.id not in without)._replace(host=self._ask_host(wanted.task))
         today = self._vault.clock().date()
         counter = self._models.counter

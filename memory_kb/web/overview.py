@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 
-from memory_kb.git.browsing import LastLook, Upkeep
+from memory_kb.browsing import LastLook, Upkeep
 from memory_kb.index.facts import Look
 from memory_kb.index.link_map import LinkMap
 from memory_kb.kb import KnowledgeBase
