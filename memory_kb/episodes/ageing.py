@@ -10,7 +10,7 @@ from memory_kb.episodes.diary import cut_sections, items_of, log_digest, read_er
 from memory_kb.errors import MemoryKBError
 from memory_kb.learning.lifecycle import plan_move_to_archive
 from memory_kb.model import Location
-from memory_kb.store.plan import Change, Memory, plan_fields, set_body
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields, set_body
 from memory_kb.text import shorten
 
 #: Days in full detail, and days until the archive.
@@ -66,7 +66,7 @@ def plan_ageing(
     as_written: Callable[[Memory], Memory],
     now: datetime,
     taken_in: frozenset[str] = frozenset(),
-) -> tuple[Change, ...]:
+) -> Plan:
     """Plan to summarise and archive episodes by their age; none is ever deleted.
 
     Only what was built from a log is summarised, and only while nobody has edited its action log.
@@ -76,7 +76,7 @@ def plan_ageing(
     """
     today = now.astimezone(UTC).date()
     is_referenced = references(memories)
-    changes: list[Change] = []
+    changes: list[Change | None] = []
     for memory in memories:
         if (
             memory.kind != "episode"
@@ -96,7 +96,7 @@ def plan_ageing(
             )
         elif stage == "summary" and memory.metadata.get("detail") == "full" and memory.word("built_from"):
             changes += _summarise(memory, as_written, days)
-    return tuple(changes)
+    return changes
 
 
 def age_in_days(memory: Memory, today: date) -> int:
@@ -104,7 +104,7 @@ def age_in_days(memory: Memory, today: date) -> int:
     return max(0, (today - memory.seen).days) if memory.seen else 0
 
 
-def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> tuple[Change, ...]:
+def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> Plan:
     try:
         written = as_written(memory)
     except MemoryKBError:
@@ -113,7 +113,7 @@ def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int
         return ()
     reason = f"It is {days} days old; its action log is in the session."
     fields = plan_fields(memory._replace(hash=written.hash), {"detail": "summary"}, reason)
-    return tuple(change for change in (fields, set_body(written, memory.id, summarise(written), reason)) if change)
+    return fields, set_body(written, memory.id, summarise(written), reason)
 
 
 def summarise(memory: Memory) -> str:

@@ -27,7 +27,7 @@ from memory_kb.model import Location, make_place
 from memory_kb.session_reports import Trace
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
-from memory_kb.store.plan import Change, Memory, plan_fields, set_body
+from memory_kb.store.plan import Memory, Plan, plan_fields, set_body
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import hash_of, printable, shorten, slugify
 
@@ -161,7 +161,7 @@ def plan_episode(
     now: datetime,
     *,
     was_made: bool = False,
-) -> tuple[Reflected, tuple[Change, ...]]:
+) -> tuple[Reflected, Plan]:
     """Plan to keep an episode, or to renew the one that earlier events gave.
 
     `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
@@ -199,7 +199,7 @@ def _judge(episode: Episode, known: Memory) -> str:
     return "updated" if len(parts) == 3 and parts[1] == _digest(known.text, known.metadata) else "edited"
 
 
-def _renewal(episode: Episode, known: Memory) -> tuple[Change, ...]:
+def _renewal(episode: Episode, known: Memory) -> Plan:
     reason = "The session went on."
     gone: dict[str, Value] = {
         name: []
@@ -210,8 +210,7 @@ def _renewal(episode: Episode, known: Memory) -> tuple[Change, ...]:
     values |= {"created_at": episode.ended, "built_from": replace(episode, fields=_with(known, values)).built_from}
     if known.reinforcement_count == 0:
         values["last_reinforced"] = episode.ended[:10]
-    fields = plan_fields(known, values, reason)
-    return tuple(change for change in (fields, set_body(known, known.id, episode.body, reason)) if change)
+    return plan_fields(known, values, reason), set_body(known, known.id, episode.body, reason)
 
 
 def _with(known: Memory, values: Mapping[str, Value]) -> dict[str, Value]:

@@ -18,7 +18,7 @@ from memory_kb.learning.new_entry import check_draft, plan_entry
 from memory_kb.model import EVERYTHING
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_reports import Trace
-from memory_kb.store.plan import Change, Memory
+from memory_kb.store.plan import Memory, Plan
 from memory_kb.store.session_log import SessionFiles, find_id
 from memory_kb.text import fits_tag
 
@@ -90,7 +90,7 @@ class Episodes:
 
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
-    ) -> tuple[Reflected, tuple[Change, ...]]:
+    ) -> tuple[Reflected, Plan]:
         if trace.is_empty:
             return Reflected(trace.session, "", "", "empty"), ()
         now = self._vault.clock()

@@ -31,7 +31,7 @@ from memory_kb.learning.references import (
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory
+from memory_kb.store.plan import Memory, Plan
 from memory_kb.store.project import ProjectFiles, project_files
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Citations:
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
             raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
 
-        def plan(memories: Sequence[Memory]) -> Sequence[Change]:
-            return [change for one in _same([found], memories) if (change := plan_citing(one, citations))]
+        def plan(memories: Sequence[Memory]) -> Plan:
+            return [plan_citing(one, citations) for one in _same([found], memories)]
 
         run = self._store.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
@@ -115,10 +115,10 @@ class Citations:
         memories = chosen or [one for one in self._claiming("cites") if one.is_live]
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
 
-        def renew(fresh: Sequence[Memory]) -> Sequence[Change]:
+        def renew(fresh: Sequence[Memory]) -> Plan:
             return plan_renewal(_same(memories, fresh), project_files(self._vault), today)[0]
 
-        def set_flags(fresh: Sequence[Memory]) -> Sequence[Change]:
+        def set_flags(fresh: Sequence[Memory]) -> Plan:
             return plan_flags(_same(memories, fresh), lambda one: assess(one, project, today))
 
         if update:

@@ -20,7 +20,7 @@ from memory_kb.learning.references import (
     span_text,
     write_citation,
 )
-from memory_kb.store.plan import Change, Memory, plan_fields, with_words
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_words
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
@@ -361,9 +361,7 @@ def _renewed(item: Any, citation: Citation) -> Any:
     return write_citation(citation) | {name: value for name, value in own if name not in ("ref", "hash", "commit")}
 
 
-def plan_renewal(
-    memories: Iterable[Memory], project: ProjectFiles, today: date
-) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
     """Plan to record what entries cite as it is now, and that a person has looked at them.
 
     Citations that moved follow. An entry of which something is gone keeps that, and is not
@@ -387,7 +385,7 @@ def plan_renewal(
             values |= {"last_verified": today.isoformat()} | _without_flag(memory)
         changes.append(plan_fields(memory, values, f"Its claims were verified{' in part' if failures else ''}."))
         notices += failures
-    return tuple(filter(None, changes)), tuple(notices)
+    return changes, tuple(notices)
 
 
 def _without_flag(memory: Memory) -> dict[str, Value]:
@@ -406,12 +404,11 @@ def _follow(citation: Citation, project: ProjectFiles) -> CodeReference:
     return reference._replace(path=found.path) if found.verdict in ("moved", "drifted") else reference
 
 
-def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> tuple[Change, ...]:
+def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:
     """Plan to flag the entries whose claims drifted or are gone, and to take the flag from those that are fresh again.
 
     Nothing else of them changes. What a person keeps in MEMORY.md is not rewritten.
     """
-    changes: list[Change | None] = []
     for memory in memories:
         if "cites" not in memory.metadata or not memory.is_live or not memory.is_ours or memory.is_in_people_file:
             continue
@@ -419,7 +416,6 @@ def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSta
         if state.is_stale and STALE not in flags:
             worst = next(one for one in state.findings if one.is_bad)
             reason = f"A claim is stale: {worst.citation.reference.text} {worst.reason}."
-            changes.append(plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason))
+            yield plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason)
         elif state.verdict in ("fresh", "moved") and STALE in flags:
-            changes.append(plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded."))
-    return tuple(filter(None, changes))
+            yield plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")

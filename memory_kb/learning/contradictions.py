@@ -18,7 +18,7 @@ from memory_kb.model import Link
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_links, with_words
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -242,7 +242,7 @@ def restore(memory: Memory) -> dict[str, Value]:
     return {"importance": min(1.0, round(memory.importance / TENSION_FACTOR, 6))}
 
 
-def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Iterator[Change]:
+def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Plan:
     """Plan to settle what contradicted rejected entries alone: the flag goes, the importance comes back."""
     lost = {one.id for one in rejected}
     everything = list(memories)
@@ -252,7 +252,7 @@ def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -
         if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
             flags: Value = [flag for flag in memory.words("flags") if flag != _FLAG]
             reason = f"What it contradicted was rejected: {', '.join(sorted(against & lost))}."
-            yield from filter(None, [plan_fields(memory, {**restore(memory), "flags": flags}, reason)])
+            yield plan_fields(memory, {**restore(memory), "flags": flags}, reason)
 
 
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:

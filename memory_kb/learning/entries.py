@@ -155,7 +155,7 @@ class Entries:
         reason = f"It takes the place of {replaced.id}."
         plan = [_plan_replaced(replaced, newer.id), plan_fields(newer, {"links": links}, reason)]
         with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
-            return self._writer.run("supersede", [change for change in plan if change], dry_run=dry_run)
+            return self._writer.run("supersede", plan, dry_run=dry_run)
 
     def _find_duplicate(self, draft: Draft, place: Location) -> Duplicate | None:
         """Return the entry that says already what is about to be learned.
@@ -225,8 +225,7 @@ class Entries:
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
         """Carry out a plan of one change, and perhaps one that follows from it, which has nothing to go on with when it fails."""
-        changes = [change, more] if more else [change]
-        run = self._writer.run(verb, changes, dry_run=dry_run)
+        run = self._writer.run(verb, [change, more], dry_run=dry_run)
         if run.conflicts:
             if run.conflicts[0].code == "changed":
                 raise ChangedOnDisk(change.path)

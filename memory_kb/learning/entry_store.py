@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
     from memory_kb.store.journal import Creations
-    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.plan import Memory, Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
-    Planner = Callable[[Sequence[Memory]], Sequence[Change]]
+    Planner = Callable[[Sequence[Memory]], Plan]
 
 
 #: Of more changed files than this all is read again.
@@ -189,9 +189,7 @@ class EntryStore:
         """Hold the vault's lock from reading to writing, so that two at once count both."""
         return self._writer.lock(dry_run=dry_run)
 
-    def carry_out(
-        self, verb: str, planner: Planner, plan: Sequence[Change] | None = None, *, dry_run: bool = False
-    ) -> RunReport:
+    def carry_out(self, verb: str, planner: Planner, plan: Plan | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.
 
         A file that somebody writes to in the same moment is planned anew. `plan` is what the
@@ -202,8 +200,8 @@ class EntryStore:
             VaultBusy: another process has been writing for a minute.
         """
 
-        def replan(path: str) -> Sequence[Change]:
-            return [change for change in planner(self.all()) if change.path == path]
+        def replan(path: str) -> Plan:
+            return (change for change in planner(self.all()) if change and change.path == path)
 
         if dry_run:
             return self._writer.run(verb, plan if plan is not None else planner(self.all()), dry_run=True)

@@ -11,7 +11,7 @@ from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidenc
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Link, Location
-from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_links, with_words
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ScanReport(NamedTuple):
     run: RunReport
 
 
-def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], tuple[Change, ...]]:
+def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
     """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
 
     Pitfalls, pinned rules and those whose proposal is open or was rejected are passed over, and so
@@ -46,7 +46,7 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], tuple[Chan
     held = list(memories)
     waiting = targets_of(held, is_open=False)
     offers: dict[str, Offer] = {}
-    changes: list[Change] = []
+    changes: list[Change | None] = []
     for memory in load_merged(held):
         is_due = (
             memory.kind == "rule"
@@ -59,11 +59,11 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], tuple[Chan
                 offer = _propose(memory)
                 offers.setdefault(offer.key, offer)
         elif is_due or DEPRECATION in memory.words("flags"):
-            changes += _flag(memory, is_due=is_due)
+            changes.append(_flag(memory, is_due=is_due))
     for proposal in held:
         if proposal.is_live and is_in_review(proposal):
             changes += plan_replacement(proposal, held, only_new=True)
-    return tuple(offers.values()), tuple(changes)
+    return tuple(offers.values()), changes
 
 
 def is_negative(text: str) -> bool:
@@ -109,12 +109,12 @@ def _propose(memory: Memory) -> Offer:
     return Offer(draft, place._replace(learning_type="task"), key, reason)
 
 
-def _flag(memory: Memory, *, is_due: bool) -> list[Change]:
+def _flag(memory: Memory, *, is_due: bool) -> Change | None:
     left: Value = [word for word in memory.words("flags") if word != DEPRECATION]
     flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
     numbers = f"negative already, {read_evidence(memory).described}"
     reason = f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
-    return list(filter(None, [plan_fields(memory, {"flags": flags}, reason)]))
+    return plan_fields(memory, {"flags": flags}, reason)
 
 
 def original_of(proposal: Memory) -> str | None:

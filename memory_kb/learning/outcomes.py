@@ -18,7 +18,7 @@ from memory_kb.model import EVERYTHING
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
-from memory_kb.store.plan import Change, Memory
+from memory_kb.store.plan import Change, Memory, Plan
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
 
@@ -199,21 +199,21 @@ class Crediting(NamedTuple):
 
     credits: tuple[Credited, ...]
     marks: Mapping[str, Mark]
-    changes: tuple[Change, ...]
+    changes: Plan
 
 
 def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str) -> Crediting:
     """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says."""
     entries = {one.id: one for one in in_force(memories) if one.is_live and one.kind in EVIDENCE_KINDS}
-    credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change]()
+    credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change | None]()
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
         marks[memory.id] = Mark(credit, count + (credit != "mixed"))
         numbers = (count, marks[memory.id].total) if memory.kind == "skill" else _confidences(memory, credit, today)
         credits_.append(Credited(memory.id, memory.kind, memory.title, credit, *numbers))
-        changes += [change] if change else []
-    return Crediting(tuple(credits_), marks, tuple(changes))
+        changes.append(change)
+    return Crediting(tuple(credits_), marks, changes)
 
 
 def _confidences(memory: Memory, credit: str, today: date) -> tuple[float, float]:
@@ -429,7 +429,7 @@ class Outcomes:
         return keep_used(showing.ids, memories, words)
 
     def _write(
-        self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Sequence[Change]], *, dry_run: bool
+        self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
         log = OutcomeLog(self._vault.machine / "log")

@@ -14,7 +14,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import Llm
 from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory
+from memory_kb.store.plan import Change, Memory, Plan
 
 #: Texts this alike say the same, in this many jobs it recurs.
 RECURRENCE = 0.8
@@ -34,7 +34,7 @@ _SCHEMA: Mapping[str, object] = {
 }
 
 
-def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Offer, ...], tuple[Change, ...]]:
+def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Offer, ...], Plan]:
     """Plan to copy to the project what three distinct jobs learned, or to reinforce what says it there.
 
     Only the entry that says the same is reinforced (D-9), and once for each of the learnings it
@@ -48,7 +48,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
     ]
     words = [word_set(one.said) for one in there]
     offers: list[Offer] = []
-    changes: list[Change] = []
+    changes: list[Change | None] = []
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
         known = _find_said(sources, there, words)
         live = next((one for one in known if one.is_live), None)
@@ -57,11 +57,11 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
                 moment_of(newest(one.created_at for one in sources), now),
                 f"{_name_jobs(sources)} learned the same.",
             )
-            changes += filter(None, [plan_sighting(live, [one.id for one in sources], at, reason)])
+            changes.append(plan_sighting(live, [one.id for one in sources], at, reason))
         elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
             offers.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
-    return tuple(offers), tuple(changes)
+    return tuple(offers), changes
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:

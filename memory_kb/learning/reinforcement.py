@@ -11,7 +11,7 @@ from memory_kb.injected import is_own_call, strip
 from memory_kb.model import SCOPES
 from memory_kb.store.events import Event, strings_of
 from memory_kb.store.logs import Credit, Retrieval
-from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.store.plan import Memory, Plan, plan_fields
 
 if TYPE_CHECKING:
     from memory_kb.session_reports import Trace
@@ -119,7 +119,7 @@ def _long_words(text: str) -> frozenset[str]:
 
 def plan_reinforcements(
     due: Sequence[Due], memories: Iterable[Memory], now: datetime
-) -> tuple[tuple[Change, ...], tuple[Credit, ...]]:
+) -> tuple[Plan, tuple[Credit, ...]]:
     """Plan to count what is due: `reinforcement_count` plus one each, `last_reinforced` today.
 
     Return with the changes what to log before and after they are made. Only live entries count, and only those that are memories by their frontmatter. Of several with
@@ -157,4 +157,4 @@ def plan_reinforcements(
         )
         for entry_id, why in reasons.items()
     )
-    return tuple(filter(None, changes)), tuple(credits_)
+    return changes, tuple(credits_)

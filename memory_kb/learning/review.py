@@ -31,6 +31,7 @@ from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import (
     Change,
     Memory,
+    Plan,
     create_file,
     make_memory,
     move,
@@ -163,7 +164,7 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
     )
 
 
-def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> tuple[Change, ...]:
+def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> Plan:
     """Plan to leave entries out of the queue for some days.
 
     Raises:
@@ -174,8 +175,7 @@ def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> tuple[Chang
     until = (today + timedelta(days=days)).isoformat()
     for memory in wanted:
         _check_waiting(memory)
-    planned = (plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted)
-    return tuple(change for change in planned if change)
+    return [plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted]
 
 
 def plan_edit(memory: Memory, note: NoteText, text: str, *, allow_secret: bool = False) -> Change | None:
@@ -336,7 +336,7 @@ def _closed(text: str, newline: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
 
 
-def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: ApprovalInput) -> tuple[Change, ...]:
+def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: ApprovalInput) -> Plan:
     """Plan to reject entries: they stay where they are and keep their text from coming back.
 
     What contradicted one of them, and against nothing else, is settled with it.
@@ -344,7 +344,7 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Approva
     Raises:
         UsageError: one of them does not wait for review.
     """
-    changes = []
+    changes: list[Change | None] = []
     for memory in wanted:
         values: dict[str, Value] = {}
         if memory.status != "rejected":
@@ -353,9 +353,8 @@ def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: Approva
         if reason and reason.strip():
             values["review_reason"] = " ".join(reason.split())
         said = values.get("review_reason")
-        change = plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected.")
-        changes += [change] if change else []
-    return (*changes, *plan_settlements(wanted, ground.memories))
+        changes.append(plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected."))
+    return [*changes, *plan_settlements(wanted, ground.memories)]
 
 
 class Review:
@@ -451,7 +450,7 @@ class Review:
             found = self._store.find(wanted)
             note = self._writer.read(found.path)
             change = plan_edit(found, note, text, allow_secret=self._vault.allows_secrets)
-            return self._writer.run("review edit", [change] if change else [], dry_run=dry_run)
+            return self._writer.run("review edit", [change], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
         """Leave entries out of the queue for some days.

@@ -170,10 +170,9 @@ class Rules:
             return self._store.carry_out(
                 "rules feedback",
                 lambda memories: [
-                    change
+                    plan_feedback(memory, credit, today, said)
                     for memory in memories
                     if (memory.path, memory.id) == (found.path, found.id)
-                    and (change := plan_feedback(memory, credit, today, said))
                 ],
                 dry_run=dry_run,
             )

@@ -12,7 +12,7 @@ from memory_kb.model import Location, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport, StageReport
 from memory_kb.store.files import find_note
-from memory_kb.store.plan import Change, Memory, create_file, plan_fields, write_file
+from memory_kb.store.plan import Memory, Plan, create_file, plan_fields, write_file
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -99,7 +99,7 @@ def ask_stage(llm: Llm, intent: str) -> str:
     return read_stage(str(llm.complete(prompt, _SCHEMA, timeout=_SECONDS).get("stage", "")))
 
 
-def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) -> tuple[Change, ...]:
+def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) -> Plan:
     """Plan to retire what was learned for a stage that is over.
 
     That is every live entry of domain `task` and this phase in the project and its jobs, or, for
@@ -114,7 +114,7 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
     )
     over = (one for one in live if one.domain == "task" and one.phase == ended)
     inside = (one for one in over if (one.place.job == place.job if place.job else one.place.scope != "global"))
-    return tuple(change for one in inside if (change := plan_fields(one, {"status": "retired"}, reason)))
+    return (plan_fields(one, {"status": "retired"}, reason) for one in inside)
 
 
 class Stages:
@@ -185,7 +185,7 @@ class Stages:
             reason = f"The stage is {stage} now."
             mark = write_file(note, f"{stage}\n", reason) if note else create_file(path, f"{stage}\n", reason)
 
-            def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+            def plan(memories: Sequence[Memory]) -> Plan:
                 return (mark, *(plan_retirements(memories, ended, place) if ended else ()))
 
             run = self._store.carry_out("stage", plan, dry_run=dry_run)

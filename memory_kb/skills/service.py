@@ -51,7 +51,7 @@ from memory_kb.skills.skill_files import (
 )
 from memory_kb.skills.skill_text import SkillText
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, Memory, WriteFile
+from memory_kb.store.plan import Change, Memory, Plan, WriteFile
 from memory_kb.store.targets import find_target
 from memory_kb.text import encode, hash_of
 
@@ -234,10 +234,9 @@ class Skills:
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
 
-        def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+        def plan(memories: Sequence[Memory]) -> Plan:
             skill = find_skill(memories, wanted)
-            change = plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")
-            return (change,) if change else ()
+            return [plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")]
 
         with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
@@ -272,9 +271,8 @@ class Skills:
                 return SkillWritten(entry_id, draft.text.name, path, "created", run)
             found_id = same.id
 
-            def plan(path: str) -> list[Change]:
-                change = plan_skill_update(self._writer.read(path), found_id, draft, "Changed on request.")
-                return [change] if change else []
+            def plan(path: str) -> Plan:
+                return [plan_skill_update(self._writer.read(path), found_id, draft, "Changed on request.")]
 
             run = self._writer.run(verb, plan(same.path), replan=plan, dry_run=dry_run)
         action = "updated" if run.changes or run.conflicts else "unchanged"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -324,6 +324,10 @@ def make_memory(stored: StoredMemory) -> Memory:
 def _read(metadata: str) -> tuple[Mapping[str, Any], Fields]:
     found = json.loads(metadata)
     return found, read_fields(found)[0]
+
+
+#: Changes to make; None stands for what is as it should be already.
+Plan = Iterable[Change | None]
 
 
 def plan_fields(memory: Memory, values: Mapping[str, Value], reason: str) -> Change | None:

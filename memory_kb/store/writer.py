@@ -34,7 +34,7 @@ from memory_kb.store.files import (
 )
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.store.machine import prepare_machine
-from memory_kb.store.plan import Change
+from memory_kb.store.plan import Change, Plan
 from memory_kb.store.render_changes import Composition, compose, diff, find_new_secrets, paths_of
 from memory_kb.store.targets import explain_unsafe, find_target
 from memory_kb.text import hash_of
@@ -294,7 +294,7 @@ def invert(splice: Splice) -> Splice:
 #: Seconds to wait for another process that writes.
 LONG_PATIENCE = 60.0
 #: Given the path of a file that changed since, the changes to make to it now.
-Replan = Callable[[str], "Sequence[Change]"]
+Replan = Callable[[str], Plan]
 _REPLANS = 3
 
 
@@ -387,7 +387,7 @@ class Writer:
     def run(
         self,
         verb: str,
-        plan: Sequence[Change],
+        plan: Plan,
         *,
         replan: Replan | None = None,
         dry_run: bool = False,
@@ -405,14 +405,15 @@ class Writer:
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
+        changes = list(filter(None, plan))
         if dry_run:
-            made = self._compose(plan, replan)
+            made = self._compose(changes, replan)
             return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
-        if not plan:
+        if not changes:
             return RunReport(None, verb)
-        with self.lock(*scopes_of(paths_of(plan))):
+        with self.lock(*scopes_of(paths_of(changes))):
             recovered = self.recover_held()
-            made = self._compose(plan, replan)
+            made = self._compose(changes, replan)
             run = self._make_run(verb, made)
             left = self.write(run)
             unseen = self._index.look_into(edit.path for edit in run.edits)
@@ -548,7 +549,7 @@ def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: 
     """Return the changes to one file, planned anew if it changed; they stay if that cannot be done."""
     if path in made.stale:
         try:
-            return replan(path)
+            return list(filter(None, replan(path)))
         except MemoryKBError:
             pass
     return [change for change in plan if change.path == path]

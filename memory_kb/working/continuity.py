@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.service import Searching
-    from memory_kb.store.plan import Change
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -279,13 +278,11 @@ class Continuity:
         relevant, unsure = self._remind([kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job)
         avoid, _ = self._remind(["pitfall"], words, job)
 
-        def plan(_: str) -> list[Change]:
-            change = plan_continuity(path, self.read(job)[1], relevant, avoid)
-            return [change] if change else []
+        def plan(_: str) -> list[Change | None]:
+            return [plan_continuity(path, self.read(job)[1], relevant, avoid)]
 
-        planned = plan(path)
-        run = RunReport(None, "continuity")
-        if planned:
+        run, planned = RunReport(None, "continuity"), plan(path)
+        if any(planned):
             run = self._find_writer().run("continuity", planned, replan=plan, dry_run=dry_run)
         if run.conflicts and run.conflicts[0].code != "changed":
             raise CannotSplice(run.conflicts[0].message)

@@ -18,7 +18,7 @@ from memory_kb.model import EVERYTHING, Location
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.git_command import read_git_state
-from memory_kb.store.plan import Change, Memory, create_file, plan_fields
+from memory_kb.store.plan import Change, Memory, Plan, create_file, plan_fields
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -266,10 +266,9 @@ class Ledgers:
             here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
             return next((one for one in here if read_ledger(one).agent_id == agent), None)
 
-        def plan(memories: Sequence[Memory]) -> tuple[Change, ...]:
+        def plan(memories: Sequence[Memory]) -> Plan:
             memory = find(memories)
-            change = plan_checkpoint(memory, given, now) if memory else None
-            return (change,) if change else ()
+            return [plan_checkpoint(memory, given, now) if memory else None]
 
         with self._writer.lock(dry_run=dry_run):
             memories = entries_of(self._store, "ledger")

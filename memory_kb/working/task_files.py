@@ -15,7 +15,7 @@ from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
 from memory_kb.store.events import cut
 from memory_kb.store.files import NoteText, find_note
-from memory_kb.store.plan import Change, create_file, write_file
+from memory_kb.store.plan import Change, Plan, create_file, write_file
 from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -261,9 +261,8 @@ class TaskFiles:
     ) -> RunReport:
         """Write a file of a scope that is no note; one that changes meanwhile is planned anew."""
 
-        def make(path: str) -> tuple[Change, ...]:
-            change = plan(find_note(self._vault, path), path)
-            return (change,) if change else ()
+        def make(path: str) -> Plan:
+            return [plan(find_note(self._vault, path), path)]
 
         return self._writer.run(verb, make(f"{self._vault.folder_of(place)}{name}"), replan=make, dry_run=dry_run)
 
