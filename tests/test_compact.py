@@ -228,7 +228,7 @@ WORDS = st.lists(
         max_size=8,
     )
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_no_text_is_lost_and_a_second_run_does_nothing(
     tmp_path_factory: pytest.TempPathFactory, listed: list[tuple[str, str, str, str, float]]
 ) -> None:

@@ -104,9 +104,7 @@ def test_generated_pages_are_current() -> None:
     assert done.returncode == 0, f"run scripts/docs\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize(
-    "page", [*sorted((REPOSITORY / "docs").rglob("*.md")), REPOSITORY / "README.md"], ids=lambda page: page.name
-)
-def test_links_in_the_documentation_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name}: {target}"
+def test_links_in_the_documentation_lead_somewhere() -> None:
+    for page in (*(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "README.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

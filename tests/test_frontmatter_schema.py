@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY
+from conftest import NOW, REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,22 +50,18 @@ def test_what_lint_complains_of_the_schema_rejects(meta: dict[str, Any]) -> None
     assert complained(meta) <= rejected(meta)
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [(name, word) for name, field in FIELDS.items() if field.form == "choice" for word in field.choices],
-)
-def test_every_word_is_taken_by_both(name: str, word: str) -> None:
-    assert not complained({name: word}) | rejected({name: word})
-    assert complained({name: f"{word}x"}) == rejected({name: f"{word}x"}) == {name}
+@pytest.mark.parametrize("name", [name for name, field in FIELDS.items() if field.form == "choice"])
+def test_every_word_is_taken_by_both(name: str) -> None:
+    for word in FIELDS[name].choices:
+        assert not complained({name: word}) | rejected({name: word})
+        assert complained({name: f"{word}x"}) == rejected({name: f"{word}x"}) == {name}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_fits(kind: str) -> None:
-    from conftest import NOW
-
-    text = render(Draft("Text.", kind, "Title", ("a",), "high", ("src/**",), "observed"), "x-1", NOW)
-    (entry,) = parse_document(text, "a.md").entries
-    assert not complained(dict(entry.metadata)) | rejected(dict(entry.metadata))
+def test_what_is_written_fits() -> None:
+    for kind in KINDS:
+        text = render(Draft("Text.", kind, "Title", ("a",), "high", ("src/**",), "observed"), "x-1", NOW)
+        (entry,) = parse_document(text, "a.md").entries
+        assert not complained(dict(entry.metadata)) | rejected(dict(entry.metadata)), kind
 
 
 def test_the_sample_vault_fits() -> None:

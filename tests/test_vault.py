@@ -58,19 +58,19 @@ def test_the_folder_named_comes_before_the_environment_and_that_before_the_place
     assert find(None, cwd=around).folder == around
 
 
-@pytest.mark.parametrize("place", ["", "src/deep/down", "memory", "memory/learnings", "memory/jobs/api/tasks/t1"])
 @pytest.mark.parametrize(
     "files",
     [{"memory/config.yaml": ""}, {}, {"memory/MEMORY.md": "", "memory/.memory-kb/.gitignore": "*"}],
     ids=["configured", "bare", "indexed-once"],
 )
-def test_the_nearest_vault_around_the_working_folder(vault: MakeVault, place: str, files: Files) -> None:
+def test_the_nearest_vault_around_the_working_folder(vault: MakeVault, files: Files) -> None:
     """Also from inside its memory folder, and whether or not it was indexed or configured before."""
     folder = vault(
         {"memory/learnings/a.md": "", "memory/jobs/api/tasks/t1/MEMORY.md": "", "src/deep/down/x.py": "", **files}
     )
-    found = find(None, cwd=folder / place)
-    assert (found.folder, found.memory) == (folder, folder / "memory")
+    for place in ("", "src/deep/down", "memory", "memory/learnings", "memory/jobs/api/tasks/t1"):
+        found = find(None, cwd=folder / place)
+        assert (found.folder, found.memory) == (folder, folder / "memory"), place
 
 
 def test_a_plain_folder_is_found_again_once_it_was_indexed(vault: MakeVault) -> None:
