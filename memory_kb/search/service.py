@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memory_kb.index.postgres import PostgresIndex
     from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Hit
+    from memory_kb.model import Hit, StoredEntry
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
     from memory_kb.search.candidates import Request
@@ -108,25 +108,29 @@ class Searching:
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
                 degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
             with team.opened(vaults) as (index, notes), index.snapshot():
-                return self._answer_team(index, request, (*degraded, *notes))
+                result = self._answer(index, request, self._ask_team(index, request), (*degraded, *notes))
+                return result._replace(hits=tuple(map(_name_vault, result.hits)))
         except Unreachable as exc:
             result = self._index.use(lambda index: self.answer(index, request, sync=sync, progress=progress))
             return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
 
-    def _answer_team(self, index: PostgresIndex, request: Request, degraded: tuple[str, ...]) -> SearchResult:
-        from memory_kb.index.rows import describe_cut, describe_faults
-        from memory_kb.search.search import retrieve
+    def _answer(
+        self, index: SqliteIndex | PostgresIndex, request: Request, asked: Asked, degraded: tuple[str, ...]
+    ) -> SearchResult:
+        """Return what an index knows, and what of it could not be read."""
+        from memory_kb.search.search import FEW_WORDS, retrieve
 
-        question, reasons = self._ask_team(index, request)
-        hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
-        faults = (*describe_faults(index.faults(request.filters)), *describe_cut(index.cut_files()))
-        return SearchResult(
-            request.text,
-            _name_mode(request, question),
-            tuple(map(_name_vault, hits)),
-            (*degraded, *reasons, *faults, *notes),
-            Freshness(index.generation, None),
-        )
+        (question, reasons), today = asked, self._vault.clock().date()
+        hits, notes = retrieve(index, request, self._vault.settings.ranking, today, question)
+        if self._index.may_embed and not reasons:
+            notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
+        cut, faults = index.cut_files(), index.faults(request.filters)
+        if cut or faults:
+            from memory_kb.index.rows import describe_cut, describe_faults
+
+            reasons += (*describe_faults(faults), *describe_cut(cut))
+        mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
 
     def _ask_team(self, index: PostgresIndex, request: Request) -> Asked:
         """Return the request's question with its cosines in a team's index, where it has a use for one."""
@@ -146,12 +150,8 @@ class Searching:
 
     def search_host(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
-        from memory_kb.search.host import HostMemory, is_on
-
-        if not is_on(self._vault):
-            return ()
-        self._host = self._host or HostMemory(self._vault)
-        return self._host.search(request, only_ungiven=only_ungiven)
+        host = self._open_host()
+        return host.search(request, only_ungiven=only_ungiven) if host else ()
 
     def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
         """Return an entry with its source text, also one of an agent's own memory.
@@ -181,45 +181,34 @@ class Searching:
         try:
             return Reading(self._vault, self._index).show(wanted)
         except (UnknownEntry, UnreadableInput):
-            if found := self._show_host(wanted):
+            host = self._open_host()
+            if host and (found := host.show(wanted)):
                 return found
             raise
 
-    def _show_host(self, wanted: str) -> EntryView | None:
+    def _open_host(self) -> HostMemory | None:
         from memory_kb.search.host import HostMemory, is_on
 
-        if not is_on(self._vault):
-            return None
-        self._host = self._host or HostMemory(self._vault)
-        return self._host.show(wanted)
+        if self._host is None and is_on(self._vault):
+            self._host = HostMemory(self._vault)
+        return self._host
 
     def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
-        from memory_kb.search.search import FEW_WORDS, retrieve
-
+        """Return what the vault knows about a request, without what agents remember by themselves."""
         pending, degraded, _ = self._index.refresh(progress) if sync else (None, (), None)
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         elif not sync and index.is_partial:
             degraded = ("the first indexing has not ended yet; some notes are not searched",)
         request, unnamed = self.construct(request)
-        question, reasons = self.ask(index, request)
-        degraded += (*unnamed, *reasons)
-        with index.snapshot():
-            hits, notes = retrieve(index, request, self._vault.settings.ranking, self._vault.clock().date(), question)
-            cut, faults = index.cut_files(), index.faults(request.filters)
-            freshness = Freshness(index.generation, pending)
-        if self._index.may_embed and not reasons:
-            notes = tuple(f"{note}; {_BY_MEANING}" if note == FEW_WORDS else note for note in notes)
-        if cut or faults:
-            from memory_kb.index.rows import describe_cut, describe_faults
-
-            degraded += (*describe_faults(faults), *describe_cut(cut))
         if request.filters.file == NOWHERE:
-            degraded += ("the file is outside the project, and no applies_to covers it",)
+            unnamed += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
-            degraded += (f"there is no job {request.filters.job!r}",)
-        mode = _name_mode(request, question)
-        return SearchResult(request.text, mode, hits, (*self._index.take_notices(), *degraded, *notes), freshness)
+            unnamed += (f"there is no job {request.filters.job!r}",)
+        asked = self.ask(index, request)
+        with index.snapshot():
+            result = self._answer(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
+        return result._replace(freshness=result.freshness._replace(pending=pending))
 
     def construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
         """Let a language model name the key terms of a long query, where one was asked for.
@@ -279,58 +268,50 @@ class Searching:
         from memory_kb.index import listing as inventory
         from memory_kb.reports import WhyNot
         from memory_kb.search.candidates import Request
-        from memory_kb.search.why_not import Absence, Case, explain_absence
+        from memory_kb.search.why_not import Absence
 
         request = Request(query, self._index.filters(**filters), max(1, limit), max_chars, mode=mode)
 
         def explain(index: SqliteIndex) -> WhyNot:
             self._index.refresh()
             constructed, unnamed = self.construct(request)
-            question, reasons = self.ask(index, constructed)
-            reasons = (*unnamed, *reasons)
+            asked = self.ask(index, constructed)
             with index.snapshot():
                 unread = inventory.explain_unread(self._vault, self._vault.settings, index, wanted)
                 if unread:
-                    return WhyNot(
-                        query, wanted, wanted.partition(":")[0], *Absence("not-indexed", unread), degraded=reasons
-                    )
+                    absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
+                    return WhyNot(query, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
                 entry = inventory.find(self._vault, index, wanted)
-                case = Case(
-                    index,
-                    entry,
-                    index.keys_of(entry),
-                    constructed,
-                    self._vault.settings.ranking,
-                    self._vault.clock().date(),
-                    question,
-                )
-                return WhyNot(query, entry.entry_id, entry.source, *explain_absence(case), degraded=reasons)
+                return self._explain(index, entry, constructed, asked, unnamed)
 
         if not vaults:
             return self._index.use(explain)
         from memory_kb.index.postgres_team import Unreachable
 
         try:
-            return self._explain_team(request, wanted, vaults)
+            with self._index.team.opened(vaults) as (team_index, notes), team_index.snapshot():
+                asked = self._ask_team(team_index, request)
+                return self._explain(team_index, team_index.find(wanted), request, asked, notes)
         except Unreachable as exc:
             answer = self._index.use(explain)
             return answer._replace(degraded=(f"{exc}; only the vault here was asked", *answer.degraded))
 
-    def _explain_team(self, request: Request, wanted: str, vaults: Sequence[str]) -> WhyNot:
-        """Explain what a search in a team's index does not show."""
+    def _explain(
+        self,
+        index: SqliteIndex | PostgresIndex,
+        entry: StoredEntry,
+        request: Request,
+        asked: Asked,
+        degraded: tuple[str, ...],
+    ) -> WhyNot:
+        """Explain what a search in an index does not show."""
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Case, explain_absence
 
-        with self._index.team.opened(vaults) as (index, notes), index.snapshot():
-            entry, (question, reasons) = index.find(wanted), self._ask_team(index, request)
-            ranking, today = self._vault.settings.ranking, self._vault.clock().date()
-            case = Case(index, entry, index.keys_of(entry), request, ranking, today, question)
-            why = explain_absence(case)
-        return WhyNot(request.text, entry.entry_id, entry.source, *why, degraded=(*notes, *reasons))
-
-
-def _name_mode(request: Request, question: Question | None) -> str:
-    return "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
+        ranking, today = self._vault.settings.ranking, self._vault.clock().date()
+        case = Case(index, entry, index.keys_of(entry), request, ranking, today, asked.question)
+        why = explain_absence(case)
+        return WhyNot(request.text, entry.entry_id, entry.source, *why, degraded=(*degraded, *asked.reasons))
 
 
 def _without_embedder(request: Request) -> Asked:
