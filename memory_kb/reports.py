@@ -1,7 +1,6 @@
 """The values that verbs return: runs and their conflicts, entries, findings."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,7 +29,7 @@ class Learned(NamedTuple):
     id: str
     path: str
     action: str
-    run: RunReport | None = None
+    run: "RunReport | None" = None
     is_waiting: bool = False
     near: tuple[Near, ...] = ()
 
@@ -61,8 +60,8 @@ class EntryView:
 class Retired(EntryView):
     """An entry as it was before it was forgotten, what was written for it, and what else was purged of its text."""
 
-    run: RunReport | None = None
-    purged: Purged | None = None
+    run: "RunReport | None" = None
+    purged: "Purged | None" = None
 
 
 class Purged(NamedTuple):
@@ -127,8 +126,8 @@ class Status:
     changed: tuple[str, ...]
     removed: tuple[str, ...]
     problems: tuple[Problem, ...]
-    vectors: tuple[VectorCount, ...] = ()
-    team: TeamState | None = None
+    vectors: "tuple[VectorCount, ...]" = ()
+    team: "TeamState | None" = None
 
     @property
     def pending(self) -> int:

@@ -1,7 +1,6 @@
 """What the logs of sessions hold: the facts of one, the events that fit a search, what was written or imported."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import NamedTuple
 
 from memory_kb.model import Problem

@@ -5,8 +5,7 @@ them still matching is enough, so that a vault may be renamed, or restored from 
 an archive or a copy has no such signature.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import stat

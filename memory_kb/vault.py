@@ -1,7 +1,6 @@
 """A vault: its roots, scopes, settings, clock and locks."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import os
 import re

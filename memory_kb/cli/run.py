@@ -4,8 +4,7 @@ The commonest command lines, `search WORDS` and `index`, are parsed without clic
 one, and whatever is wrong with these, is left to click.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import errno
 import os
 import sys
