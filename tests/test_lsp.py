@@ -46,6 +46,21 @@ def test_it_ends_when_the_editor_is_gone(folder: Path, home: Path) -> None:
     assert editor.end() == 0
 
 
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "9" * 100_000, "["], ids=["deep", "digits", "broken"])
+def test_a_message_that_cannot_be_read_is_reported_in_a_sentence(folder: Path, home: Path, value: str) -> None:
+    editor = Editor(home, "--vault", folder, cwd=folder)
+    editor.start()
+    message = b'{"jsonrpc":"2.0","id":9,"method":"workspace/symbol","params":{"query":%s}}' % value.encode()
+    assert editor.process.stdin
+    editor.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(message), message))
+    editor.process.stdin.flush()
+    editor.wait(lambda one: "cannot be read" in str(one))
+    assert editor.close() == 0
+    said = "".join(editor.stderr.queue)
+    assert "cannot be read" in said
+    assert "Traceback" not in said
+
+
 def test_without_a_name_it_serves_the_vault_around_the_open_folder(folder: Path, home: Path, tmp_path: Path) -> None:
     editor = Editor(home, cwd=tmp_path)
     editor.start(root=folder / "memory" / "learnings")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException, PyglsError
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -78,6 +80,14 @@ class NoteServer(LanguageServer):
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._published: set[str] = set()
         self._names: dict[str, frozenset[str]] = {}
+
+    def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
+        """Show a person what went wrong; in a sentence, where a message of the editor cannot be read."""
+        if source is JsonRpcException:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).partition(";")[0]
+            error = ValueError(f"a message of the editor cannot be read: {reason}")
+            _say(str(error))
+        super().report_server_error(error, source)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something beside the answers."""
@@ -456,6 +466,8 @@ def _is_in_block(page: Page, offset: int) -> bool:
 def serve(vault: str | None, home: str | None) -> int:
     """Serve one editor until it ends; return the exit code."""
     server = make_server(vault, home)
+    # What cannot be read is reported in a sentence, without a traceback.
+    logging.getLogger("pygls.server").addFilter(lambda record: not record.exc_info)
     # The server closes its output when it ends, and nothing else may ever write to it.
     stdout = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
