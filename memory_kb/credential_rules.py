@@ -266,10 +266,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a password of a request",
-        ("basic",),
+        ("authorization",),
         r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?basic\s{1,3}(?P<value>[A-Za-z0-9+/_-]{8,}={0,2})",
         2.5,
         "base64",
+        lead=0,
     ),
     Rule(
         "a token of a request",
@@ -284,6 +285,7 @@ RULES: tuple[Rule, ...] = (
         r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']",
         2.5,
         "base64",
+        lead=len("'_"),
     ),
     Rule(
         "a password of a registry",
@@ -291,6 +293,7 @@ RULES: tuple[Rule, ...] = (
         r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})",
         3.0,
         "base64",
+        lead=0,
     ),
     Rule(
         "a bearer token",

@@ -21,7 +21,9 @@ _WORD = regex(r"[!-~\0]*")
 #: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
 _JOINT = regex(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: What may be the key of a service: a long run of characters with a digit, assigned to something.
-_UNMARKED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]*\d)[\w=+/-]{16}")
+_UNMARKED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
+#: What a service is called is so near in front of its key at most.
+_NEAR = 60
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
@@ -180,8 +182,8 @@ def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
     folded = plain.text.casefold()
     words = _long_words(plain.text)
     fitting = _called_by(folded) | _called_by(words.casefold(), "token")
-    if words and _UNMARKED.search(plain.text):
-        fitting |= _called_by(folded, "service")
+    assigned = [plain.text[max(0, one.start() - _NEAR) : one.end()] for one in _UNMARKED.finditer(plain.text)]
+    fitting |= _called_by("\n".join(assigned).casefold(), "service")
     for rule, keywords in ((RULES[place], fitting[place]) for place in sorted(fitting)):
         for view, match in _matches(rule, keywords, plain, folded, words):
             first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
@@ -222,10 +224,11 @@ def _called_by(folded: str, judged: str = "") -> dict[int, list[str]]:
 def _matches(
     rule: Rule, keywords: Sequence[str], plain: _View, folded: str, words: str
 ) -> Iterator[tuple[_View, re.Match[str]]]:
+    if rule.judged == "token" and not _compile_mark(rule.pattern).search(words):
+        return
     pattern = _compile(_whole(rule))
     if rule.judged == "token":
-        # What may be in front of a token is looked at last: a pattern that begins with its mark is found faster.
-        views = (plain, _join_lines(plain)) if _compile(rule.pattern.removeprefix(FREE)).search(words) else ()
+        views = (plain, _join_lines(plain))
         for view in filter(None, views):
             yield from ((view, match) for match in pattern.finditer(view.text))
     elif rule.lead is None or len(folded) != len(plain.text):
@@ -251,9 +254,11 @@ def _long_words(text: str) -> str:
     """Return the words of a text that are long enough for a token, also those that line ends break."""
     words = text.split()
     if "\n" in text:
-        lines = text.replace("\r\n", "\n").replace("\\\n", "\n").replace(" \n", "\n").replace("\t\n", "\n")
-        words += _broken_words(*_JOINT.subn("\0", lines))
-    return " ".join([word for word in words if len(word) >= _LEAST_WORD and _RANDOM_PART.search(word)])
+        for sign in "\r\\ \t":
+            text = text.replace(f"{sign}\n", "\n") if sign in text else text
+        words += _broken_words(*_JOINT.subn("\0", text))
+    long = {word for word in words if len(word) >= _LEAST_WORD}
+    return " ".join([word for word in long if _RANDOM_PART.search(word)])
 
 
 def _broken_words(joined: str, count: int) -> Iterator[str]:
@@ -368,3 +373,9 @@ def _describe(text: str, what: str, start: int, end: int) -> Finding:
 @functools.cache
 def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
+
+
+@functools.cache
+def _compile_mark(pattern: str) -> re.Pattern[str]:
+    """Compile the pattern of a token without what may be in front of it: one that begins with a mark is found faster."""
+    return re.compile(pattern.removeprefix(FREE))

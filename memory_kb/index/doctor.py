@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, LinkInText, Look, Node, Unexamined, Whole
+from memory_kb.index.facts import FACTS, Anchors, Edge, Facts, FactStore, LinkInText, Look, Node, Whole, find_anchors
 from memory_kb.index.link_names import (
     find_rival,
     group_stems,
@@ -25,7 +25,7 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.rows import decode, explain_unreadable, read_file, read_note
 from memory_kb.index.schema import SCHEMA_VERSION
-from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import say_missing
@@ -165,11 +165,11 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
     if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
         return kept[0]
 
-    def look(paths: Sequence[str]) -> list[Unexamined]:
+    def fetch(paths: Sequence[str]) -> list[Sequence[EntryText]]:
         texts = index.texts(paths)
-        return [Unexamined(path, vault.resolve(path), texts.get(path, ())) for path in paths]
+        return [texts.get(path, ()) for path in paths]
 
-    whole = _Check(vault, index, store.of(hashes, look)).whole()
+    whole = _Check(vault, index, store.of(hashes, fetch)).whole()
     store.keep_whole(state, index.generation, whole)
     return whole.problems
 
@@ -182,6 +182,7 @@ class _Check:
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
         self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
+        self._anchors = functools.cache(self._read_anchors)
         self._probes: dict[str, bool] = {}
         self._edges: dict[Edge, None] = {}
 
@@ -235,8 +236,11 @@ class _Check:
                 if target not in said:
                     said.add(target)
                     yield Problem(entry.source, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.source in self._facts and not self._facts[found.source].has(link.anchor):
+            elif link.anchor and found.source in self._facts and not self._anchors(found.source).has(link.anchor):
                 yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
+
+    def _read_anchors(self, path: str) -> Anchors:
+        return find_anchors(_read_text(self._vault, path))
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.source, target)
@@ -273,11 +277,16 @@ class Places:
         return text, found
 
     def _read_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
-        try:
-            text, _ = decode(read_note_text(path, self._vault.resolve(path)).data)
-        except (MemoryKBError, OSError):
-            return "", ()
+        text = _read_text(self._vault, path)
         return text, parse_document(text, path).entries
+
+
+def _read_text(vault: Vault, path: str) -> str:
+    """Return the text of a file, none where it cannot be read."""
+    try:
+        return decode(read_note_text(path, vault.resolve(path)).data)[0]
+    except (MemoryKBError, OSError):
+        return ""
 
 
 def is_file(vault: Vault, source: str, target: str) -> bool:

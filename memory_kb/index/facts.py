@@ -15,20 +15,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.errors import MemoryKBError
-from memory_kb.index.rows import decode
 from memory_kb.index.schema import connect
 from memory_kb.index.sqlite import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
 from memory_kb.model import Problem
 from memory_kb.plainfiles import make_folder, open_plain
-from memory_kb.store.files import read_note_text
 
 #: Where the facts are kept in the machine folder.
 FACTS = "lint/facts.db"
 #: Grows with every change of what is found, so that facts of an older version are not used.
-_VERSION = 3
+_VERSION = 4
 #: So many files are worth further processes, which are given so many at a time.
 _MANY, _BATCH = 1_000, 64
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
@@ -67,12 +64,20 @@ class Facts(NamedTuple):
     Attributes:
         problems: lines and messages.
         links: the links of each of its entries, by entry id; each target and anchor once.
-        headings: its headings as links are compared with them.
-        blocks: the ids of its blocks, in lower case.
     """
 
     problems: Sequence[tuple[int, str]] = ()
     links: Mapping[str, Sequence[LinkInText]] = {}
+
+
+class Anchors(NamedTuple):
+    """What links can name within a file.
+
+    Attributes:
+        headings: its headings as links are compared with them.
+        blocks: the ids of its blocks, in lower case.
+    """
+
     headings: Sequence[str] = ()
     blocks: Sequence[str] = ()
 
@@ -80,8 +85,8 @@ class Facts(NamedTuple):
         """Return whether the file has a heading, perhaps below others, or a block.
 
         Example:
-            >>> facts = Facts(headings=("tea", "steps"), blocks=("b1",))
-            >>> [facts.has(anchor) for anchor in ("Tea#Steps", "^B1", "Steps#Tea", "^b2")]
+            >>> anchors = find_anchors("# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n")
+            >>> [anchors.has(anchor) for anchor in ("Tea#Steps", "^B1", "Steps#Tea", "^b2")]
             [True, True, False, False]
         """
         anchor = anchor.strip()
@@ -92,16 +97,15 @@ class Facts(NamedTuple):
         return bool(parts) and all(part in left for part in parts)
 
 
-class Unexamined(NamedTuple):
-    """A file to examine: its path, where it is, and the texts of its entries."""
+def find_anchors(text: str) -> Anchors:
+    """Return what links can name within a text."""
+    return Anchors(
+        tuple(normal_heading(heading.words) for heading in find_headings(text)), tuple(dict.fromkeys(_blocks(text)))
+    )
 
-    path: str
-    location: Path
-    texts: Sequence[EntryText]
 
-
-#: Returns files to examine.
-Fetch = Callable[[Sequence[str]], Sequence[Unexamined]]
+#: Returns the texts of the entries of files.
+Fetch = Callable[[Sequence[str]], Sequence[Sequence[EntryText]]]
 
 
 class Look(NamedTuple):
@@ -150,8 +154,8 @@ class Whole(NamedTuple):
     edges: Collection[Edge]
 
 
-def examine(texts: Iterable[EntryText], whole: str) -> Facts:
-    """Return what can be said of a file, from the texts of its entries and all of its own."""
+def examine(texts: Iterable[EntryText]) -> Facts:
+    """Return what can be said of a file, from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
     for entry_id, title, line, body in texts:
@@ -163,12 +167,7 @@ def examine(texts: Iterable[EntryText], whole: str) -> Facts:
         problems += _conflicts(body, line)
         if found := list(_links(body, line)):
             links.setdefault(entry_id, []).extend(found)
-    return Facts(
-        problems,
-        links,
-        tuple(normal_heading(heading.words) for heading in find_headings(whole)),
-        tuple(dict.fromkeys(_blocks(whole))),
-    )
+    return Facts(problems, links)
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -215,12 +214,12 @@ class FactStore:
         if self._connection:
             self._connection.close()
 
-    def of(self, hashes: Mapping[str, str], look: Fetch) -> dict[str, Facts]:
+    def of(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, Facts]:
         """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
         kept = {path: (digest, facts) for path, digest, facts in self.rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
-        new = dict(zip(unknown, _examine_all(unknown, look), strict=True))
+        new = dict(zip(unknown, _examine_all(unknown, fetch), strict=True))
         gone = [(path,) for path in kept if path not in hashes]
         rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
         self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
@@ -283,7 +282,7 @@ class FactStore:
                         self._connection.executemany(statement, [()] if rows is None else rows)
 
 
-def _examine_all(paths: Sequence[str], look: Fetch) -> Iterator[Facts]:
+def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[Facts]:
     """Yield the facts of files; of many, all processors examine some."""
     batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
     processes = os.cpu_count() or 1
@@ -302,12 +301,12 @@ def _examine_all(paths: Sequence[str], look: Fetch) -> Iterator[Facts]:
             ProcessPoolExecutor(processes, get_context("fork"), _end_with_parent) as pool,
         ):
             for batch in batches:
-                waiting.append(pool.submit(_examine_batch, look(batch)))
+                waiting.append(pool.submit(_examine_batch, fetch(batch)))
                 while waiting and (len(waiting) > 2 * processes or batch is batches[-1]):
                     yield from waiting.popleft().result()
                     done += 1
     for batch in batches[done:]:
-        yield from _examine_batch(look(batch))
+        yield from _examine_batch(fetch(batch))
 
 
 def _end_with_parent() -> None:
@@ -322,23 +321,13 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _examine_batch(sources: Sequence[Unexamined]) -> list[Facts]:
-    return [_examine_one(source) for source in sources]
-
-
-def _examine_one(source: Unexamined) -> Facts:
-    try:
-        text, _ = decode(read_note_text(source.path, source.location).data)
-    except (MemoryKBError, OSError):
-        text = ""
-    return examine(source.texts, text)
+def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[Facts]:
+    return [examine(texts) for texts in batch]
 
 
 def _unpack(facts: str) -> Facts:
-    problems, links, headings, blocks = json.loads(facts)
-    return Facts(
-        problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()}, headings, blocks
-    )
+    problems, links = json.loads(facts)
+    return Facts(problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()})
 
 
 def _open(file: Path) -> sqlite3.Connection:

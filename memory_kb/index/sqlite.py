@@ -54,21 +54,21 @@ class EntryText(NamedTuple):
 #: Holds for chunks that may have a link to a note.
 HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
 _IN_SOURCES = "source IN (SELECT value FROM json_each(?))"
-_TEXT = "source, entry_id, title, line, part, content"
+_TEXT = "source, entry_id, title, line, end_line, part, content"
 
 
-def _join_texts(rows: Iterable[tuple[str, str, str, int, int, str]]) -> Iterator[tuple[str, list[EntryText]]]:
+def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Iterator[tuple[str, list[EntryText]]]:
     """Yield each file with the texts of its entries, from their chunks in order."""
     for source, chunks in itertools.groupby(rows, operator.itemgetter(0)):
-        found: list[EntryText] = []
-        for _, entry_id, title, line, part, content in chunks:
+        found: list[tuple[str, str, int, list[str]]] = []
+        last = 0
+        for _, entry_id, title, line, end_line, part, content in chunks:
             if part == 0 or not found:
-                found.append(EntryText(entry_id, title, line, content))
+                found.append((entry_id, title, line, [content]))
             else:
-                one = found[-1]
-                gap = "\n" * (line - one.line - one.text.count("\n")) or " "
-                found[-1] = one._replace(text=f"{one.text}{gap}{content}")
-        yield source, found
+                found[-1][-1].extend(("\n" * (line - last) or " ", content))
+            last = end_line
+        yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
 
 
 class SqliteIndex:

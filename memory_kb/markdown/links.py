@@ -33,10 +33,10 @@ _BLOCK_ID = regex(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*$", re.MULTILINE)
 
 
 #: A Markdown link from the end of what is shown, or the line that defines a reference: the note's path, perhaps in
-#: angle brackets, then a heading. Addresses have a colon in front of their first slash, paths have none.
+#: angle brackets, then a heading: both are two groups. Addresses have a colon in front of their first slash, paths have none.
 _PATH = (
-    r"(?:<(?!//)(?P<quoted>[^<>:#\n]+\.md)(?P<quoted_part>#[^<>\n]*)?>|"
-    r"(?!//)(?P<bare>(?:[^\s<>()#:?]|\([^\s<>()#:?]*\))+\.md)(?P<part>#[^\s()]*)?)"
+    r"(?:<(?!//)([^<>:#\n]++(?<=\.md))(#[^<>\n]*+)?>|"
+    r"(?!//)((?:[^\s<>()#:?]++|\([^\s<>()#:?]*+\))+(?<=\.md))(#[^\s()]*+)?)"
 )
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
 _INLINE_LINK = regex(rf"\]\(\s*{_PATH}{_TITLE}\s*\)", re.IGNORECASE)
@@ -87,7 +87,7 @@ class TextLink(NamedTuple):
     @property
     def is_attachment(self) -> bool:
         """Whether it names a picture, a recording or another file that is no note."""
-        return is_attachment(self.target)
+        return self.is_wikilink and is_attachment(self.target)
 
 
 def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: bool = False) -> Iterator[TextLink]:
@@ -185,17 +185,17 @@ def _markdown_links(text: str, start: int, stop: int) -> Iterator[TextLink]:
 
 
 def _markdown_link(found: re.Match[str], start: int, *, is_embed: bool) -> TextLink:
-    name, part = ("quoted", "quoted_part") if found["quoted"] is not None else ("bare", "part")
-    anchor = (found[part] or "")[1:]
-    place = found.end(part) - len(anchor) if anchor else found.end(name)
+    group = 1 if found[1] is not None else 3
+    name, part = found.group(group, group + 1)
+    begin, end = found.span(group)
     return TextLink(
-        unquote(found[name]),
-        Span(*found.span(name)),
+        unquote(name),
+        Span(begin, end),
         Span(start, found.end()),
-        unquote(anchor),
+        unquote(part[1:]) if part else "",
         is_embed,
         is_wikilink=False,
-        anchor_span=Span(place, place + len(anchor)),
+        anchor_span=Span(found.start(group + 1) + 1, found.end(group + 1)) if part else Span(end, end),
     )
 
 
@@ -233,6 +233,8 @@ def _opening_bracket(text: str, closing: int, start: int) -> int | None:
 
 
 def _is_escaped(text: str, place: int, start: int) -> bool:
+    if text[place - 1 : place] != "\\":
+        return False
     before = text[max(start, place - _MOST_SIGNS) : place]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
