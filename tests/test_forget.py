@@ -85,18 +85,15 @@ PLAIN_NOTES = [
 
 
 @pytest.mark.parametrize("data", PLAIN_NOTES)
-@pytest.mark.parametrize("name", ["note.md", "memory/note.md"], ids=["plain", "memory"])
-def test_forgetting_a_plain_note_puts_a_block_before_it(
-    vault: MakeVault, open_kb: OpenKB, data: bytes, name: str
-) -> None:
-    folder = vault({name: data, **({"memory/config.yaml": ""} if name != "note.md" else {})})
+def test_forgetting_a_plain_note_puts_a_block_before_it(vault: MakeVault, open_kb: OpenKB, data: bytes) -> None:
+    folder = vault({"note.md": data})
     kb = open_kb(folder)
     (hit,) = kb.search("walrus").hits
     kb.forget(hit.id)
     newline = b"\r\n" if b"\r\n" in data else b"\n"
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
     block = newline.join([b"---", f"id: {hit.id}".encode(), b"kind: fact", b"status: retired", b"---", b""])
-    assert (folder / name).read_bytes() == mark + block + data.removeprefix(mark)
+    assert (folder / "note.md").read_bytes() == mark + block + data.removeprefix(mark)
     assert kb.search("walrus").hits == ()
     assert kb.show(hit.id).status == "retired"
 
