@@ -29,7 +29,7 @@ Open = Callable[..., KnowledgeBase]
 def test_half_of_the_batches_failing_loses_nothing_of_the_rest(
     tmp_path: Path, open_with: Open, fake: FakeProvider
 ) -> None:
-    notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(400)}
+    notes = {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 20 for number in range(400)}
     kb = open_with(write_files(tmp_path / "vault", notes))
     fake.fail("no-quota", every=2, times=None)
     report = kb.sync()
@@ -80,7 +80,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
 def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
     vault: Callable[..., Path], open_with: Open, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kb = open_with(vault({f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 30 for number in range(600)}))
+    kb = open_with(vault({f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 3 for number in range(600)}))
     remember = EmbeddingCache.remember
     moments = iter((0, 1))
 

@@ -9,9 +9,11 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 from conftest import REPOSITORY, clean_environment, write_files
@@ -54,6 +56,21 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def run_eval(
+    evaluation: ModuleType, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """A function that runs the script in this process and returns what it prints."""
+
+    def run(*arguments: str | Path) -> str:
+        with mock.patch.dict(os.environ, clean_environment(home), clear=True):
+            monkeypatch.setattr(sys, "argv", ["scripts/eval", *map(str, arguments)])
+            assert evaluation.main() == 0
+        return capsys.readouterr().out
+
+    return run
 
 
 def hits(module: ModuleType, *texts: str) -> list[Any]:
@@ -156,8 +173,8 @@ def questions(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("scope", ["conversation", "all"])
-def test_eval_of_questions(questions: Path, home: Path, scope: str) -> None:
-    report = json.loads(run_script("eval", questions, "--scope", scope, "--json", home=home).stdout)
+def test_eval_of_questions(questions: Path, run_eval: Callable[..., str], scope: str) -> None:
+    report = json.loads(run_eval(questions, "--scope", scope, "--json"))
     groups = report["engines"]["memory-kb"]["groups"]
     assert set(groups) == {"headline", "single", "adversarial", "all"}
     assert groups["headline"] == groups["single"]
@@ -173,15 +190,15 @@ def test_eval_of_questions(questions: Path, home: Path, scope: str) -> None:
     assert files == {"queries.jsonl", "vault", "talk", "zebra.md", "walrus.md", "first.md", "second.md"}
 
 
-def test_eval_of_questions_as_a_table(questions: Path, home: Path) -> None:
-    shown = run_script("eval", questions, home=home).stdout
+def test_eval_of_questions_as_a_table(questions: Path, run_eval: Callable[..., str]) -> None:
+    shown = run_eval(questions)
     rows = {line[:16].strip(): line.split() for line in shown.splitlines()}
     assert rows["headline"] == ["headline", "2", "75.0", "75.0", "75.0", "100.0", "62.2", "75.0", "75.0", "75.0"]
     assert {"single", "adversarial", "all", "plain: headline", "plain: all", "memory-kb", "plain"} <= set(rows)
     assert f"eval {questions}" in shown
 
 
-def test_eval_of_pages(tmp_path: Path, home: Path) -> None:
+def test_eval_of_pages(tmp_path: Path, run_eval: Callable[..., str]) -> None:
     words = ("copper", "garden", "window", "river", "candle", "marble", "forest", "engine", "basket", "thunder")
     folders = ["one"] * 5 + ["two"] * 5
     pages = {
@@ -189,7 +206,7 @@ def test_eval_of_pages(tmp_path: Path, home: Path) -> None:
         for folder, word in zip(folders, words, strict=True)
     }
     data = write_files(tmp_path / "pages", {**pages, ".hidden/copper.md": "# Copper\n", "top.md": "Short.\n"})
-    report = json.loads(run_script("eval", data, "--json", home=home).stdout)
+    report = json.loads(run_eval(data, "--json"))
     groups = report["engines"]["memory-kb"]["groups"]
     assert groups["title: together"]["n"] == 11
     assert {value for name, value in groups["title: together"].items() if name != "n"} == {1.0}
@@ -197,13 +214,13 @@ def test_eval_of_pages(tmp_path: Path, home: Path) -> None:
     assert asked == {"sentence: together": 10, "sentence: one": 5, "sentence: two": 5}
     assert groups["sentence: one"]["hit@1"] == 1.0
     assert (report["pages"], report["sampled"]) == (11, 11)
-    shown = run_script("eval", data, "--sample", "4", home=home).stdout
+    shown = run_eval(data, "--sample", "4")
     assert "4 of 11 pages" in shown
     assert {"title", "sentence", "five words", "plain: title"} <= {line[:16].strip() for line in shown.splitlines()}
 
 
-def test_eval_of_a_folder_of_collections_is_one_table(questions: Path, home: Path) -> None:
-    shown = run_script("eval", questions.parent, home=home).stdout.splitlines()
+def test_eval_of_a_folder_of_collections_is_one_table(questions: Path, run_eval: Callable[..., str]) -> None:
+    shown = run_eval(questions.parent).splitlines()
     assert [line.split()[:2] for line in shown[1:]] == [["data", "memory-kb"], ["data", "plain"]]
     assert shown[1].split()[2:5] == ["62.2", "75.0", "75.0"]
 
