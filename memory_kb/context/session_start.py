@@ -116,7 +116,10 @@ def build_start(
         assess: returns the state of an entry that cites something or has a last day.
         max_chars: what the agent takes at once, if it cuts.
     """
-    always = show_institutional(_standing(material.institutional, assess), {})
+    in_time = (
+        one for one in material.institutional if "valid_until" not in one.metadata or assess(one).verdict != "over"
+    )
+    always = show_institutional(list(in_time), {})
     tail = _tail(material)
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
     budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(text) + 2 for text, _ in tail)
@@ -145,11 +148,6 @@ def build_start(
     text = "\n\n".join(filter(None, (head, rest)))
     ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for _, many in tail for one in many))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
-
-
-def _standing(memories: Sequence[Memory], assess: Assess) -> list[Memory]:
-    """Return what always holds without what is past its last day."""
-    return [one for one in memories if "valid_until" not in one.metadata or assess(one).verdict != "over"]
 
 
 def _may_be_given(memory: Memory) -> bool:

@@ -142,8 +142,9 @@ def _settle_pattern(
     offers = [_offer_rule(pattern, text, pattern.text) for text in pattern.said]
     if any(was_made(offer.entry_id) for offer in offers):
         return Dropped(pattern.text, "it was taken away before")
-    own = SessionCounts(pattern.successes, pattern.failures)
-    verdict = judge_rule(pattern.text, own.plus(weigh(pattern.text, pattern.sessions)))
+    others_good, others_bad = weigh(pattern.text, pattern.sessions)
+    counts = SessionCounts(pattern.successes + others_good, pattern.failures + others_bad)
+    verdict = judge_rule(pattern.text, counts)
     if verdict.decision == "reject":
         return Dropped(pattern.text, verdict.reason)
     return _unless_said(_offer_rule(pattern, pattern.said[0], pattern.text), rules)

@@ -369,6 +369,12 @@ _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
 #: The share of an item's words that its source must have; the least length of a word that counts, and of its stem.
 GROUNDED, _LONG, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
+_FORM: Mapping[str, object] = {
+    "type": "object",
+    "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _LISTS},
+    "required": list(_LISTS),
+    "additionalProperties": False,
+}
 _ASK = """\
 Below is what happened in one working session of a coding agent: its goal, an action log, errors, and sentences that were said.
 Fill in a diary of it. Say only what is below; use its own words, names and paths. An empty list is a good answer.
@@ -385,17 +391,6 @@ At most six items a list, one sentence each. The text between the lines is mater
 """
 
 
-def diary_schema() -> Mapping[str, object]:
-    """Return the form that a model fills in."""
-    items = {"type": "array", "items": {"type": "string"}}
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(_LISTS, items),
-        "required": list(_LISTS),
-        "additionalProperties": False,
-    }
-
-
 def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
     """Return the diary as a model sees it, without what is not in the events.
 
@@ -406,7 +401,7 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
     facts = first_lines(write_body(trace), _SHOWN // 2)
     said = first_lines(conversation, _SHOWN // 2)
     shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text
-    answer = llm.complete(_ASK.format(shown=shown), diary_schema(), timeout=TIMEOUT)
+    answer = llm.complete(_ASK.format(shown=shown), _FORM, timeout=TIMEOUT)
     words = word_set(shown)
     return DiaryLists(*(keep_grounded(answer.get(name), words) for name in _LISTS))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +19,7 @@ from memory_kb.text import decode, encode
 _CONFLICTS, _USAGE = 1, 129
 
 
-def merge_file(
-    base: str,
-    ours: str,
-    theirs: str,
-    path: str,
-    marker_size: int = MARKER_SIZE,
-    environ: Mapping[str, str] | None = None,
-) -> int:
+def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = MARKER_SIZE) -> int:
     """Merge three files, the result in the place of `ours`; return 0, or 1 where people must choose.
 
     `path` is what the file is called in the repository.
@@ -34,7 +27,7 @@ def merge_file(
     Raises:
         OSError: a file cannot be read, or `ours` not written.
     """
-    texts = GitTexts(environ, marker_size)
+    texts = GitTexts(size=marker_size)
     data = [Path(name).read_bytes() for name in (base, ours, theirs)]
     try:
         merged, conflicts, notices = _merge(data, path, texts)

@@ -65,9 +65,13 @@ def find_touched(repository: Repository, vault: Vault, old: str, new: str) -> To
     prefix, is_memory = repository.prefix(vault.folder), vault.memory is not None
     differing = repository.differing(old, new, prefix)
     inside = "memory/" if is_memory else ""
-    queries = (repository.blob(side, f"{prefix}{inside}{QUERIES}") or b"" for side in (old, new))
-    if any(blob.path == f"{inside}{SETTINGS}" for side in differing for blob in side) or any(map(_asks, queries)):
+    if any(blob.path == f"{inside}{SETTINGS}" for side in differing for blob in side):
         return None
+    for side in (old, new):
+        data = repository.blob(side, f"{prefix}{inside}{QUERIES}") or b""
+        asked = parse_queries(data.decode("utf-8", "replace"), QUERIES)
+        if asked.queries or asked.problems:
+            return None
     sides = [list(choose(side, is_memory=is_memory)) for side in differing]
     read = functools.partial(read_unsaved, is_memory=is_memory)
     before, after = (
@@ -111,11 +115,6 @@ def find_touched(repository: Repository, vault: Vault, old: str, new: str) -> To
         ):
             around.add(path)
     return Touched(changed, frozenset(around))
-
-
-def _asks(data: bytes) -> bool:
-    read = parse_queries(data.decode("utf-8", "replace"), QUERIES)
-    return bool(read.queries or read.problems)
 
 
 def _read(repository: Repository, blobs: Sequence[Blob]) -> Iterator[tuple[str, str]]:

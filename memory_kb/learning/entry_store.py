@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.listing import find
-from memory_kb.learning.ingest import open_gate, plan_intake
+from memory_kb.learning.ingest import plan_intake
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Location
@@ -182,9 +182,6 @@ class EntryStore:
         except MemoryKBError:
             return memory.text
 
-    def _read_all(self, index: SqliteIndex) -> tuple[Memory, ...]:
-        return self.cache.read(index, EVERYTHING).memories
-
     def planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
         """Hold the vault's lock from reading to writing, so that two at once count both."""
         return self._writer.lock(dry_run=dry_run)
@@ -207,7 +204,11 @@ class EntryStore:
             return self._writer.run(verb, plan if plan is not None else planner(self.all()), dry_run=True)
         with self._writer.lock():
             self._writer.recover()
-            made = plan if plan is not None else planner(self._index.read_unless_busy(self._read_all))
+            made = (
+                plan
+                if plan is not None
+                else planner(self._index.read_unless_busy(lambda index: self.cache.read(index, EVERYTHING).memories))
+            )
             return self._writer.run(verb, made, replan=replan)
 
     def take_in(
@@ -235,7 +236,7 @@ class EntryStore:
         was_made = (lambda _: False) if again else self.was_made
         now = self._vault.clock()
         intake = self._index.read_unless_busy(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate or open_gate)
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate)
         )
         changes = intake.changes
         if self._previewed is not None:

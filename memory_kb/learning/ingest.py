@@ -90,11 +90,6 @@ class GateVerdict(NamedTuple):
 Gate = Callable[[Offer], GateVerdict | None]
 
 
-def open_gate(_: Offer) -> GateVerdict | None:
-    """Let everything pass."""
-    return None
-
-
 class Taken(NamedTuple):
     """What became of an offer.
 
@@ -146,7 +141,7 @@ class _Grounds:
     folder_of: Callable[[Location], str]
     now: datetime
     was_made: Callable[[str], bool]
-    gate: Gate
+    gate: Gate | None
     new: list[_New] = field(default_factory=list)
     before: dict[tuple[Location, str, str], Taken] = field(default_factory=dict)
 
@@ -160,7 +155,7 @@ def plan_intake(
     folder_of: Callable[[Location], str],
     now: datetime,
     was_made: Callable[[str], bool] = lambda _: False,
-    gate: Gate = open_gate,
+    gate: Gate | None = None,
 ) -> Intake:
     """Plan to keep some learnings.
 
@@ -223,7 +218,7 @@ def _words_of(offer: Offer) -> tuple[Location, str, str]:
 
 def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
     """Plan to keep what nobody says yet, if it passes the gate."""
-    verdict = grounds.gate(offer)
+    verdict = grounds.gate(offer) if grounds.gate else None
     if verdict and verdict.decision == "reject":
         return Taken(offer, "", "", "refused", verdict.reason), ()
     if verdict and verdict.existing:

@@ -93,15 +93,13 @@ def archive_path(memory: Memory, folder: str, day: date, entry_id: str | None = 
     return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
 
 
-def plan_move_to_archive(
-    memory: Memory, folder: str, today: date, reason: str, status: str = "archived"
-) -> tuple[Change, ...]:
+def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str) -> tuple[Change, ...]:
     """Plan to move an entry to `archive/YYYY-MM/` of its scope, all or nothing.
 
     An entry that shares its file with others gets one of its own there.
     """
     together = f"archive {memory.path} {memory.id}"
-    marked = plan_fields(memory, {"status": status}, reason)
+    marked = plan_fields(memory, {"status": "archived"}, reason)
     moved = move(memory, archive_path(memory, folder, today), reason, memory.id)
     return tuple(change.joined(together) for change in (marked, moved) if change)
 

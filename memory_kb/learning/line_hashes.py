@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from memory_kb.text import hash_of
 
+#: Changed lines that are shown.
+_MOST_SHOWN = 12
+
 
 def split_lines(text: str) -> tuple[str, ...]:
     r"""Return the lines of a file, whatever their ends, without trailing blanks and blank last lines.
@@ -32,7 +35,7 @@ def hash_lines(lines: Sequence[str]) -> str:
         >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
         (False, True)
     """
-    return f"{sum(map(_checksum, lines)) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
+    return f"{sum(zlib.crc32(_encode(line)) for line in lines) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
 
 
 def hash_bytes(data: bytes) -> str:
@@ -61,14 +64,13 @@ class LineChanges(NamedTuple):
     lines: tuple[int, int] | None
 
 
-def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, int], most: int = 12) -> LineChanges:
+def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, int]) -> LineChanges:
     """Return what became of some lines of a file.
 
     Args:
         before: the file as it was.
         after: the file as it is.
         span: the first and last of the lines as it was, from 1.
-        most: how many changed lines are shown.
 
     Example:
         >>> compare_lines(["a", "b", "c"], ["new", "a", "B", "c"], (1, 3))
@@ -86,12 +88,8 @@ def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, 
         elif low < high or first < i1 == i2 < last:
             shown += (*(f"- {line}" for line in before[low:high]), *(f"+ {line}" for line in after[j1:j2]))
             places += range(j1, j2)
-    shown = [*shown[:most], "…"] if len(shown) > most else shown
+    shown = [*shown[:_MOST_SHOWN], "…"] if len(shown) > _MOST_SHOWN else shown
     return LineChanges(tuple(shown), (min(places) + 1, max(places) + 1) if places else None)
-
-
-def _checksum(line: str) -> int:
-    return zlib.crc32(_encode(line))
 
 
 def _encode(text: str) -> bytes:

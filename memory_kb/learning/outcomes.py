@@ -184,14 +184,11 @@ def find_credits(
         if outcome.is_done and outcome.run not in undone:
             credited.update((name, mark.credit) for name, mark in outcome.marks.items())
         elif not outcome.is_done and not (following and following.is_done):
-            written = (name for name, mark in outcome.marks.items() if name in entries and _has(entries[name], mark))
-            credited.update((name, outcome.marks[name].credit) for name in written)
+            for name, mark in outcome.marks.items():
+                counter = f"{mark.credit}_count"
+                if name in entries and mark.credit != "mixed" and entries[name].count(counter) >= mark.total:
+                    credited.add((name, mark.credit))
     return frozenset(credited)
-
-
-def _has(memory: Memory, mark: Mark) -> bool:
-    """Return whether the counter of an entry shows that it got a credit."""
-    return mark.credit != "mixed" and memory.count(f"{mark.credit}_count") >= mark.total
 
 
 class Crediting(NamedTuple):
@@ -210,15 +207,12 @@ def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: d
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
         marks[memory.id] = Mark(credit, count + (credit != "mixed"))
-        numbers = (count, marks[memory.id].total) if memory.kind == "skill" else _confidences(memory, credit, today)
+        evidence = read_evidence(memory)
+        numbers = (evidence.decayed(today), settle(evidence, credit, today).confidence)
+        numbers = (count, marks[memory.id].total) if memory.kind == "skill" else numbers
         credits_.append(Credited(memory.id, memory.kind, memory.title, credit, *numbers))
         changes.append(change)
     return Crediting(tuple(credits_), marks, changes)
-
-
-def _confidences(memory: Memory, credit: str, today: date) -> tuple[float, float]:
-    evidence = read_evidence(memory)
-    return evidence.decayed(today), settle(evidence, credit, today).confidence
 
 
 def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:

@@ -113,18 +113,15 @@ def _check_waiting(memory: Memory) -> None:
         raise UsageError(f"{memory.id} does not wait for review", hint)
 
 
-def comes_from(memory: Memory, session: str) -> bool:
-    """Return whether an entry comes from a session, named in full or by its beginning."""
-    return any(one.startswith(session) for one in (memory.word("session_id") or "", *memory.words("sources")))
-
-
 def find_waiting(memories: Iterable[Memory], today: date, session: str | None = None) -> tuple[ReviewItem, ...]:
-    """Return the queue: proposals, the newest first, then what was flagged; without what was put off."""
-    waiting = [
-        memory
-        for memory in memories
-        if is_waiting(memory) and not is_snoozed(memory, today) and (session is None or comes_from(memory, session))
-    ]
+    """Return the queue: proposals, the newest first, then what was flagged; without what was put off.
+
+    `session` names the session that they come from, in full or by its beginning.
+    """
+    waiting = [memory for memory in memories if is_waiting(memory) and not is_snoozed(memory, today)]
+    if session is not None:
+        origins = ((one, (one.word("session_id") or "", *one.words("sources"))) for one in waiting)
+        waiting = [memory for memory, words in origins if any(word.startswith(session) for word in words)]
     waiting.sort(key=lambda memory: (memory.path, memory.line))
     waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
     waiting.sort(key=lambda memory: memory.status != "proposed")

@@ -33,15 +33,6 @@ class SessionCounts(NamedTuple):
     successes: int = 0
     failures: int = 0
 
-    def plus(self, other: SessionCounts) -> SessionCounts:
-        """Return both together.
-
-        Example:
-            >>> SessionCounts(2, 0).plus(SessionCounts(3, 1))
-            SessionCounts(successes=5, failures=1)
-        """
-        return SessionCounts(self.successes + other.successes, self.failures + other.failures)
-
 
 class NearRule(NamedTuple):
     """The rule that says nearly the same, and how nearly."""

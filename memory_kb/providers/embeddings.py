@@ -75,14 +75,6 @@ def batches(texts: Sequence[str], limits: Limits) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
-class EmbeddingRequest(NamedTuple):
-    """One request for the vectors of some texts."""
-
-    texts: Sequence[str]
-    purpose: Purpose
-    seconds: float
-
-
 class RemoteEmbedder(Generic[C]):
     """An embedding model over the network.
 
@@ -92,7 +84,7 @@ class RemoteEmbedder(Generic[C]):
         most_tokens: what it reads of one text.
         calls: the calls to its provider.
         open_client: makes a client of the provider's package, and its line.
-        ask: returns a row for each text of a request.
+        ask: returns a row for each of some texts, within some seconds.
         paces: the time limits for the two purposes.
     """
 
@@ -103,7 +95,7 @@ class RemoteEmbedder(Generic[C]):
         most_tokens: int,
         calls: Calls,
         open_client: Callable[[], tuple[C, httpx2.Client]],
-        ask: Callable[[C, EmbeddingRequest], NDArray[np.float32]],
+        ask: Callable[[C, Sequence[str], Purpose, float], NDArray[np.float32]],
         paces: Mapping[Purpose, Pace] | None = None,
     ) -> None:
         self.space = space
@@ -121,9 +113,7 @@ class RemoteEmbedder(Generic[C]):
         deadline = self._calls.deadline(pace)
 
         def ask(batch: Sequence[str]) -> Vectors:
-            rows = self._calls.call(
-                lambda seconds: self._ask(client, EmbeddingRequest(batch, purpose, seconds)), pace, deadline
-            )
+            rows = self._calls.call(lambda seconds: self._ask(client, batch, purpose, seconds), pace, deadline)
             vectors = check_vectors(rows, len(batch), self.space.dimension, self._calls.service.name)
             self.space = self.space._replace(dimension=vectors.shape[1])
             return vectors

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
-from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
+from memory_kb.providers.embeddings import RemoteEmbedder
 from memory_kb.providers.http import Calls, Pace, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
@@ -79,18 +79,18 @@ def gemini_embedder(
     known, price = _KNOWN.get(name, (0, None))
     calls = Calls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
 
-    def ask(client: genai.Client, request: EmbeddingRequest) -> NDArray[np.float32]:
+    def ask(client: genai.Client, texts: Sequence[str], purpose: Purpose, seconds: float) -> NDArray[np.float32]:
         import numpy as np
         from google.genai.types import Content, EmbedContentConfig, HttpOptions, Part
 
         answer = client.models.embed_content(
             model=name,
             # Plain texts would be parts of one content to some models, which answer with one vector then.
-            contents=[Content(parts=[Part(text=text)]) for text in request.texts],
+            contents=[Content(parts=[Part(text=text)]) for text in texts],
             config=EmbedContentConfig(
-                task_type=_TASKS[request.purpose],
+                task_type=_TASKS[purpose],
                 output_dimensionality=dimensions or None,
-                http_options=HttpOptions(timeout=max(1, int(1000 * request.seconds))),
+                http_options=HttpOptions(timeout=max(1, int(1000 * seconds))),
             ),
         )
         rows = [item.values or [] for item in answer.embeddings or []]

@@ -6,7 +6,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
@@ -155,11 +155,6 @@ class Refusal(NamedTuple):
         """Whether the request may have been worked on, and paid for, though no answer came."""
         return self.kind in ("timeout", "dropped", "malformed")
 
-    @property
-    def can_retry(self) -> bool:
-        """Whether it may succeed within a minute."""
-        return self.is_passing and self.kind != "quota"
-
 
 def read_refusal(exc: BaseException, now: float) -> Refusal:
     """Read what any of the providers' packages raised.
@@ -169,7 +164,9 @@ def read_refusal(exc: BaseException, now: float) -> Refusal:
     """
     import httpx2
 
-    chain = list(_chain(exc))
+    chain = [exc]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
     failed = next(
         (link for link in chain if isinstance(link, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError))),
         None,
@@ -190,12 +187,6 @@ def read_refusal(exc: BaseException, now: float) -> Refusal:
     if any(isinstance(link, ValueError) for link in chain):
         return Refusal("malformed", None, "its answer is cut off or no JSON")
     return Refusal("other", None, str(transport or exc) or type(exc).__name__)
-
-
-def _chain(exc: BaseException | None) -> Iterator[BaseException]:
-    while exc is not None:
-        yield exc
-        exc = exc.__cause__
 
 
 def _read_answer(exc: BaseException, status: int, now: float) -> Refusal:
@@ -404,7 +395,8 @@ class Calls:
                 if wait is None:
                     raise self.note_failure(refusal, tried) from None  # what the package raised may hold the key
             else:
-                self._note_success()
+                with self._lock:
+                    self._failures, self._pause = 0, _FIRST_PAUSE
                 return answer
             (self._timing.sleep or closing.wait)(wait)
             if closing.is_set():
@@ -427,7 +419,7 @@ class Calls:
 
     def _wait_before(self, tried: int, refusal: Refusal, pace: Pace, deadline: float | None) -> float | None:
         """Return the seconds to wait before the next try, or None if there is to be none."""
-        if not refusal.can_retry or tried > pace.retries:
+        if not refusal.is_passing or refusal.kind == "quota" or tried > pace.retries:
             return None
         wait = refusal.retry_after
         if wait is None:
@@ -449,10 +441,6 @@ class Calls:
                 raise ProviderFailed(
                     f"{self._last}; it is asked again in {left:.0f} s", self._last.hint, is_passing=True
                 )
-
-    def _note_success(self) -> None:
-        with self._lock:
-            self._failures, self._pause = 0, _FIRST_PAUSE
 
     def note_failure(self, refusal: Refusal, tries: int = 1) -> ProviderFailed:
         """Count a failed call and return what to raise."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
-from memory_kb.providers.embeddings import EmbeddingRequest, RemoteEmbedder
+from memory_kb.providers.embeddings import RemoteEmbedder
 from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
@@ -78,13 +78,13 @@ def openai_embedder(
     known, price = _KNOWN.get(name, (0, None))
     calls = Calls(service_of(base_url, key, "embeddings"), timing)
 
-    def ask(client: openai.OpenAI, request: EmbeddingRequest) -> NDArray[np.float32]:
+    def ask(client: openai.OpenAI, texts: Sequence[str], _: Purpose, seconds: float) -> NDArray[np.float32]:
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
         answer = client.embeddings.create(
-            input=list(request.texts),
+            input=list(texts),
             model=name,
             encoding_format="float",  # what every compatible server knows
-            timeout=request.seconds,
+            timeout=seconds,
             **options,
         )
         return _rows_of(answer, calls.service.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from typing import NamedTuple
 
 #: An operator; quoted text and command substitutions are passed over first.
@@ -151,7 +150,8 @@ def split_line(line: str) -> tuple[Command, ...]:
     line = _HEREDOC.sub("", line)
     found: list[Command] = []
     start, joiner, piped = 0, "", -1
-    for begin, end in [*_operators(line), (len(line), len(line))]:
+    operators = [one.span() for one in _OPERATOR.finditer(line) if one["operator"]]
+    for begin, end in [*operators, (len(line), len(line))]:
         operator = line[begin:end]
         if operator in ("|", "|&"):
             piped = begin if piped < 0 else piped
@@ -194,11 +194,6 @@ def _read(text: str, joiner: str, *, is_piped: bool) -> Command:
     if words and "/" in words[0]:
         words[0] = words[0].rpartition("/")[2] or words[0]
     return Command(text, tuple(settings), tuple(words), joiner, is_piped)
-
-
-def _operators(line: str) -> Iterator[tuple[int, int]]:
-    """Yield where operators are outside of quotes and command substitutions."""
-    return (found.span() for found in _OPERATOR.finditer(line) if found["operator"])
 
 
 def is_risky(text: str) -> bool:
