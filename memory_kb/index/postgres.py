@@ -19,6 +19,7 @@ from memory_kb.index.postgres_vectors import compare, write_space
 from memory_kb.index.postgres_words import (
     IN_VAULTS,
     LAST,
+    VAULT_NAME,
     Bm25,
     Phrase,
     QueryNode,
@@ -45,15 +46,15 @@ _SUCCESSIONS = (
     "AND strpos(s.supersedes, '\"' || c.entry_id || '\"') > 0"
 )
 _IS_SUPERSEDED = f"(c.is_superseded > 0 OR EXISTS (SELECT FROM {_SUCCESSIONS}))::integer"
+_SOURCE = f"{VAULT_NAME.format('c')} || '{SEPARATOR}' || c.source"
 _CANDIDATE = (
     f"c.importance, c.reinforcement_count, c.seen, c.status, c.scope, {_IS_SUPERSEDED}, c.title, c.headings, c.part, "
     "(NOT EXISTS (SELECT FROM chunks n WHERE n.key = c.key + 1))::integer, c.names, "
-    f"(SELECT v.name || '{SEPARATOR}' FROM vaults v WHERE v.id = c.vault) || c.source, c.position"
+    f"{_SOURCE}, c.position"
 )
-_SOURCE = f"v.name || '{SEPARATOR}' || c.source"
 _CHUNK = f"c.key, {_SOURCE}, c.position, c.part, c.entry_id, c.kind, c.type, c.status, c.scope, c.char_offset, c.line, c.end_line, c.title, c.headings, c.content, c.names"
 _ENTRY = f"c.entry_id, c.title, c.kind, c.type, c.scope, c.status, {_SOURCE}, c.line, c.end_line, c.tags, c.dated, c.metadata, c.text_tags, c.fault, {_IS_SUPERSEDED}"
-_FROM = f"FROM chunks c JOIN vaults v ON v.id = c.vault WHERE c.{IN_VAULTS}"
+_FROM = f"FROM chunks c WHERE c.{IN_VAULTS}"
 
 
 #: The vectors that were read last, with the state of the vaults that they are of.
@@ -150,7 +151,7 @@ class PostgresIndex:
         return parse(expression, self._words.terms)
 
     def _statement(self) -> SqlStatement:
-        return SqlStatement(self._connection, self._ids)
+        return SqlStatement(self._connection, self._vaults)
 
     def _bm25(self, node: QueryNode | None = None) -> Bm25:
         """Return what BM25 depends on; the terms of an expression are counted at once."""
@@ -226,7 +227,8 @@ class PostgresIndex:
     def keys_of(self, entry: StoredEntry) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
         statement = self._statement()
-        same = f"{_SOURCE} = {statement.bind(entry.source)} AND c.entry_id = {statement.bind(entry.entry_id)}"
+        path, whole = (statement.bind(text) for text in (entry.source.partition(SEPARATOR)[2], entry.source))
+        same = f"c.source = {path} AND {_SOURCE} = {whole} AND c.entry_id = {statement.bind(entry.entry_id)}"
         rows = statement.rows(f"SELECT c.key {_FROM} AND {same} ORDER BY c.position, c.part")
         return [key for (key,) in rows]
 
@@ -255,9 +257,7 @@ class PostgresIndex:
         """Return the entries for which a condition holds, whose numbers in braces are those of the values."""
         statement = self._statement()
         fits = condition.format(*(f"{statement.bind(value)}::text" for value in values))
-        rows = statement.rows(
-            f"SELECT {_ENTRY} {_FROM} AND c.part = 0 AND {fits} ORDER BY v.name, c.source, c.position"
-        )
+        rows = statement.rows(f"SELECT {_ENTRY} {_FROM} AND c.part = 0 AND {fits} ORDER BY {_SOURCE}, c.position")
         return list(map(StoredEntry._make, rows))
 
     def find(self, wanted: str) -> StoredEntry:
@@ -272,7 +272,10 @@ class PostgresIndex:
         wanted = printable(wanted)
         begun = self.entries_with_id(wanted) if wanted else []
         place = re.fullmatch(r"(.+\.md)(?::(\d+))?", wanted, re.IGNORECASE)
-        inside = self._entries(f"{{0}} IN (c.source, {_SOURCE})", place[1]) if place else []
+        inside = []
+        if place:
+            fits = f"c.source IN ({{0}}, {{1}}) AND {{0}} IN (c.source, {_SOURCE})"
+            inside = self._entries(fits, place[1], place[1].partition(SEPARATOR)[2])
         if place and inside:
             line = int(place[2] or 1)
             begun = list({one.source: one for one in inside if one.line <= line}.values()) or inside[:1]
@@ -311,7 +314,7 @@ class PostgresIndex:
 
     def cut_files(self) -> list[Problem]:
         rows = self._statement().rows(
-            f"SELECT v.name || '{SEPARATOR}' || f.path, f.problems FROM files f JOIN vaults v ON v.id = f.vault "
+            f"SELECT {VAULT_NAME.format('f')} || '{SEPARATOR}' || f.path, f.problems FROM files f "
             f"WHERE f.{IN_VAULTS} AND f.problems IS NOT NULL ORDER BY 1"
         )
         problems = ((path, *problem) for path, listed in rows for problem in json.loads(listed))

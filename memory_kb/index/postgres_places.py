@@ -13,12 +13,14 @@ from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 if TYPE_CHECKING:
     from psycopg import Connection
 
+#: Row security looks keys up in an index only where they are not computed in the same place, hence the OFFSET.
 _QUERY = f"""SELECT term, key, place & {(1 << (PLACE_BITS + COLUMN_BITS)) - 1}, c.length FROM (
     SELECT term, {PLACE_KEY} AS key, place FROM (
         SELECT p.term, p.block, unnest(p.places) AS place
         FROM unnest(%(blocks)s::bigint[]) b
         JOIN postings p ON p.block = b AND p.vault = (b >> {KEY_BITS - BLOCK_BITS})::integer
-        WHERE p.term = ANY(%(terms)s)) s) k JOIN chunks c USING (key) WHERE key = ANY(%(keys)s::bigint[])"""
+        WHERE p.term = ANY(%(terms)s)) s
+    WHERE {PLACE_KEY} = ANY(%(keys)s::bigint[]) OFFSET 0) k JOIN chunks c USING (key)"""
 
 
 class ChunkPlaces:

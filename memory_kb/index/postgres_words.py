@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.postgres_rows import COUNTS
-from memory_kb.index.postgres_schema import BLOCK_BITS, LENGTH_BITS, MOST_TERM_CHARS
+from memory_kb.index.postgres_schema import BLOCK_BITS, LENGTH_BITS, MOST_TERM_CHARS, VaultRow
 from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ class QueryNode(NamedTuple):
         return self.phrase is not None and not self.phrase.is_open
 
 
-#: What holds for the rows of the vaults that a statement is over.
+#: What holds for the rows of the vaults that a statement is over, and the name of the vault of such a row.
 IN_VAULTS = "vault = ANY(%(vaults)s)"
+VAULT_NAME = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
 #: From the loosest to the tightest, as SQLite binds them, and the set operation of each.
 _OPERATORS = {"OR": "UNION ALL", "AND": "INTERSECT", "NOT": "EXCEPT"}
 
@@ -138,9 +139,10 @@ _NOTHING = "SELECT 0::bigint AS key WHERE false"
 class SqlStatement:
     """A statement over the postings of some vaults, with its named values."""
 
-    def __init__(self, connection: Connection, vaults: Sequence[int]) -> None:
+    def __init__(self, connection: Connection, vaults: Sequence[VaultRow]) -> None:
         self._connection = connection
-        self.values: dict[str, object] = {"vaults": list(vaults)}
+        ids, names = [vault.id for vault in vaults], [vault.name for vault in vaults]
+        self.values: dict[str, object] = {"vaults": ids, "names": names}
 
     def bind(self, value: object) -> str:
         """Return the mark under which a value is bound."""
@@ -173,15 +175,15 @@ class SqlStatement:
 
     def matches(self, node: QueryNode) -> str:
         """Return the query for the keys that an expression matches, some of them more than once."""
-        if node.left and node.right:
+        if node.left and node.right and not node.is_choice:
             return f"({self.matches(node.left)}) {_OPERATORS[node.operator]} ({self.matches(node.right)})"
-        assert node.phrase
-        if not node.phrase.is_findable:
-            return _NOTHING
-        if not node.phrase.is_term:
-            return f"SELECT {PLACE_KEY} AS key FROM ({self._starts(node.phrase)}) s"
-        heads = f"SELECT block, unnest(heads) AS head FROM postings p WHERE p.{IN_VAULTS} AND {self._says(node.phrase.terms[0])}"
-        return f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h"
+        phrases = [phrase for phrase in phrases_of(node) if phrase.is_findable]
+        parts = [f"SELECT {PLACE_KEY} AS key FROM ({self._starts(one)}) s" for one in phrases if not one.is_term]
+        if terms := [phrase.terms[0] for phrase in phrases if phrase.is_term]:
+            says = f"p.{IN_VAULTS} AND p.term = ANY({self.bind(terms)})"
+            heads = f"SELECT p.block, unnest(p.heads) AS head FROM postings p WHERE {says}"
+            parts.append(f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h")
+        return " UNION ALL ".join(parts) or _NOTHING
 
     def ranks(self, node: QueryNode, weights: Sequence[float], bm25: Bm25, among: QueryNode | None = None) -> str:
         """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
