@@ -50,7 +50,7 @@ def _add_sizes(sizes: bytes) -> int:
     """Return the sum of numbers that are written in groups of seven bits, of which all but the last have an eighth.
 
     Example:
-        >>> _add_sizes(b"\x03\x81\x00\x00")
+        >>> _add_sizes(bytes([3, 129, 0, 0]))
         131
     """
     total = number = 0
