@@ -106,6 +106,7 @@ def run_here(
         mock.patch.dict(os.environ, environment, clear=True),
         mock.patch.multiple(sys, stdin=streams[0], stdout=streams[1], stderr=streams[2], argv=["", *arguments]),
         mock.patch.object(os, "_exit", _end),
+        mock.patch.object(os, "setpriority", create=True),  # somebody waits for this process
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", "subprocess .* is still running")  # what a hook leaves behind

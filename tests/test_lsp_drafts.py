@@ -123,10 +123,10 @@ def test_a_note_that_is_closed_unsaved_leaves_no_hint_behind(editor: Editor, fol
     assert "Why" in said["message"]
 
 
-@pytest.mark.parametrize("path", ["memory/drafts/x.md", "memory/CONTINUITY.md"])
-def test_an_open_file_that_is_no_note_adds_nothing(editor: Editor, folder: Path, path: str) -> None:
+def test_an_open_file_that_is_no_note_adds_nothing(editor: Editor, folder: Path) -> None:
     editor.start()
-    editor.open(folder / path, entry("# Elsewhere\n\nText.", id="elsewhere", kind="fact"))
+    for path in ("memory/drafts/x.md", "memory/CONTINUITY.md"):
+        editor.open(folder / path, entry("# Elsewhere\n\nText.", id="elsewhere", kind="fact"))
     uri = editor.open(folder / "memory/learnings/a.md", "[[Elsewhere]]")
     assert editor.ask("textDocument/definition", editor.at(uri, "[[El")) is None
 

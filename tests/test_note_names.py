@@ -100,36 +100,36 @@ def test_a_new_id_leaves_links_by_a_file_of_that_name_and_changes_typed_ones(run
     assert run("--vault", folder, "lint").stderr == "Nothing to fix.\n"
 
 
-@pytest.mark.parametrize(
-    ("link", "path"),
-    [
-        ("Tea", "sub/Tea.md"), ("sub/Tea", "sub/Tea.md"), ("sub/tea.md", "sub/Tea.md"), ("Misled", "Misled.md"), ("dg", "Deploy.md"),
-        ("how we deploy", "Deploy.md"), ("a/Twin", "a/Twin.md"), ("b/Twin", "b/Twin.md"),
-    ],
-)  # fmt: skip
-def test_links_go_by_paths_and_file_names_before_titles(run: Run, notes: Path, link: str, path: str) -> None:
-    (notes / "Asks.md").write_text(f"See [[{link}]].\n", encoding="utf-8")
-    told = json.loads(run("--vault", notes, "links", "Asks.md", "--json").stdout)
-    assert [one["path"] for one in told["outgoing"]] == [path]
+LED = {
+    "Tea": "sub/Tea.md", "sub/Tea": "sub/Tea.md", "sub/tea.md": "sub/Tea.md", "Misled": "Misled.md", "dg": "Deploy.md",
+    "how we deploy": "Deploy.md", "a/Twin": "a/Twin.md", "b/Twin": "b/Twin.md",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("typed", "label", "written"),
-    [
-        ("[[Dep", "Deploy", "Deploy]]"),
-        ("[[Dep", "How we deploy", "Deploy|How we deploy]]"),
-        ("[[ship", "Ship it", "Deploy|Ship it]]"),
-        ("![[DG", "DG", "Deploy]]"),
-        ("[[twin", "Twin", "b/Twin]]"),
-        ("[[sub/", "Tea", "Tea]]"),
-        ("[[te", "Tea", "Tea]]"),
-    ],
-)
-def test_any_name_is_completed_to_one_that_every_reader_follows(
-    editor: Editor, notes: Path, typed: str, label: str, written: str
-) -> None:
-    uri = draft(editor, notes, f"See {typed}")
-    assert (label, written) in [(item["label"], item["textEdit"]["newText"]) for item in editor.complete(uri, typed)]
+def test_links_go_by_paths_and_file_names_before_titles(run: Run, notes: Path) -> None:
+    for link, path in LED.items():
+        (notes / "Asks.md").write_text(f"See [[{link}]].\n", encoding="utf-8")
+        told = json.loads(run("--vault", notes, "links", "Asks.md", "--json").stdout)
+        assert [one["path"] for one in told["outgoing"]] == [path], link
+
+
+COMPLETED = [
+    ("[[Dep", "Deploy", "Deploy]]"),
+    ("[[Dep", "How we deploy", "Deploy|How we deploy]]"),
+    ("[[ship", "Ship it", "Deploy|Ship it]]"),
+    ("![[DG", "DG", "Deploy]]"),
+    ("[[twin", "Twin", "b/Twin]]"),
+    ("[[sub/", "Tea", "Tea]]"),
+    ("[[te", "Tea", "Tea]]"),
+]
+
+
+def test_any_name_is_completed_to_one_that_every_reader_follows(editor: Editor, notes: Path) -> None:
+    uri = draft(editor, notes, "See ")
+    for version, (typed, label, written) in enumerate(COMPLETED, 4):
+        editor.type(uri, f"See {typed}", version)
+        items = editor.complete(uri, typed)
+        assert (label, written) in [(item["label"], item["textEdit"]["newText"]) for item in items], typed
 
 
 def test_completion_in_a_memory_vault_names_the_file(run: Run, home: Path, vault: Write) -> None:
