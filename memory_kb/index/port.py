@@ -170,7 +170,10 @@ class Index(Protocol):
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         """Return the BM25 of an expression in those of the chunks that it matches."""
 
-    def matching(self, expression: str, keys: Sequence[int]) -> Collection[int]:
+    def neighbours(self, keys: Collection[int]) -> list[int]:
+        """Return the keys of all chunks in the files of some, in order."""
+
+    def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         """Return those of the chunks that an expression matches."""
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:

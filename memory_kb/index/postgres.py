@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -131,6 +131,14 @@ class PostgresIndex:
                     said = sum(weights[place >> PLACE_BITS] for place in places)
                     ranks[key] -= rarity / (1 + (fixed + growing * near.lengths[key]) / said)
         return ranks
+
+    def neighbours(self, keys: Collection[int]) -> list[int]:
+        statement = self._statement()
+        rows = statement.rows(
+            f"SELECT DISTINCT o.key FROM chunks c JOIN chunks o ON o.vault = c.vault AND o.source = c.source "
+            f"WHERE c.key = ANY({statement.bind(list(keys))}) ORDER BY 1"
+        )
+        return [key for (key,) in rows]
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         node = self._parse(expression)

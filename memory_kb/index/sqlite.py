@@ -290,6 +290,13 @@ class SqliteIndex:
         )
         return dict(rows.fetchall())
 
+    def neighbours(self, keys: Collection[int]) -> list[int]:
+        rows = self._connection.execute(
+            "SELECT rowid FROM chunks WHERE source IN (SELECT source FROM chunks WHERE rowid IN (SELECT value FROM json_each(?)))",
+            (as_array(keys),),
+        )
+        return sorted(key for (key,) in rows)
+
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         rows = self._connection.execute(
             "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",

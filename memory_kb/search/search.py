@@ -14,6 +14,7 @@ from memory_kb.search.diversity import mmr_order, one_of_each
 from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
+    ENTRY_WEIGHT,
     PASSAGE_WEIGHT,
     SUPERSEDED_FACTOR,
     WEIGHTS,
@@ -25,6 +26,7 @@ from memory_kb.search.scoring import (
     WordShares,
     fuse,
     normalise,
+    score_entries,
     score_passages,
     score_texts,
     weigh,
@@ -53,7 +55,8 @@ def explain(
     if text and shares:
         name = "relevance" if best.vector is None else "words"
         lines.append(
-            f"{name}: {1 - PASSAGE_WEIGHT:g} x section {shares.section:.4f} + {PASSAGE_WEIGHT:g} x passage {shares.passage:.4f}"
+            f"{name}: {(1 - ENTRY_WEIGHT) * (1 - PASSAGE_WEIGHT):g} x section {shares.section:.4f}"
+            f" + {(1 - ENTRY_WEIGHT) * PASSAGE_WEIGHT:g} x passage {shares.passage:.4f} + {ENTRY_WEIGHT:g} x note {shares.entry:.4f}"
             f" = {shares.total:.4f}, which is {best.relevance if best.bm25 is None else best.bm25:.4f} of the best"
         )
         lines.append(
@@ -143,7 +146,8 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     passages = find_passages(index, found.query, chunks, found.weights)
     most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     said = [min(1.0, passage.words / most) if most else 0.0 for passage in passages]
-    shares = _share_words(texts, passages) if found.query else []
+    entries = score_entries(index, found.query, found.weights, by_key) if found.query else {}
+    shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
     sides = Sides(words, _approach(found, passages, said))
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, weights, ranking)
@@ -178,11 +182,18 @@ def _in_order(item: Scored) -> tuple[float, float, str, int, int]:
     return -item.score, -item.relevance, candidate.source, candidate.position, item.passage.start
 
 
-def _share_words(texts: Mapping[int, TextScore], passages: Sequence[Passage]) -> list[WordShares]:
-    """Return how well every passage answers by words: its section's share of the best and its own."""
+def _share_words(
+    texts: Mapping[int, TextScore], entries: Mapping[int, float], passages: Sequence[Passage]
+) -> list[WordShares]:
+    """Return how well every passage answers by words: its section, itself and its entry, each as a share of the best."""
+    bonus = {passage.key: 1.0 + texts[passage.key].bonus for passage in passages}
     sections = dict(zip(texts, normalise([text.total for text in texts.values()]), strict=True))
-    own = normalise([passage.words * (1.0 + texts[passage.key].bonus) for passage in passages])
-    return [WordShares(sections[passage.key], share) for passage, share in zip(passages, own, strict=True)]
+    own = normalise([passage.words * bonus[passage.key] for passage in passages])
+    around = dict(zip(bonus, normalise([entries[key] * more for key, more in bonus.items()]), strict=True))
+    return [
+        WordShares(sections[passage.key], share, around[passage.key])
+        for passage, share in zip(passages, own, strict=True)
+    ]
 
 
 def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) -> list[float] | None:
