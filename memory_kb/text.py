@@ -45,8 +45,7 @@ def load_json(text: str | bytes, **how: Any) -> Any:
     """Return the value of some JSON; an integer with more digits than Python reads stays a text.
 
     Raises:
-        ValueError: it is not JSON.
-        RecursionError: it is nested too deeply.
+        ValueError: it is not JSON, or nested too deeply.
 
     Example:
         >>> load_json('{"a": 1}'), load_json("[" + "1" * 9_000 + "]") == ["1" * 9_000]
@@ -55,11 +54,14 @@ def load_json(text: str | bytes, **how: Any) -> Any:
     import json
 
     try:
-        return json.loads(text, **how)
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise
-    except ValueError:
-        return json.loads(text, parse_int=read_integer, **how)
+        try:
+            return json.loads(text, **how)
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise
+        except ValueError:
+            return json.loads(text, parse_int=read_integer, **how)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deeply") from exc
 
 
 def read_integer(digits: str) -> int | str:

@@ -150,6 +150,18 @@ def test_settings_of_a_clone_lead_to_no_folder_of_the_person(project: Path, tmp_
     assert search(project, tmp_path, "axolotl") == ["~/diary/MEMORY.md"]
 
 
+def test_settings_of_a_clone_that_cannot_be_read_are_none(project: Path, tmp_path: Path) -> None:
+    remember(project, {".claude/settings.local.json": "[" * 100_000 + "]" * 100_000})
+    assert search(project, tmp_path, "numbat")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_search_waits_for_no_pipe_of_an_archive(project: Path, tmp_path: Path) -> None:
+    for name in (".claude/settings.local.json", ".claude/rules/pipe.md", "AGENTS.md"):
+        os.mkfifo(project / name)
+    assert search(project, tmp_path, "numbat")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
 def test_a_link_in_a_clone_leads_to_no_file_of_the_person(project: Path, tmp_path: Path) -> None:
     remember(tmp_path / "diary", {"private.md": "The axolotl moved out.\n"})

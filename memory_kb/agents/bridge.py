@@ -24,7 +24,7 @@ from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory, replace_entry
-from memory_kb.text import decode
+from memory_kb.text import decode, load_json
 from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Bridge:
             with read_plain(self._vault.machine / "bridge-base.json") as stream:
                 return {
                     str(name): {str(one): str(text) for one, text in base.items()}
-                    for name, base in json.load(stream).items()
+                    for name, base in load_json(stream.read()).items()
                 }
         except (OSError, ValueError, AttributeError):
             return {}

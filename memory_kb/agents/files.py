@@ -12,7 +12,7 @@ from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
 from memory_kb.store.plan import Change, Remove, WriteFile
-from memory_kb.text import hash_of
+from memory_kb.text import hash_of, load_json
 from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ def read_record(file: Path) -> dict[str, Installed]:
     """Return what was put into which file; a record that is lost or damaged is an empty one."""
     try:
         with read_plain(file) as stream:
-            return {str(name): _read_trace(value) for name, value in json.load(stream).items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return {str(name): _read_trace(value) for name, value in load_json(stream.read()).items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 

@@ -69,7 +69,7 @@ def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
         raise UsageError(f"what {agent.title} said at {event} is longer than {MAX_INPUT:,} bytes")
     try:
         values = load_json(data.decode("utf-8-sig", "replace")) if data.strip() else {}
-    except (ValueError, RecursionError) as exc:
+    except ValueError as exc:
         raise UsageError(f"what {agent.title} said at {event} is not JSON: {exc}") from exc
     if not isinstance(values, dict):
         raise UsageError(f"what {agent.title} said at {event} is no JSON object")
@@ -164,7 +164,7 @@ def _unpack(value: object) -> object:
         return value
     try:
         found: object = load_json(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return value
     return found if isinstance(found, dict) else value
 
@@ -273,7 +273,7 @@ def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
         try:
             call_id, text, ok = _read_result(load_json(line.decode("utf-8", "replace"))["payload"])
             call = calls.get(call_id)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if call:
             found[call_id] = call._replace(type="tool_result", content=text, ok=ok, seq=0, ts="")

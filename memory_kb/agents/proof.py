@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import NAMES, Agent, find_agent
+from memory_kb.text import load_json
 
 #: Agents wait so long for a hook, in seconds.
 _PATIENCE = 10.0
@@ -81,7 +82,7 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
     if done.returncode or done.stderr.strip():
         return ProofCheck(what, False, f"`{command}` fails: {_reason(done)}")
     try:
-        answer = json.loads(done.stdout) if done.stdout.strip() else None
+        answer = load_json(done.stdout) if done.stdout.strip() else None
     except ValueError:
         return ProofCheck(what, False, f"`{command}` prints what is no JSON")
     given = f" with {len(_context_of(answer)):,} characters of context" if answer else ""

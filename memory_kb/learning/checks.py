@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.plainfiles import make_folder, read_plain
 from memory_kb.providers.command import end_group
+from memory_kb.text import load_json
 from memory_kb.trust import Seal, write_plain
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Checks:
     def _read(self) -> dict[str, Any]:
         try:
             with read_plain(self._file) as stream:
-                found = json.load(stream)
+                found = load_json(stream.read())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

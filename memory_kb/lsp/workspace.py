@@ -26,6 +26,7 @@ from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_ment
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import find_headings, heading_words_span
 from memory_kb.model import StoredEntry
+from memory_kb.plainfiles import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
 from memory_kb.store.targets import explain_unsafe
@@ -179,8 +180,7 @@ class Workspace:
             return opened
         file = self.vault.resolve(path)
         try:
-            with open(file, "rb") as stream:
-                text = stream.read(_MAX_TEXT).decode("utf-8", "replace").removeprefix("\ufeff")
+            text = read_file(file, _MAX_TEXT).decode("utf-8", "replace").removeprefix("\ufeff")
         except OSError:
             return None
         return Page(file.as_uri(), path, text, None, self.encoding)

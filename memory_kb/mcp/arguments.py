@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.errors import UsageError
+from memory_kb.text import load_json
 
 #: The longest text of one call, in characters: more than any memory should have.
 MAX_CHARACTERS = 200_000
@@ -250,7 +251,7 @@ def _parse_list(text: str) -> list[Any]:
     """
     if text.lstrip().startswith("["):
         try:
-            parsed = json.loads(text)
+            parsed = load_json(text)
         except ValueError:
             parsed = None
         if isinstance(parsed, list):

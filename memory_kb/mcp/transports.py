@@ -38,7 +38,7 @@ def repair(line: bytes) -> str:
     if _UNREADABLE.search(line):
         try:
             return json.dumps(load_json(line), ensure_ascii=False).encode("utf-8", "replace").decode()
-        except (ValueError, RecursionError):
+        except ValueError:
             pass
     return line.decode("utf-8", "replace")
 
@@ -54,8 +54,8 @@ def find_fault(line: str) -> types.JSONRPCError | None:
     import mcp_types as types
 
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as exc:
+        value = load_json(line)
+    except ValueError as exc:
         error = types.ErrorData(code=types.PARSE_ERROR, message=f"the line is not JSON: {str(exc)[:100]}")
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
     try:

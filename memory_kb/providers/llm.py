@@ -11,6 +11,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.embeddings import estimate_tokens
 from memory_kb.providers.http import Calls, Connection, Pace, Refused, quote, read_refusal
 from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,7 +37,7 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
     """
     fenced = _FENCED.search(text)
     try:
-        value = json.loads(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
+        value = load_json(fenced[1] if fenced and not text.lstrip().startswith("{") else text)
     except ValueError as exc:
         raise Misfilled("the answer is no JSON" if text.strip() else "the answer is empty") from exc
     if not isinstance(value, dict):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.plainfiles import make_folder, read_file, read_plain
 from memory_kb.store.logs import append
-from memory_kb.text import hash_of
+from memory_kb.text import hash_of, load_json
 from memory_kb.trust import write_plain
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
@@ -221,7 +221,7 @@ def _dollars(line: bytes) -> float:
         (0.5, 0.0, 0.0)
     """
     try:
-        return max(0.0, float(json.loads(line)["usd"]))
+        return max(0.0, float(load_json(line)["usd"]))
     except (ValueError, KeyError, TypeError):
         return 0.0
 
@@ -250,7 +250,7 @@ class Memo:
 
     def _read(self) -> dict[str, object]:
         try:
-            found = json.loads(read_file(self._file))
+            found = load_json(read_file(self._file))
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}

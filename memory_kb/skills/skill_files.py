@@ -14,6 +14,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown.fields import FIELDS, parse_date, read_text, read_words
 from memory_kb.markdown.scanner import plain_lines
 from memory_kb.model import Problem
+from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
@@ -330,8 +331,7 @@ def read_limited(file: Path, limit: int) -> bytes:
         UnreadableInput: it cannot be read, or is larger than the limit.
     """
     try:
-        with file.open("rb") as stream:
-            data = stream.read(limit + 1)
+        data = read_file(file, limit + 1)
     except OSError as exc:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
     if len(data) > limit:
@@ -360,7 +360,7 @@ def read_bundled(vault: Vault, memory: Memory, problems: list[Problem]) -> Itera
         message = f"{inner} leads out of the skill's folder; not written"
         try:
             if file.resolve().is_relative_to(base.resolve()):
-                yield inner, file.read_bytes()
+                yield inner, read_file(file)
                 continue
         except OSError as exc:
             message = f"{inner} was not copied in with the skill ({exc.strerror}); not written"

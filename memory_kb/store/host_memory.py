@@ -6,14 +6,15 @@ own folders and rules; Codex keeps `~/.codex/memories/`; all read instructions i
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.plainfiles import read_file
 from memory_kb.regex import regex
+from memory_kb.text import load_json
 from memory_kb.vault import Vault
 
 #: A person's memory has tens of files; more than this is something else.
@@ -104,7 +105,7 @@ def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bo
 
     for settings in (project / ".claude" / "settings.local.json", claude / "settings.json"):
         try:
-            named = json.loads(settings.read_bytes()).get("autoMemoryDirectory")
+            named = load_json(read_file(settings)).get("autoMemoryDirectory")
         except (OSError, ValueError, AttributeError):
             continue
         if isinstance(named, str) and named:
@@ -161,10 +162,10 @@ def _subfolders(folder: Path) -> list[Path]:
 def _is_for_all(rule: Path) -> bool:
     """Return whether a rule of Claude Code holds for every file, so that it is given at the start."""
     try:
-        with rule.open(encoding="utf-8", errors="replace") as stream:
-            return not re.match(r"\ufeff?---\n(?:.*\n)*?paths:", stream.read(4_000))
+        text = read_file(rule, 4_000).decode("utf-8-sig", "replace")
     except OSError:
         return True
+    return not re.match(r"---\r?\n(?:.*\n)*?paths:", text)
 
 
 def _is_note(vault: Vault, file: Path) -> bool:

@@ -70,7 +70,7 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     """
     try:
         found = load_json(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

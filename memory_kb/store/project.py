@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from memory_kb.plainfiles import read_file
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def _common_folder(top: Path) -> Path | None:
 def _read_named_path(file: Path, start: Path, lead: str = "") -> Path | None:
     """Return the path that a file of git names, which may be seen from a folder."""
     try:
-        line = file.read_text(encoding="utf-8").strip()
+        line = read_file(file).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     path = line.removeprefix(lead).strip()

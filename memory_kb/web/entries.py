@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import subprocess
 import threading
@@ -21,8 +20,10 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links
+from memory_kb.plainfiles import read_file
 from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
+from memory_kb.text import load_json
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render
@@ -121,7 +122,7 @@ async def _place_of(site: Site, path: str, text: str) -> LinkBase:
 def _keeps_lines(folder: Path) -> bool:
     """Return whether Obsidian shows the lines of this vault as they are written, its default."""
     try:
-        settings = json.loads((folder / ".obsidian/app.json").read_bytes())
+        settings = load_json(read_file(folder / ".obsidian/app.json"))
     except (OSError, ValueError):
         return (folder / ".obsidian").is_dir()
     return not (isinstance(settings, dict) and settings.get("strictLineBreaks"))

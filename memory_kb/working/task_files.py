@@ -16,7 +16,7 @@ from memory_kb.model import Location, make_place
 from memory_kb.store.events import cut
 from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import Change, Plan, create_file, write_file
-from memory_kb.text import printable, shorten
+from memory_kb.text import load_json, printable, shorten
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport
@@ -148,8 +148,8 @@ def parse_milestones(text: str) -> Milestones:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = load_json(line)
+        except ValueError:
             record = None
         if isinstance(record, dict) and isinstance(record.get("milestone"), str):
             found.append(_read(record))
