@@ -421,40 +421,6 @@ def test_the_sign_of_a_watcher_goes_with_it(tmp_path: Path) -> None:
     assert list((tmp_path / "watchers").iterdir()) == []
 
 
-def test_a_hook_loads_nothing_heavy(notes: Path, home: Path) -> None:
-    heavy = (
-        "click",
-        "yaml",
-        "numpy",
-        "asyncio",
-        "openai",
-        "onnxruntime",
-        "tokenizers",
-        "memory_kb.providers.choose",
-        "mcp",
-    )
-    payload = json.dumps(
-        {"session_id": "s", "cwd": str(notes), "prompt": "the flaky upload test and its quokka fixture"}
-    )
-    subprocess.run(
-        [sys.executable, "-m", "memory_kb", "--vault", notes, "index"],
-        env=clean_environment(home),
-        check=True,
-        capture_output=True,
-    )
-    code = f"import sys; from memory_kb.cli.hook import answer; answer(['prompt']); print([one for one in {heavy!r} if one in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=payload,
-        env=clean_environment(home),
-        text=True,
-        capture_output=True,
-        check=True,
-    )
-    assert "quokka" in done.stdout
-    assert done.stdout.endswith("[]\n")
-
-
 def test_every_hook_of_every_agent_is_one_that_we_answer(notes: Path, run: Run, hook: Callable[..., str]) -> None:
     for name in NAMES:
         for one in find_agent(name).hooks:

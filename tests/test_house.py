@@ -91,7 +91,7 @@ def test_what_is_not_needed_is_not_loaded(
     assert said == ["said 0"] * len(calls), done.stdout + done.stderr
 
 
-def test_a_hook_that_says_something_loads_no_parser(run: Run, tmp_path: Path) -> None:
+def test_a_hook_that_says_something_loads_nothing_heavy_and_no_parser(run: Run, tmp_path: Path) -> None:
     (tmp_path / "memory" / "rules").mkdir(parents=True)
     (tmp_path / "memory" / "rules" / "one.md").write_text(
         "---\nid: r1\nkind: rule\n---\nFlaky quokka tests of the gateway need Redis.\n", encoding="utf-8"
@@ -106,7 +106,7 @@ def test_a_hook_that_says_something_loads_no_parser(run: Run, tmp_path: Path) ->
         f"sys.stdin = io.TextIOWrapper(io.BytesIO({told.encode()!r}))\n"
         "from memory_kb.cli.hook import answer\n"
         f"answer(['prompt', '--vault', {str(tmp_path)!r}, '--home', {str(tmp_path / 'home')!r}])\n"
-        f"print([name for name in {SLOW_TO_LOAD!r} if name in sys.modules])"
+        f"print([name for name in {(*HEAVY, *SLOW_TO_LOAD)!r} if name in sys.modules])"
     )
     done = _run_python("-c", code)
     assert "Redis" in done.stdout, done.stdout + done.stderr
