@@ -45,9 +45,16 @@ def evil(clone: Clone, marker: Path, tmp_path: Path) -> Clone:
         "submodule.evil.update": f"!{program}", "gpg.ssh.program": program, "core.gitProxy": program,
     }  # fmt: skip
     sign_last_commit(clone)
-    for name, value in settings.items():
-        clone.git("config", "--local", name, str(value))
+    with (clone.folder / ".git/config").open("a") as config:
+        config.writelines(_setting(name, value) for name, value in settings.items())
     return clone
+
+
+def _setting(name: str, value: object) -> str:
+    """Return a setting of git as its file has it."""
+    section, _, key = name.rpartition(".")
+    section, _, part = section.partition(".")
+    return f'[{section} "{part}"]\n{key} = {value}\n' if part else f"[{section}]\n{key} = {value}\n"
 
 
 def sign_last_commit(clone: Clone) -> None:
