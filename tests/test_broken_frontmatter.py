@@ -9,6 +9,7 @@ import pytest
 from conftest import Files
 
 from memory_kb import KnowledgeBase
+from memory_kb.errors import CannotSplice
 from memory_kb.git.merge import merge_files
 from memory_kb.git.merge_fields import GitTexts
 from memory_kb.markdown.document import parse_document
@@ -126,3 +127,41 @@ def test_a_search_finds_the_words_that_could_not_be_read(vault: Vault, open_kb: 
     kb = open_kb(vault({"a.md": "---\nid: oven\ntags: [pizzaiolo, [oven\n---\nBake at 250 degrees.\n"}))
     (hit,) = kb.search("pizzaiolo").hits
     assert (hit.id, hit.text) == ("oven", "Bake at 250 degrees.")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda kb: kb.forget("oven"), id="forget"),
+        pytest.param(lambda kb: kb.forget("memory/oven.md"), id="forget-by-path"),
+        pytest.param(lambda kb: kb.forget("oven", delete=True), id="delete"),
+        pytest.param(lambda kb: kb.rename("oven", "stove"), id="rename"),
+        pytest.param(lambda kb: kb.learn("The oven is hot."), id="learn-again"),
+    ],
+)
+def test_no_verb_writes_into_a_note_that_it_cannot_read(
+    vault: Vault, open_kb: Open, write: Callable[[KnowledgeBase], object]
+) -> None:
+    folder = vault({"memory/oven.md": OVEN})
+    kb = open_kb(folder)
+    with pytest.raises(CannotSplice, match=r"memory/oven\.md:4 cannot be read"):
+        write(kb)
+    assert (folder / "memory/oven.md").read_text() == OVEN
+
+
+def test_the_line_is_that_of_the_file_in_a_later_entry_too(vault: Vault, open_kb: Open) -> None:
+    text = "---\nid: a\n---\nOne.\n\n" + OVEN
+    folder = vault({"memory/a.md": text})
+    kb = open_kb(folder)
+    with pytest.raises(CannotSplice, match=r"memory/a\.md:9 cannot be read"):
+        kb.forget("oven")
+    kb.forget("a")
+    assert (folder / "memory/a.md").read_text() == text.replace("id: a\n", "id: a\nstatus: retired\n")
+
+
+def test_an_edit_may_mend_it(vault: Vault, open_kb: Open) -> None:
+    folder = vault({"memory/oven.md": OVEN})
+    kb = open_kb(folder)
+    kb.edit("oven", OVEN.replace("b\n", "b]\n"), kb.source("oven").hash)
+    assert kb.lint() == ()
+    assert kb.forget("oven").id == "oven"

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
-from conftest import Files, clean_environment
+from conftest import Files, Run, clean_environment, write_files
 from support import PEAK, RICH, assert_equals_rebuild, found, query
 
 from memory_kb import KnowledgeBase
@@ -311,3 +311,68 @@ def test_a_conflict_that_nobody_settled_is_a_finding(
         )
     )
     assert [(problem.path, problem.line) for problem in kb.lint()] == [("memory/a.md", 5)]
+
+
+def test_an_edit_that_kept_size_and_time_is_found(folder: Path, run: Run) -> None:
+    write_files(folder, {"memory/learnings/a.md": "Alpha walrus sleeps.\n", "memory/learnings/b.md": "Beta.\n"})
+    note = folder / "memory/learnings/a.md"
+    os.utime(note, ns=(10**18, 10**18))
+    run("index", "--vault", folder)
+    with note.open("r+b") as stream:
+        stream.write(b"Gamma")
+    os.utime(note, ns=(10**18, 10**18))
+    told = run("status", "--check", "--vault", folder).stdout
+    assert "0 new, 1 changed, 0 gone" in told
+    found = run("doctor", "--vault", folder)
+    assert found.returncode == 7
+    assert "memory/learnings/a.md:1: is indexed differently from what it says" in found.stdout
+    run("index", "--rebuild", "--vault", folder)
+    assert "none" in run("status", "--check", "--vault", folder).stdout
+
+
+NOTE = "---\nid: n1\ntitle: Node\n---\nThe build needs Node 22.\n"
+
+
+def give_up_rights() -> None:
+    """Let root, too, read only what permissions allow, in this process and those that it starts."""
+    import ctypes
+
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="permissions are another matter elsewhere")
+def test_a_note_without_permission_is_named_though_it_is_indexed(folder: Path, home: Path, run: Run) -> None:
+    write_files(folder, {"memory/rules/a.md": NOTE, "memory/jobs/j/learnings/b.md": NOTE.replace("n1", "n2")})
+    assert run("--vault", folder, "index").returncode == 0
+    (folder / "memory/rules/a.md").chmod(0)
+    (folder / "memory/jobs/j/learnings").chmod(0)
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder)]
+    how: Any = {"capture_output": True, "text": True, "env": clean_environment(home), "preexec_fn": give_up_rights}
+    try:
+        found = [subprocess.run([*command, verb], check=False, **how) for verb in ("lint", "doctor")]
+    finally:
+        (folder / "memory/jobs/j/learnings").chmod(0o755)
+    for done in found:
+        assert done.returncode == 7, done.stderr
+        assert "memory/rules/a.md:1: cannot be read: Permission denied" in done.stdout
+        assert "memory/jobs/j/learnings/:1: cannot be listed: Permission denied" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
+def test_links_to_nothing_circles_and_pipes_are_named(folder: Path, open_kb: Callable[..., KnowledgeBase]) -> None:
+    write_files(folder, {"memory/rules/a.md": NOTE})
+    kb = open_kb(folder)
+    (folder / "memory/rules/lost.md").symlink_to("nowhere")
+    (folder / "memory/rules/circle.md").symlink_to("circle.md")
+    os.mkfifo(folder / "memory/rules/pipe.md")
+    for problems in (kb.lint(), kb.doctor().problems):
+        told = {problem.path: problem.message for problem in problems}
+        assert "a symbolic link to nothing" in told["memory/rules/lost.md"]
+        assert "leads in a circle" in told["memory/rules/circle.md"]
+        assert "not a regular file" in told["memory/rules/pipe.md"]
+    # A note that became a pipe since it was indexed makes nobody wait.
+    kb.sync()
+    (folder / "memory/rules/a.md").unlink()
+    os.mkfifo(folder / "memory/rules/a.md")
+    assert "not a regular file" in {one.path: one.message for one in kb.lint()}["memory/rules/a.md"]

@@ -1,4 +1,4 @@
-"""Settings: defaults, who overrides whom, and what a vault's own file may not say."""
+"""Settings: defaults, who overrides whom, what a vault's own file may not say, and how much it may ask for."""
 
 from __future__ import annotations
 
@@ -245,3 +245,35 @@ def test_the_command_says_what_is_wrong_with_a_file(vault: MakeVault, run: Run) 
     done = run("search", "x", "--vault", folder)
     assert done.returncode == 0
     assert f"{folder / 'memory/config.yaml'}: unknown setting colour" in done.stderr
+
+
+Open = Callable[..., KnowledgeBase]
+ASKED = [
+    ("index", "max_file_bytes", 10**12, 32_000_000),
+    ("watch", "debounce", 86_400, 10),
+    ("watch", "reconcile_seconds", 10**9, 3_600),
+    ("context", "layer_tokens", 10**9, 20_000),
+    ("context", "max_chars", 10**9, 100_000),
+]
+
+
+@pytest.mark.parametrize(("group", "name", "asked", "most"), ASKED, ids=[name for _, name, _, _ in ASKED])
+def test_a_vault_cannot_raise_a_limit_past_its_maximum(
+    folder: Path, home: Path, open_kb: Open, group: str, name: str, asked: int, most: int
+) -> None:
+    write_files(folder, {"memory/config.yaml": f"{group}:\n  {name}: {asked}\n"})
+    kb = open_kb(folder)
+    assert getattr(getattr(kb.vault.settings, group), name) == most
+    assert any(f"{group}.{name} is {most:,} here" in warning for warning in kb.vault.warnings)
+    write_files(home, {"config.yaml": f"{group}:\n  {name}: {most * 2}\n"})
+    assert getattr(getattr(open_kb(folder).vault.settings, group), name) == most * 2
+
+
+def test_a_vault_may_still_lower_and_raise_within_it(folder: Path, open_kb: Open) -> None:
+    write_files(folder, {"memory/config.yaml": "index:\n  max_file_bytes: 9000000\ncontext:\n  max_chars: 500\n"})
+    kb = open_kb(folder)
+    assert (kb.vault.settings.index.max_file_bytes, kb.vault.settings.context.max_chars, kb.vault.warnings) == (
+        9_000_000,
+        500,
+        (),
+    )
