@@ -11,7 +11,7 @@ from conftest import write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.errors import ChangedOnDisk, MemoryKBError, UnreadableInput
+from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.store.files import FileEdit, NoteText, apply, read_note_text
 from memory_kb.text import decode, encode
 
@@ -23,11 +23,6 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {
         file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
     }
-
-
-def test_a_new_file_is_made_with_its_folders(tmp_path: Path) -> None:
-    apply(FileEdit("deep/down/a.md", tmp_path / "deep/down/a.md", None, b"New.\r\n\xff"))
-    assert files_of(tmp_path) == {"deep/down/a.md": b"New.\r\n\xff"}
 
 
 @posix
@@ -55,32 +50,6 @@ def test_a_new_file_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert files_of(tmp_path) == {}
 
 
-def test_a_file_in_the_way_of_a_folder_is_an_error_with_a_name(tmp_path: Path) -> None:
-    write_files(tmp_path, {"learnings": "a file"})
-    with pytest.raises(MemoryKBError, match=r"learnings/a\.md"):
-        apply(FileEdit("learnings/a.md", tmp_path / "learnings/a.md", None, b"New."))
-    assert files_of(tmp_path) == {"learnings": b"a file"}
-
-
-def test_a_name_that_is_too_long_is_an_error_with_a_name(tmp_path: Path) -> None:
-    name = "x" * 300 + ".md"
-    with pytest.raises(MemoryKBError, match="xxx"):
-        apply(FileEdit(name, tmp_path / name, None, b"New."))
-    assert files_of(tmp_path) == {}
-
-
-def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.md": "Old text.", "b.md": "Other."})
-    apply(FileEdit("a.md", tmp_path / "a.md", b"Old text.", b"New."))
-    assert files_of(tmp_path) == {"a.md": b"New.", "b.md": b"Other."}
-
-
-def test_a_file_is_removed(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.md": "Old."})
-    apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", None))
-    assert files_of(tmp_path) == {}
-
-
 @pytest.mark.parametrize("after", [b"Ours.", None], ids=["replace", "remove"])
 @pytest.mark.parametrize("theirs", [b"Old!", b"", b"Old.\n"], ids=["other", "emptied", "longer"])
 def test_bytes_that_moved_are_left_alone(tmp_path: Path, after: bytes | None, theirs: bytes) -> None:
@@ -96,24 +65,6 @@ def test_a_file_that_is_gone_stays_gone(tmp_path: Path, after: bytes | None) -> 
         with pytest.raises(ChangedOnDisk):
             apply(FileEdit("a.md", folder / "a.md", b"Old.", after))
     assert files_of(tmp_path) == {}
-
-
-@posix
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o664])
-def test_a_replaced_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
-    write_files(tmp_path, {"a.md": "Old."})
-    (tmp_path / "a.md").chmod(mode)
-    apply(FileEdit("a.md", tmp_path / "a.md", b"Old.", b"New."))
-    assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == mode
-
-
-@posix
-def test_a_link_stays_a_link_to_the_changed_file(tmp_path: Path) -> None:
-    write_files(tmp_path, {"real/a.md": "Old.", "notes/b.md": ""})
-    (tmp_path / "notes/a.md").symlink_to("../real/a.md")
-    apply(FileEdit("notes/a.md", tmp_path / "notes/a.md", b"Old.", b"New."))
-    assert os.readlink(tmp_path / "notes/a.md") == "../real/a.md"
-    assert files_of(tmp_path) == {"notes/a.md": b"New.", "notes/b.md": b"", "real/a.md": b"New."}
 
 
 @posix
@@ -146,12 +97,3 @@ def test_a_note_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for name in ("missing.md", "folder.md", "missing/a.md"):
         with pytest.raises(UnreadableInput, match=name):
             read_note_text(name, tmp_path / name)
-
-
-def test_of_two_changes_planned_on_the_same_bytes_the_first_wins(tmp_path: Path) -> None:
-    write_files(tmp_path, {"a.md": "Old."})
-    note = read_note_text("a.md", tmp_path / "a.md")
-    apply(FileEdit("a.md", tmp_path / "a.md", note.data, b"First."))
-    with pytest.raises(ChangedOnDisk):
-        apply(FileEdit("a.md", tmp_path / "a.md", note.data, b"Second."))
-    assert files_of(tmp_path) == {"a.md": b"First."}
