@@ -46,14 +46,13 @@ class Found(NamedTuple):
     """The chunks that fit a request.
 
     `query` is None where they were found without words, `nearness` where they were found by
-    their words alone; `nearest` is the best of all. `weights` is how rare each word is.
+    their words alone. `weights` is how rare each word is.
     """
 
     query: TextQuery | None
     candidates: list[Candidate]
     notes: tuple[str, ...] = ()
     nearness: Mapping[int, float] | None = None
-    nearest: float = 0.0
     weights: Mapping[str, float] = {}
 
 
@@ -114,7 +113,7 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     candidates = _match(index, request, query, common) if is_by_words else []
     near = find_near(index, request.filters, query, score_nearness(question), candidates)
     found = query if is_by_words else None
-    return Found(found, candidates + near.candidates, notes, near.scores, near.best, weights)
+    return Found(found, candidates + near.candidates, notes, near.scores, weights)
 
 
 def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:

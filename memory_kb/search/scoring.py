@@ -319,7 +319,7 @@ def score_passages(
         is_whole_note = candidate.part == 0 and candidate.is_single
         share = (SAME_NOTE if is_whole_note else SAME_SECTION) ** further[candidate.key]
         further[candidate.key] += 1
-        bm25, vector = (None if side is None else side[place] for side in sides)
+        bm25, vector = (None if side is None else side[place] for side in sides[:2])
         weight = weights[candidate.key]
         score = share * weight.apply(relevance[place])
         scored.append(Scored(candidate, passage, bm25, vector, relevance[place], share, score, weight))
@@ -328,10 +328,14 @@ def score_passages(
 
 
 class Sides(NamedTuple):
-    """How well each of some texts fits a query by its words and in meaning, from 0 to 1; None where that does not count."""
+    """How well each of some texts fits a query by its words and in meaning, from 0 to 1; None where that does not count.
+
+    Words take over what nearness is not `trusted` with.
+    """
 
     words: Sequence[float] | None
     nearness: Sequence[float] | None = None
+    trusted: float = 1.0
 
 
 def fuse(sides: Sides, size: int, ranking: Ranking) -> Sequence[float]:
@@ -346,14 +350,14 @@ def fuse(sides: Sides, size: int, ranking: Ranking) -> Sequence[float]:
         >>> fuse(Sides([1.0, 0.5]), 2, Ranking())
         [1.0, 0.5]
     """
-    words, nearness = sides
+    words, nearness, trusted = sides
     if words is None or nearness is None:
         return words or nearness or [1.0] * size
     if ranking.fusion != "weighted":
         words, nearness = _by_rank(words), _by_rank(nearness)
-    total = (ranking.vector_weight + ranking.text_weight) or 1.0
-    by_meaning, by_words = ranking.vector_weight / total, ranking.text_weight / total
-    return [by_meaning * near + by_words * word for near, word in zip(nearness, words, strict=True)]
+    share = ranking.vector_weight / ((ranking.vector_weight + ranking.text_weight) or 1.0)
+    share *= trusted if ranking.text_weight else 1.0
+    return [share * near + (1.0 - share) * word for near, word in zip(nearness, words, strict=True)]
 
 
 def _by_rank(side: Sequence[float]) -> list[float]:

@@ -15,6 +15,7 @@ from memory_kb.search.merge_passages import Group, fold, make_group, unite_copie
 from memory_kb.search.passages import Passage, find_passages
 from memory_kb.search.scoring import (
     ENTRY_WEIGHT,
+    MOST_TIMES,
     PASSAGE_WEIGHT,
     SUPERSEDED_FACTOR,
     WEIGHTS,
@@ -138,18 +139,20 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
-    sections = _score_sections(found, texts, weights, ranking)
+    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
+    # Who asks in the words of a note needs no guess at the meaning: BM25 beside the most that there can be.
+    said = max((text.own for text in texts.values()), default=0.0) / (MOST_TIMES * most) if most else 0.0
+    trusted = 1.0 - min(1.0, said) ** 2
+    sections = _score_sections(found, texts, trusted, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
     cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
     by_key = {section.candidate.key: section.candidate for section in sections[: None if cuts_all else SECTIONS]}
     chunks = index.chunks(by_key)
     passages = find_passages(index, found.query, chunks, found.weights)
-    most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    said = [min(1.0, passage.words / most) if most else 0.0 for passage in passages]
     entries = score_entries(index, found.query, found.weights, by_key) if found.query else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
-    sides = Sides(words, _approach(found, passages, said))
+    sides = Sides(words, _look_up(found, [passage.key for passage in passages]), trusted)
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, weights, ranking)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
@@ -159,17 +162,22 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     limit = len(groups) if request.by_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
-    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, max(said, default=0.0))
+    coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
+    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage)
+
+
+def _look_up(found: Found, keys: Sequence[int]) -> list[float] | None:
+    """Return how near sections are in meaning; None where that does not count."""
+    return None if found.nearness is None else [found.nearness.get(key, 0.0) for key in keys]
 
 
 def _score_sections(
-    found: Found, texts: Mapping[int, TextScore], weights: Mapping[int, Weight], ranking: Ranking
+    found: Found, texts: Mapping[int, TextScore], trusted: float, weights: Mapping[int, Weight], ranking: Ranking
 ) -> list[Section]:
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
-    near = None if found.nearness is None else [found.nearness.get(key, 0.0) for key in keys]
-    relevance = fuse(Sides(words, near), len(keys), ranking)
+    relevance = fuse(Sides(words, _look_up(found, keys), trusted), len(keys), ranking)
     sections = [
         Section(candidate, fit, weights[candidate.key].apply(fit))
         for candidate, fit in zip(found.candidates, relevance, strict=True)
@@ -194,20 +202,6 @@ def _share_words(
         WordShares(sections[passage.key], share, around[passage.key])
         for passage, share in zip(passages, own, strict=True)
     ]
-
-
-def _approach(found: Found, passages: Sequence[Passage], said: Sequence[float]) -> list[float] | None:
-    """Return how near every passage is in meaning: more where it says the words of the query, less where any does.
-
-    What says the query is near to it, whatever the model makes of it.
-    """
-    if found.nearness is None:
-        return None
-    from memory_kb.search.vector_scores import ALL_WORDS, WORDS_SUFFICE
-
-    trusted = 1.0 - WORDS_SUFFICE * max(said, default=0.0)
-    own = [found.nearness.get(passage.key, 0.0) for passage in passages]
-    return [trusted * (near + share**ALL_WORDS * (found.nearest - near)) for near, share in zip(own, said, strict=True)]
 
 
 def _below_successors(index: Index, pool: list[Scored], chunks: Mapping[int, StoredChunk]) -> list[Scored]:

@@ -27,10 +27,6 @@ LEAST_NEARNESS = 0.04
 DEVIATIONS = 12.0
 #: Chunks below which the deviation says little.
 SMALL = 30
-#: How much less nearness counts where the best passage says all words of the query.
-WORDS_SUFFICE = 0.3
-#: How steeply a passage is taken for near that says the words of the query: the power of the share that it says.
-ALL_WORDS = 4
 
 
 class Nearness(NamedTuple):
@@ -41,14 +37,10 @@ class Nearness(NamedTuple):
 
 
 class NearChunk(NamedTuple):
-    """The nearest chunks that were not found by words, and the score of all candidates by key.
-
-    `best` is the score of the nearest chunk of all.
-    """
+    """The nearest chunks that were not found by words, and the score of all candidates by key."""
 
     candidates: list[Candidate]
     scores: Mapping[int, float]
-    best: float
 
 
 def find_near(
@@ -73,9 +65,7 @@ def find_near(
             break
     there = {candidate.key for candidate in found}
     new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
-    return NearChunk(
-        new, look_up(nearness, [candidate.key for candidate in (*found, *new)]), float(scores.max(initial=0.0))
-    )
+    return NearChunk(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]))
 
 
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
