@@ -100,26 +100,25 @@ def test_the_words_that_an_entry_has_and_lacks_are_named_the_rarest_first(vault:
     assert 'shares "moss" and lacks ferns, ' in answer.reason + " ".join(answer.details), answer
 
 
-CROWD = {
-    f"memory/learnings/c{number}.md": entry(f"Otters swim in river number {number}.", id=f"c{number}")
-    for number in range(12)
-}
-
-
 @pytest.mark.parametrize(
-    ("fields", "place", "step"),
+    ("fields", "folder", "step"),
     [
-        ({"created_at": days_ago(900), "importance": "1.0"}, "memory/learnings/it.md", "decayed"),
-        ({"importance": "0.45"}, "memory/learnings/it.md", "scope"),
-        ({"importance": "0.01"}, "memory/learnings/it.md", "score"),
+        ({"created_at": days_ago(900), "importance": "1.0"}, "learnings", "decayed"),
+        ({"importance": "0.6"}, "jobs/a/tasks/t", "scope"),
+        ({"importance": "0.01"}, "jobs/a/tasks/t", "score"),
+        ({"importance": "0.39"}, "learnings", "score"),
     ],
 )
 def test_the_factor_that_kept_it_down(
-    fields: dict[str, str], place: str, step: str, vault: MakeVault, open_kb: Open
+    fields: dict[str, str], folder: str, step: str, vault: MakeVault, open_kb: Open
 ) -> None:
-    kb = open_kb(
-        vault({"memory/config.yaml": ""} | CROWD | {place: entry("Otters swim in river number 99.", id="it", **fields)})
-    )
+    """Of the factors in which hits above it are better."""
+    others = {
+        f"memory/{folder}/c{number}.md": entry(f"Otters swim in river number {number}.", id=f"c{number}")
+        for number in range(12)
+    }
+    it = {"memory/learnings/it.md": entry("Otters swim in river number 99.", id="it", **fields)}
+    kb = open_kb(vault({"memory/config.yaml": ""} | others | it))
     answer = kb.why_not("otters swim", "it", limit=5)
     assert answer.step == step, answer
     assert answer.score is not None

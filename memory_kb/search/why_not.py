@@ -183,9 +183,9 @@ def _ranked(case: Case, trace: SearchTrace, best: Scored) -> Absence:
     if place <= limit:
         reason = f"it is at place {place} by its score, but says much the same as hits above it, which moves it to rank {rank} of {limit} shown"
         return Absence("variety", reason, rank, best.score, needed, details)
-    step, cause = _find_cause(best, needed, case.ranking)
+    step, cause = _find_cause(best, [group.best for group in trace.groups[:limit]], case.ranking)
     reason = f"it is at place {place} by its score, and {limit} are shown{cause}"
-    return Absence(step, "; ".join([reason, *missing]), rank, best.score, needed, details)
+    return Absence(step, reason, rank, best.score, needed, details)
 
 
 def _explain_copy(case: Case, trace: SearchTrace) -> str:
@@ -196,16 +196,22 @@ def _explain_copy(case: Case, trace: SearchTrace) -> str:
     return f"the same title and text are shown once{shown}"
 
 
-def _find_cause(item: Scored, needed: float, ranking: Ranking) -> tuple[str, str]:
-    """Return which factor alone keeps an entry from the score that is needed."""
-    fresh = decay(item.weight.age_days, ranking.half_life_days, ranking.decay_floor) ** ranking.prominence_exponent
-    if fresh < 1.0 and item.score / fresh >= needed:
-        return (
-            "decayed",
-            f"; undecayed ({item.weight.age_days:.0f} days are a factor of {fresh:.2f}) it would be among them",
-        )
-    widest = max(ranking.scope)
-    scope = item.weight.scope
+def _find_cause(item: Scored, shown: Sequence[Scored], ranking: Ranking) -> tuple[str, str]:
+    """Return which factor alone, worse than that of a hit that is shown, keeps an entry from the score that is needed."""
+    needed = shown[-1].score
+
+    def freshness(one: Scored) -> float:
+        left = decay(one.weight.age_days, ranking.half_life_days, ranking.decay_floor)
+        return float(left**ranking.prominence_exponent)
+
+    own, freshest = freshness(item), max(map(freshness, shown))
+    if own < freshest and item.score / own * freshest >= needed:
+        days = f"{item.weight.age_days:.0f} days are a factor of {own:.2f}"
+        return "decayed", f"; as fresh as others above it ({days}) it would be among them"
+    scope, widest = item.weight.scope, max(one.weight.scope for one in shown)
     if scope < widest and item.score / scope * widest >= needed:
-        return "scope", f"; at a scope that weighs {widest:g} instead of {scope:g} it would be among them"
+        return (
+            "scope",
+            f"; at a scope that weighs {widest:g}, as others above it, instead of {scope:g} it would be among them",
+        )
     return "score", ""
