@@ -50,7 +50,7 @@ _TOKENS = (
     (
         "an API key",
         "sk-",
-        r"sk-(?:ant-|proj-|svcacct-|admin-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}",
+        r"sk-(?!ecdsa-|ssh-)(?:ant-|proj-|svcacct-|admin-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}",
     ),
     (
         "an API key",
@@ -173,7 +173,7 @@ _NAMES = (
 #: Before `token` or `key`: what is shown to everybody, or a place in a list.
 _HARMLESS = "".join(
     rf"(?<!{word}_)(?<!{word})"
-    for word in ("page", "continuation", "public", "next", "cache", "csrf", "xsrf", "sort", "primary")
+    for word in ("page", "continuation", "public", "publickey", "next", "cache", "csrf", "xsrf", "sort", "primary")
 )
 
 # How people introduce a credential in their own words, and what it is made of then.

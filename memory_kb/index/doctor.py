@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Anchors, Edge, Facts, FactStore, LinkInText, Look, Node, Whole, find_anchors
+from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, LinkInText, Look, Node, Whole
 from memory_kb.index.link_names import (
     find_rival,
     group_stems,
@@ -28,7 +28,7 @@ from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import has_same_bytes, survey
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.scanner import say_missing
+from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, StoredEntry
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
@@ -182,7 +182,7 @@ class _Check:
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
         self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
-        self._anchors = functools.cache(self._read_anchors)
+        self._has = functools.cache(self._has_anchor)
         self._probes: dict[str, bool] = {}
         self._edges: dict[Edge, None] = {}
 
@@ -236,11 +236,11 @@ class _Check:
                 if target not in said:
                     said.add(target)
                     yield Problem(entry.source, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.source in self._facts and not self._anchors(found.source).has(link.anchor):
+            elif link.anchor and found.source in self._facts and not self._has(found.source, link.anchor):
                 yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
 
-    def _read_anchors(self, path: str) -> Anchors:
-        return find_anchors(_read_text(self._vault, path))
+    def _has_anchor(self, path: str, anchor: str) -> bool:
+        return find_anchor(_read_text(self._vault, path), anchor) is not None
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.source, target)

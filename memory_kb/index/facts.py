@@ -18,18 +18,16 @@ from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.index.schema import connect
 from memory_kb.index.sqlite import EntryText
 from memory_kb.markdown.links import find_links
-from memory_kb.markdown.scanner import find_code, find_headings, normal_heading
 from memory_kb.model import Problem
 from memory_kb.plainfiles import make_folder, open_plain
 
 #: Where the facts are kept in the machine folder.
 FACTS = "lint/facts.db"
 #: Grows with every change of what is found, so that facts of an older version are not used.
-_VERSION = 4
+_VERSION = 5
 #: So many files are worth further processes, which are given so many at a time.
 _MANY, _BATCH = 1_000, 64
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
-_BLOCK = re.compile(r"\^(?<![^\n \t\]]\^)(\S+)(?=[ \t]*\r?$)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS whole (id INTEGER PRIMARY KEY, state TEXT NOT NULL, found TEXT NOT NULL, generation INTEGER);
@@ -68,40 +66,6 @@ class Facts(NamedTuple):
 
     problems: Sequence[tuple[int, str]] = ()
     links: Mapping[str, Sequence[LinkInText]] = {}
-
-
-class Anchors(NamedTuple):
-    """What links can name within a file.
-
-    Attributes:
-        headings: its headings as links are compared with them.
-        blocks: the ids of its blocks, in lower case.
-    """
-
-    headings: Sequence[str] = ()
-    blocks: Sequence[str] = ()
-
-    def has(self, anchor: str) -> bool:
-        """Return whether the file has a heading, perhaps below others, or a block.
-
-        Example:
-            >>> anchors = find_anchors("# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n")
-            >>> [anchors.has(anchor) for anchor in ("Tea#Steps", "^B1", "Steps#Tea", "^b2")]
-            [True, True, False, False]
-        """
-        anchor = anchor.strip()
-        if anchor.startswith("^"):
-            return anchor[1:].lower() in self.blocks
-        parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
-        left = iter(self.headings)
-        return bool(parts) and all(part in left for part in parts)
-
-
-def find_anchors(text: str) -> Anchors:
-    """Return what links can name within a text."""
-    return Anchors(
-        tuple(normal_heading(heading.words) for heading in find_headings(text)), tuple(dict.fromkeys(_blocks(text)))
-    )
 
 
 #: Returns the texts of the entries of files.
@@ -168,12 +132,6 @@ def examine(texts: Iterable[EntryText]) -> Facts:
         if found := list(_links(body, line)):
             links.setdefault(entry_id, []).extend(found)
     return Facts(problems, links)
-
-
-def _blocks(text: str) -> Iterator[str]:
-    found = list(_BLOCK.finditer(text)) if "^" in text else []
-    hidden = list(find_code(text)) if found else []
-    return (one[1].lower() for one in found if not any(code.start < one.end() <= code.end for code in hidden))
 
 
 def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:

@@ -254,13 +254,14 @@ def say_missing(target: str, anchor: str, kind: str = "wikilink") -> str:
 
 
 def find_anchor(text: str, anchor: str) -> Span | None:
-    """Return the line of a heading or block that a link names, or None.
+    """Return the line of a heading, block or HTML anchor that a link names, or None.
 
     Example:
         >>> note = "# Tea\\n\\n## Steps\\n\\nBoil. ^b1\\n"
         >>> [note[one.start : one.end] for one in (find_anchor(note, "steps"), find_anchor(note, "^B1"), find_anchor(note, "Tea#Steps")) if one]
         ['## Steps', 'Boil. ^b1', '## Steps']
-        >>> find_anchor(note, "Nope")
+        >>> find_anchor('<a name="nope"></a>', "Nope"), find_anchor(note, "Nope")
+        (Span(start=0, end=19), None)
     """
     anchor = anchor.strip()
     if anchor.startswith("^"):
@@ -270,6 +271,10 @@ def find_anchor(text: str, anchor: str) -> Span | None:
         hidden = list(find_code(text)) if "^" in text else []
         places = (Span(*found.span()) for found in line.finditer(text))
         return next((one for one in places if not any(code.start < one.end <= code.end for code in hidden)), None)
+    address = rf"\s(?:id|name)=[\"']?{re.escape(anchor)}[\"'\s/>]"
+    named = re.compile(rf"^.*<\w[^<>\n]*{address}.*\S", re.IGNORECASE | re.MULTILINE).search(text)
+    if named:
+        return Span(*named.span())
     parts = [normal_heading(part) for part in anchor.split("#") if part.strip()]
     done = 0
     for heading in find_headings(text):
