@@ -77,7 +77,8 @@ _NUMBERS = itertools.count()
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty folder, numbered without a look at those of all other tests."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.mktemp(f"{name}_{os.getpid()}_{next(_NUMBERS)}", numbered=False)
+    folder = tmp_path_factory.getbasetemp() / f"{name}_{os.getpid()}_{next(_NUMBERS)}"
+    folder.mkdir(0o700)
     yield folder
     if request.config.getini("tmp_path_retention_policy") == "failed":
         shutil.rmtree(folder, ignore_errors=True)
