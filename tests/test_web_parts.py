@@ -1,17 +1,27 @@
-"""The parts of the page: its colours, its HTML of notes, its marks and excerpts, its curves."""
+"""The parts of the page: its colours, its HTML of notes, its marks and excerpts, its curves, its pictures."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pages
 import pytest
 from conftest import NOW, REPOSITORY
 
+from memory_kb import KnowledgeBase
 from memory_kb.settings import Ranking
+from memory_kb.web.attachments import check_attachment, find_beside
 from memory_kb.web.charts import Aged, draw_curve
 from memory_kb.web.highlight import excerpt, mark
 from memory_kb.web.render import LinkBase, render
+
+if TYPE_CHECKING:
+    from pages import Start
 
 
 def _palettes() -> list[dict[str, str]]:
@@ -189,3 +199,48 @@ def test_it_is_the_released_code_of_others() -> None:
     for name in ("htmx", "force-graph", "mermaid.tiny"):
         assert (static / f"{name}.LICENSE.txt").stat().st_size > 500
         assert re.search(rf"{re.escape(name)} \d", (static / "README.txt").read_text())
+
+
+start = pages.start
+PNG = b"\x89PNG\r\n\x1a\n"
+FILES = {
+    "memory/learnings/a.md": "---\nid: a\nkind: fact\n---\n# A\n\n![[pic.png|300]] ![x](../../art/draw.svg)\n",
+    "art/pic.png": PNG,
+    "art/draw.svg": b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+    ".secret/key.png": PNG,
+    "notes.txt": "no",
+}
+
+
+@pytest.mark.slow
+def test_pictures_are_sent_with_their_type_and_run_nothing(start: Start) -> None:
+    server = start(FILES)
+    text = server.ask("/entry?id=a").text
+    assert '<img src="/attachment?name=pic.png&amp;from=memory%2Flearnings%2Fa.md" alt="pic.png" width="300"' in text
+    picture = server.ask("/attachment?name=PIC.png&from=memory/learnings/a.md")
+    assert (picture.status, picture.headers["content-type"]) == (200, "image/png")
+    drawing = server.ask("/attachment?name=../../art/draw.svg&from=memory/learnings/a.md")
+    assert (drawing.status, drawing.headers["content-type"]) == (200, "image/svg+xml")
+    assert drawing.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    for name in (
+        "notes.txt",
+        "art",
+        "../../../../etc/passwd",
+        ".secret/key.png",
+        "key.png",
+        "memory/learnings/a.md",
+        "%00.png",
+    ):
+        assert server.ask(f"/attachment?name={name}").status == 404, name
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_no_link_leads_out_of_the_vault(vault: Callable[..., Path], home: Path, tmp_path: Path) -> None:
+    folder = vault(FILES)
+    (tmp_path / "outside.png").write_bytes(PNG)
+    (folder / "art/out.png").symlink_to(tmp_path / "outside.png")
+    (folder / "art/hidden.png").symlink_to(folder / ".secret/key.png")
+    with KnowledgeBase.open(folder, home=home) as kb:
+        here = kb.vault
+    assert find_beside(here, "pic.png", "art/x.md") == (folder / "art/pic.png").resolve()
+    assert [check_attachment(here, f"art/{name}.png") for name in ("out", "hidden", "../.secret/key")] == [None] * 3
