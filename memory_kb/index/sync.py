@@ -387,8 +387,9 @@ def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> It
                 yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 
-#: So many files are read at most, the newest first.
-_MOST_FILES = 300
+#: So many files are read at most, the newest first, so that a learn after a large checkout takes no second longer; and
+#: so many before there is an index.
+_MOST_FILES, _MOST_AT_FIRST = 50, 300
 
 
 class Unindexed:
@@ -420,9 +421,10 @@ class Unindexed:
         found = [one for one in looked if self._differs(one)]
         self.outdated.update(one.path for one in found)
         files = [one.file for one in found if one.file]
-        self.is_whole = self.is_whole and len(files) <= _MOST_FILES
+        most = _MOST_FILES if self._other.generation else _MOST_AT_FIRST
+        self.is_whole = self.is_whole and len(files) <= most
         with self.index.write() as writer:
-            for file in heapq.nlargest(_MOST_FILES, files, key=lambda file: file.mtime_ns):
+            for file in heapq.nlargest(most, files, key=lambda file: file.mtime_ns):
                 with contextlib.suppress(OSError):
                     put_note(writer, self._vault, read_file(file, self._settings.index.max_file_bytes))
         return bool(found)
