@@ -37,7 +37,7 @@ Open = Callable[..., KnowledgeBase]
 )
 def test_a_bad_answer_leaves_the_other_scopes_alone(kb: KnowledgeBase, fake: FakeProvider, bad: str) -> None:
     log_session(kb)
-    is_asked_once = "xxxxx" in bad[:200] or bad[:2] == "[["
+    is_asked_once = "xxxxx" in bad[:200]
     fake.answers += [bad, *([] if is_asked_once else [bad]), answer(learning("escalation"))]
     report = kb.extract("s1", scopes=["observations", "escalation"])
     assert report.scopes[1].outcome == "done"
