@@ -232,6 +232,7 @@ ATTACKS = (
     "UPDATE memory_kb.chunks SET vault = 2 RETURNING key",
     "INSERT INTO memory_kb.files VALUES (2, 'x.md', 'h', NULL) RETURNING path",
     "INSERT INTO memory_kb.vaults (name, made_with) VALUES ('mine', '') RETURNING id",
+    "INSERT INTO memory_kb.vaults (name, made_with) VALUES ('two', '') ON CONFLICT (name) DO UPDATE SET made_with = 'x' RETURNING id",
     "DELETE FROM memory_kb.chunks WHERE vault = 2 RETURNING key",
     "TRUNCATE memory_kb.chunks",
     "SELECT embedding FROM memory_kb.vectors WHERE vault = 2",

@@ -97,11 +97,11 @@ class WordCutter:
 
     def read(self, texts: Iterable[tuple[int, Sequence[str | None]]], columns: Sequence[str]) -> TermTable:
         """Return what a full-text index of some numbered texts, each given by its columns, would hold."""
-        connection = sqlite3.connect(":memory:", isolation_level=None)
         named, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({named}, content = '', {self._tokenize})")
-        connection.execute("BEGIN")
+        self._connection.execute("DROP TABLE IF EXISTS texts")
+        self._connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 ({named}, content = '', {self._tokenize})")
+        self._connection.execute("BEGIN")
         rows = ((number, *values) for number, values in texts)
-        connection.executemany(f"INSERT INTO texts (rowid, {named}) VALUES (?, {marks})", rows)
-        connection.execute("COMMIT")
-        return read_terms(connection, "texts", columns)
+        self._connection.executemany(f"INSERT INTO texts (rowid, {named}) VALUES (?, {marks})", rows)
+        self._connection.execute("COMMIT")
+        return read_terms(self._connection, "texts", columns)
