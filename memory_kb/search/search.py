@@ -87,7 +87,7 @@ def explain_prominence(scored: Scored) -> str:
 WEAK = 1 / 3
 FEW_WORDS = "no passage says much of the query"
 #: Sections that are cut into passages, the best by their own words and meaning.
-SECTIONS = 15
+SECTIONS = 24
 #: Groups that compete for variety; what comes after them follows by score.
 DIVERSE = 30
 
