@@ -1,4 +1,4 @@
-"""Parse tool calls and their results."""
+"""Parse tool calls and their results: what a call does, whether it succeeded, and how it failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.sessions.failures import CallFault, both_ends, exit_code, read_fault
+from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.sessions.shell import Command, split_line
 from memory_kb.text import shorten
 
@@ -16,56 +16,36 @@ from memory_kb.text import shorten
 CHECKS = ("test", "build", "lint", "deploy")
 _LONGEST, _SHOWN = 20_000, 100
 _EDITORS = re.compile(
-    r"(?i)^(?:(?:multi|notebook)?_?edit\w*|write\w*|create_?file|apply_?patch|update_?file|(?:str_)?replace\w*|patch|insert\w*)$"
+    r"(?i)^(?:(?:multi|notebook)?_?edit|write|create_?file|apply_?patch|update_?file|(?:str_)?replace|patch|insert)"
 )
 _LOOKERS = re.compile(
     r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$"
 )
 _SHELLS = re.compile(
-    r"(?i)^(?:bash|sh|shell|local_shell|exec\w*|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)$"
+    r"(?i)^(?:bash|sh|shell|local_shell|exec|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)"
 )
 _PLANNERS = re.compile(
-    r"(?i)^(?:todo_?\w*|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user\w*|write_stdin|kill_?\w*|bash_?output)$"
+    r"(?i)^(?:todo|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
 )
 _PATH_NAMES = ("file_path", "notebook_path", "path", "target_file", "filename", "file")
 _TEXT_NAMES = ("pattern", "query", "url", "description", "name", "value")
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WRITTEN = re.compile(r"^(?:cat|tee)\s*(?:>+)?\s*([\w./~-]+)\s*<<|^sed\s+(?:-\S+\s+)*-i\b.*?\s([\w./~-]+)\s*$")
 #: What a command is for, by its family and first option; the first that fits counts.
-_KINDS = tuple(
-    (word, re.compile(pattern, re.IGNORECASE))
-    for word, pattern in (
-        ("commit", r"^git commit\b"),
-        (
-            "deploy",
-            r"deploy|^kubectl (?:apply|set|rollout)\b|^helm (?:upgrade|install)|^terraform apply|^ansible-playbook",
-        ),
-        (
-            "test",
-            (
-                r"^(?:pytest|py\.test|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|ava|playwright|cypress|nextest)\b"
-                r"|^\S+(?: run)? (?:\S*test\S*|check|verify|jest|mocha)$|^(?:run[_-]?)?tests?(?:[_.-]\w+)*$"
-            ),
-        ),
-        (
-            "lint",
-            (
-                r"^(?:ruff|mypy|gofmt|actionlint|eslint|flake8|pylint|pyright|prettier|shellcheck|golangci-lint|black|tsc --noEmit)\b"
-                r"|^cargo (?:check|clippy|fmt)|\b(?:lint|typecheck|type-check|vet)\b"
-            ),
-        ),
-        ("build", r"\b(?:build|compile|package|publish)\b|^(?:tsc|webpack|cmake|ninja|make(?: all)?)$"),
-        ("install", r"^\S+(?: pip)? (?:install|add|i|ci|sync|remove)\b"),
-        (
-            "look",
-            (
-                r"^\S+(?: \S+)? (?:list|ls|show|status|info|describe|version|--version|-version|-V|ps|logs|inspect|get|view|diff|log)\b"
-                r"|^(?:ls|cat|head|tail|grep|rg|ag|find|fd|pwd|wc|tree|which|ps|top|df|du|env|printenv|stat|file|less|jq|awk|sed|diff|sort"
-                r"|date|type|nl|id|whoami|uname|curl|test|\[|git (?:branch|blame|remote|fetch|rev-parse|ls-files|grep))(?:\s|$)"
-            ),
-        ),
-    )
-)
+_KINDS = {
+    "commit": r"^git commit\b",
+    "deploy": r"deploy|^kubectl (?:apply|set|rollout)\b|^helm (?:upgrade|install)|^terraform apply|^ansible-playbook",
+    "test": r"^(?:pytest|py\.test|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|unittest|ava|playwright|cypress|nextest)\b"
+    r"|^\S+(?: run)? (?:\S*test\S*|check|verify|jest|mocha)$|^(?:run[_-]?)?tests?(?:[_.-]\w+)*$",
+    "lint": r"^(?:ruff|mypy|gofmt|actionlint|eslint|flake8|pylint|pyright|prettier|shellcheck|golangci-lint|black|tsc --noEmit)\b"
+    r"|^cargo (?:check|clippy|fmt)|\b(?:lint|typecheck|type-check|vet)\b",
+    "build": r"\b(?:build|compile|package|publish)\b|^(?:tsc|webpack|cmake|ninja|make(?: all)?)$",
+    "install": r"^\S+(?: pip)? (?:install|add|i|ci|sync|remove)\b",
+    "look": r"^\S+(?: \S+)? (?:list|ls|show|status|info|describe|version|--version|-version|-V|ps|logs|inspect|get|view|diff|log)\b"
+    r"|^(?:ls|cat|head|tail|grep|rg|ag|find|fd|pwd|wc|tree|which|ps|top|df|du|env|printenv|stat|file|less|jq|awk|sed|diff|sort"
+    r"|date|type|nl|id|whoami|uname|curl|test|\[|git (?:branch|blame|remote|fetch|rev-parse|ls-files|grep))(?:\s|$)",
+}
+_SHAPES_OF_KINDS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _RANK = ("deploy", "test", "build", "commit", "lint", "install", "run", "edit", "look", "plan")
 _COUNTS = re.compile(
     r"^\W*(?:Tests:?\s+|test result: \w+\. )?(\d[^\n]*? (?:passed|failed|passing|failing)\b.*?|Ran \d+ tests?|Found \d+ errors?[^\n]*?)"
@@ -105,17 +85,6 @@ class Call(NamedTuple):
         return (self._replace(also=()), *self.also)
 
 
-class Answer(NamedTuple):
-    """What an answer comes to.
-
-    `ok` is None where it is not known; `counted` is what a test runner counted.
-    """
-
-    ok: bool | None
-    fault: CallFault | None = None
-    counted: str = ""
-
-
 def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
     """Return what a tool call does.
 
@@ -126,33 +95,28 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         ('edit', 'Edit', ('src/a.py',))
     """
     tool, args = tool or "tool", args or {}
-    command = command_of(args)
+    command = _command_of(args)
     if command is None and _SHELLS.match(tool) and isinstance(args.get("value"), str):
         command = args["value"]
     if command is not None:
-        return read_command(command, cwd)
+        return _read_command(command, cwd)
     path = next((args[name] for name in _PATH_NAMES if isinstance(args.get(name), str)), None)
     if _EDITORS.match(tool):
         if path:
-            file = short_path(path, cwd)
+            file = _short_path(path, cwd)
             is_whole = tool.lower().startswith(("write", "create"))
             return Call("edit", tool, (file,), f"{tool} {file}", (file,) if is_whole else ())
         patch = "\n".join(text[:_LONGEST] for text in args.values() if isinstance(text, str))
         return _read_patch(patch, cwd) or Call("edit", tool, (), tool)
     kind = "plan" if _PLANNERS.match(tool) else "look" if _LOOKERS.match(tool) else _kind_of(tool.lower())
     text = path or next((args[name] for name in _TEXT_NAMES if isinstance(args.get(name), str)), "")
-    target = short_path(text, cwd) if path else _clean(text)
+    target = _short_path(text, cwd) if path else _clean(text)
     return Call(kind, tool, (target,) if target else (), f"{tool} {target}".strip())
 
 
-def command_of(args: Mapping[str, Any] | None) -> str | None:
-    """Return the shell line of a tool call, or None.
-
-    Example:
-        >>> command_of({"command": ["bash", "-lc", "npm test"]}), command_of({"file_path": "a.py"})
-        ('npm test', None)
-    """
-    found = (args or {}).get("command", (args or {}).get("cmd"))
+def _command_of(args: Mapping[str, Any]) -> str | None:
+    """Return the shell line of a tool call, also from a list such as `["bash", "-lc", "npm test"]`, or None."""
+    found = args.get("command", args.get("cmd"))
     if isinstance(found, list):
         words = [str(word) for word in found]
         is_wrapped = len(words) > 2 and words[0].endswith("sh") and words[1].startswith("-")
@@ -161,15 +125,8 @@ def command_of(args: Mapping[str, Any] | None) -> str | None:
 
 
 @functools.lru_cache(maxsize=512)
-def read_command(line: str, cwd: str | None = None) -> Call:
-    """Return what a shell line does: the most informative of its commands.
-
-    Example:
-        >>> read_command("git add -A && git commit -m 'Fix the login' && git push").family
-        'git commit'
-        >>> read_command("cat > notes.txt <<'EOF'\\ntests\\nEOF").made
-        ('notes.txt',)
-    """
+def _read_command(line: str, cwd: str | None) -> Call:
+    """Return what a shell line does: the most informative of its commands, with the others beside it."""
     line = line[:_LONGEST].strip()
     patched = _read_patch(line, cwd) if "*** " in line else None
     if patched:
@@ -177,7 +134,7 @@ def read_command(line: str, cwd: str | None = None) -> Call:
     commands = tuple(one for one in split_line(line) if not one.is_aside)
     written = _WRITTEN.match(line)
     if written and (written[1] or len(commands) == 1):
-        file = short_path(written[1] or written[2], cwd)
+        file = _short_path(written[1] or written[2], cwd)
         return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
     calls = [_read_simple(one, cwd) for one in commands]
     if not calls:
@@ -187,7 +144,7 @@ def read_command(line: str, cwd: str | None = None) -> Call:
 
 
 def _read_patch(patch: str, cwd: str | None) -> Call | None:
-    found = [(what, short_path(path.strip(), cwd)) for what, path in _PATCHED.findall(patch)]
+    found = [(what, _short_path(path.strip(), cwd)) for what, path in _PATCHED.findall(patch)]
     files = tuple(dict.fromkeys(path for _, path in found))
     made = tuple(path for what, path in found if what == "Add")
     return Call("edit", "Edit", files, f"Edit {', '.join(files[:3])}", made) if files else None
@@ -197,32 +154,119 @@ def _read_simple(command: Command, cwd: str | None) -> Call:
     option = next((word for word in command.words[1:2] if word.startswith("-")), "")
     kind = _kind_of(f"{command.family} {option}".strip())
     targets = command.targets if kind in (*CHECKS, "look", "run") else ()
-    files = tuple(dict.fromkeys(short_path(_clean(word), cwd) for word in targets[:20]))
+    files = tuple(dict.fromkeys(_short_path(_clean(word), cwd) for word in targets[:20]))
     return Call(kind, command.family, files, _clean(command.text), (), (command,))
 
 
 @functools.lru_cache(maxsize=512)
 def _kind_of(words: str) -> str:
-    return next((kind for kind, shape in _KINDS if shape.search(words)), "run")
+    return next((kind for kind, shape in _SHAPES_OF_KINDS.items() if shape.search(words)), "run")
 
 
-def short_path(path: str, cwd: str | None = None) -> str:
-    """Return a path from the folder that the session works in.
-
-    Example:
-        >>> short_path("/home/ana/api/src/a.py", "/home/ana/api"), short_path("./a.py")
-        ('src/a.py', 'a.py')
-    """
-    path = path.strip().removeprefix("./")
-    base = (cwd or "").rstrip("/")
-    if base and path.startswith(base + "/"):
-        path = path[len(base) + 1 :]
+def _short_path(path: str, cwd: str | None) -> str:
+    """Return a path from the folder that the session works in."""
+    path, base = path.strip().removeprefix("./"), f"{(cwd or '').rstrip('/')}/"
+    path = path.removeprefix(base) if base != "/" else path
     return re.sub(r"^/(?:home|Users)/[^/]+/", "~/", path)[:200]
 
 
 def _clean(text: str) -> str:
     """Return a command on one line, without credentials, cut."""
     return shorten(redact(text[:2000]).text, _SHOWN)
+
+
+# -- answers ------------------------------------------------------------------------------------
+
+#: Characters read of an answer, from its beginning and from its end; the longest message that is kept.
+_HEAD, _TAIL, _MESSAGE = 4_000, 12_000, 200
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_EXIT = re.compile(r"\b(?:process )?(?:exit(?:ed)?(?: with)?|return)[ _](?:code|status)[: ]+(-?\d+)", re.IGNORECASE)
+_TYPE = r"(?P<type>(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Timeout|Failure|NotFound|DoesNotExist)|panic)"
+#: From the most specific shape to the least; each gives a type, or a word for it, and a message.
+_SHAPES = tuple(
+    (word, re.compile(pattern, re.MULTILINE))
+    for word, pattern in (
+        ("", rf"^(?:(?:FAILED|ERROR) \S+(?: - |: )|E\s+){_TYPE}: (?P<message>.+)$"),
+        ("AssertionError", r"^E\s+(?P<message>assert .+)$"),
+        ("", r"(?:\berror |^error\[)(?P<type>TS\d{3,5}|E\d{4})\]?: (?P<message>.+)$"),
+        ("", rf"^[ \t]*(?:Uncaught |Caused by: )?{_TYPE}(?: \[\w+\])?: (?P<message>.+)$"),
+        ("command not found", r"^.*?(?P<message>[\w./-]+: (?:command )?not found)\s*$"),
+        ("permission denied", r"^(?P<message>.*\b(?:[Pp]ermission denied|EACCES|access denied)\b.*)$"),
+        ("no such file", r"^(?P<message>.*\b(?:No such file or directory|ENOENT|File does not exist)\b.*)$"),
+        ("connection refused", r"^(?P<message>.*\b(?:[Cc]onnection refused|ECONNREFUSED)\b.*)$"),
+        ("timeout", r"^(?P<message>.*\b(?:[Tt]imed? ?out|ETIMEDOUT|deadline exceeded)\b.*)$"),
+        ("at a line", r"^(?P<message>\S+:\d+(?::\d+)?: (?:error: )?.+)$"),
+        (
+            "test failure",
+            r"^[ \t]*(?:FAILED|--- FAIL:|FAIL:?|✕|●|not ok|test (?=\S+ \.\.\. FAILED))\s*(?P<message>.+)$",
+        ),
+        (
+            "error",
+            r"^[ \t]*(?:npm (?:ERR!|error)|[Ee]rror|ERROR|[Ff]atal|FATAL|CONFLICT|!\s+\[.*?rejected\])[:!]?\s+(?P<message>\S.*)$",
+        ),
+        ("error", r"^(?P<message>.*\b(?:[Ee]rror|ERROR|[Ff]ailed|fatal)\b: .+)$"),
+    )
+)
+#: What harnesses answer when a tool is used the wrong way, or a person does not want it used.
+_MISUSE = re.compile(
+    r"has not been read yet|has been modified since read|String to replace not found|old_string|No changes to make"
+    r"|<tool_use_error>|InputValidationError|Found \d+ matches of the string|exceeds maximum allowed|Invalid context"
+    r"|apply_patch verification failed|is not a valid tool",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"user (?:doesn't|does not|didn't) want|(?:denied|rejected) by (?:the )?user|[Pp]ermission to use \S+|user (?:rejected|declined)"
+)
+_BROKEN_OFF = re.compile(
+    r"KeyboardInterrupt|\^C\b|Request interrupted|SIGINT|(?:exit|status) (?:code|status)?:? ?(?:130|137|143)\b",
+    re.IGNORECASE,
+)
+#: What says nothing of the error, and an address whose content is piped into a program.
+_NOISE = re.compile(
+    r"://[^|\n]*\||A complete log of this run|^npm (?:ERR!|error)\s*$|^make(?:\[\d+\])?: \*\*\*|^\s*at \S+ \(",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"^(?:(?:/\S*/)?(?:ba|z|da)?sh: (?:line )?\d+: |npm (?:ERR!|error) +(?:code +)?|(?:[\w.-]{1,20}: )?(?:[Ee]rror|[Ff]atal|ERROR|FATAL)[:!] +)+"
+    r"(?=\S)"
+)
+_HOME = re.compile(r"/(?:home|Users)/[^/\s]+/")
+
+
+class CallFault(NamedTuple):
+    """How a call failed.
+
+    Attributes:
+        type: an exception's name, or a word such as `timeout`.
+        message: what was reported, without credentials.
+        sort: `work` for what the work itself met, `misuse` for a tool used wrongly, `refused`
+            where a person said no, `interrupt` where it was broken off.
+    """
+
+    type: str
+    message: str
+    sort: str = "work"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two faults the same: type and message, without what differs from run to run."""
+        return self.type, same_words(generalise(self.message))
+
+    @property
+    def named(self) -> str:
+        """Type and message on one line."""
+        return f"{self.type}: {self.message}".rstrip(": ")
+
+
+class Answer(NamedTuple):
+    """What an answer comes to.
+
+    `ok` is None where it is not known; `counted` is what a test runner counted.
+    """
+
+    ok: bool | None
+    fault: CallFault | None = None
+    counted: str = ""
 
 
 def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool | None) -> Answer:
@@ -237,24 +281,60 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
         >>> read_answer(Call("look", "grep"), "Exit code 1", None, ok=False).fault is None
         True
     """
-    text, failure = both_ends(content or ""), both_ends(error or "")
+    text, failure = _both_ends(content or ""), _both_ends(error or "")
     whole = text if failure.strip() and failure.strip() in text else f"{failure}\n{text}".strip()
-    counted = _count(text) if call.kind in ("test", "lint") else ""
-    if ok is None and error:
-        ok = False
-    elif ok is None and (code := exit_code(text)) is not None:
-        ok = code == 0
-    elif ok is None and counted:
-        ok = True
-    if ok is not False and call.kind == "test" and _TEST_FAILED.search(text):
+    counts = _COUNTS.findall(text) if call.kind in ("test", "lint") else ()
+    counted = shorten(counts[-1].strip().strip(",;"), 60) if counts else ""
+    if ok is None:
+        code = _EXIT.search(text[:400]) or _EXIT.search(text[-200:])
+        ok = False if error else int(code[1]) == 0 if code else True if counted else None
+    if call.kind == "test" and _TEST_FAILED.search(text):
         ok = False
     if ok is not False:
         return Answer(ok, None, counted)
-    if call.kind == "look" and not any(sign.isalpha() for sign in re.sub(r"(?i)exit code:? \d+", "", whole)):
+    if call.kind == "look" and not _has_words(re.sub(r"(?i)exit code:? \d+", "", whole)):
         return Answer(True, None, counted)
     return Answer(False, read_fault(whole, call.kind), counted)
 
 
-def _count(text: str) -> str:
-    found = _COUNTS.findall(text)
-    return shorten(found[-1].strip().strip(",;"), 60) if found else ""
+def read_fault(text: str, kind: str = "run") -> CallFault:
+    """Return the error that an answer reports; `kind` is the sort of call.
+
+    Example:
+        >>> read_fault("FAILED tests/test_a.py::test_x - KeyError: 'id'")
+        CallFault(type='KeyError', message="'id'", sort='work')
+        >>> read_fault("The user doesn't want to proceed with this tool use.").sort
+        'refused'
+    """
+    text = _both_ends(_ANSI.sub("", text))
+    if _BROKEN_OFF.search(text):
+        return CallFault("interrupted", "", "interrupt")
+    is_refused = _REFUSED.search(text) is not None
+    if is_refused or (_MISUSE.search(text) and kind in ("edit", "look", "plan", "run")):
+        sort = "refused" if is_refused else "misuse"
+        first = next((line for line in text.splitlines() if _has_words(line)), text)
+        return CallFault(sort, _tidy(re.sub(r"</?\w+>", "", first)), sort)
+    text = "\n".join(line for line in text.splitlines() if not _NOISE.search(line))
+    for word, shape in _SHAPES:
+        found = shape.search(text)
+        if found and _has_words(message := _tidy(found["message"])):
+            named = (word or found["type"]).rpartition(".")[2]
+            return CallFault(named, message, "misuse" if kind == "look" and named == "no such file" else "work")
+    line = next((line for line in reversed(text.splitlines()) if _has_words(_EXIT.sub("", line))), "")
+    code = _EXIT.search(text)
+    return CallFault("error" if line else f"exit code {code[1]}" if code else "failed", _tidy(line))
+
+
+def _both_ends(text: str) -> str:
+    """Return what is read of an answer: all of it, or beginning and end where it is long."""
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+
+
+def _has_words(text: str) -> bool:
+    return any(sign.isalpha() for sign in text)
+
+
+def _tidy(message: str) -> str:
+    """Return a message on one line, without credentials and without the name of whoever works here."""
+    message = _HOME.sub("~/", redact(message[:2_000]).text)
+    return shorten(_LABEL.sub("", message.strip(" -:")).replace("`", "'"), _MESSAGE)

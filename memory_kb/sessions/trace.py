@@ -6,20 +6,19 @@ It is one pass that keeps no more in memory than an episode reports, however lon
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.session_reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
-from memory_kb.sessions.failures import CallFault
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, read_answer, read_call
+from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import shorten
@@ -96,40 +95,41 @@ class Traces:
 
 
 class _Log:
-    """The action log in the order in which calls began: its first and its last lines, by their numbers."""
+    """The action log in the order in which calls began: its first and its last lines."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, ActionLine] = {}
+        self._head: list[_Line] = []
+        self._tail: deque[_Line] = deque(maxlen=TAIL)
         self._count = 0
 
-    def add(self, line: ActionLine) -> int:
-        """Add a line and return its number."""
-        number = self._count
-        self._lines[number] = line
-        if number >= HEAD + TAIL:
-            del self._lines[number - TAIL]
+    def add(self, t: float, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
+        """Add a line, which is completed when its result is known."""
+        line = _Line(t, action, result, targets)
+        (self._head if len(self._head) < HEAD else self._tail).append(line)
         self._count += 1
-        return number
-
-    def complete(self, number: int | None, result: str, action: str = "") -> None:
-        """Complete a line with its result, and with another name for what failed."""
-        if number is not None and (line := self._lines.get(number)):
-            self._lines[number] = line._replace(
-                result=result, action=action or line.action, targets=() if action else line.targets
-            )
+        return line
 
     def steps(self) -> tuple[tuple[ActionLine, ...], int, int]:
         """Return the lines with equal neighbours joined, how many are of the head, and how many are missing."""
-        head = tuple(_joined(line for number, line in self._lines.items() if number < HEAD))
-        tail = tuple(_joined(line for number, line in self._lines.items() if number >= HEAD))
-        return (*head, *tail), len(head), self._count - len(self._lines)
+        head, tail = tuple(_joined(self._head)), tuple(_joined(self._tail))
+        return (*head, *tail), len(head), self._count - len(self._head) - len(self._tail)
 
 
-def _joined(lines: Iterable[ActionLine]) -> Iterator[ActionLine]:
-    for _, group in groupby(lines, lambda line: (line.action, line.result)):
+@dataclass(slots=True)
+class _Line:
+    """A line of the action log."""
+
+    t: float
+    action: str
+    result: str
+    targets: tuple[str, ...]
+
+
+def _joined(lines: Iterable[_Line]) -> Iterator[ActionLine]:
+    for (action, result), group in groupby(lines, lambda line: (line.action, line.result)):
         same = list(group)
         targets = dict.fromkeys(target for line in same for target in line.targets)
-        yield same[0]._replace(times=len(same), targets=tuple(targets)[:4])
+        yield ActionLine(same[0].t, action, result, len(same), tuple(targets)[:4])
 
 
 @dataclass
@@ -138,14 +138,20 @@ class _Open:
 
     call: Call
     key: tuple[str, str]
-    since: dict[str, None] = field(default_factory=dict)
+    changed: dict[str, None] = field(default_factory=dict)
+    ran: dict[str, None] = field(default_factory=dict)
+
+    def said(self, last: str = "") -> str:
+        """Return what was done since in words, without the call that went through."""
+        changed = [f"changed {', '.join(self.changed)}"] if self.changed else []
+        return "; ".join((*changed, *(f"ran `{one}`" for one in self.ran if one != last)))
 
 
 class _Failures:
     """The errors of a task, each with what was done until the call got past it."""
 
     def __init__(self) -> None:
-        self.all: OrderedDict[tuple[str, str], Failure] = OrderedDict()
+        self.all: dict[tuple[str, str], Failure] = {}
         self.more = 0
         self._open: list[_Open] = []
 
@@ -160,40 +166,30 @@ class _Failures:
         self.all[fault.key] = Failure(fault.type, fault.message, call.shown, known.times + 1 if known else 1)
         still = [one for one in self._open if _is_same(call, one.call)]
         for one in still:
-            if one.key != fault.key and one.since:
-                self._resolve(one, _words(one.since))
+            if one.key != fault.key and one.said():
+                self._resolve(one, one.said())
         if not any(one.key == fault.key for one in still):
             self._open = [*self._open, _Open(call, fault.key)][-_FAILURES:]
 
     def change(self, call: Call) -> None:
         """Note what was changed or run, for every error that is open."""
-        words = ""
-        if call.kind == "edit" and call.targets:
-            words = f"changed {', '.join(call.targets[:3])}"
-        elif call.kind in ("install", "run", "build", "deploy"):
-            words = f"ran `{_plain(call)}`"
-        for one in self._open if words else ():
-            if len(one.since) < _CHANGES:
-                one.since[words] = None
+        for one in self._open:
+            if call.kind == "edit" and len(one.changed) < _CHANGES:
+                one.changed.update(dict.fromkeys(call.targets[:3]))
+            elif call.kind in ("install", "run", "build", "deploy") and len(one.ran) < _CHANGES:
+                one.ran[_plain(call)] = None
 
     def resolve(self, call: Call) -> None:
         """Take a call that succeeded as the end of the errors it covers."""
         for one in [one for one in self._open if covers(call, one.call)]:
-            since = {words: None for words in one.since if words != f"ran `{_plain(call)}`"}
+            since = one.said(_plain(call))
             how = "when it was run again, nothing was changed" if call.shown == one.call.shown else "instead"
             went = f"`{_plain(call)}` went through"
-            self._resolve(one, f"{_words(since)}; then {went}" if since else f"{went} {how}")
+            self._resolve(one, f"{since}; then {went}" if since else f"{went} {how}")
 
     def _resolve(self, one: _Open, resolution: str) -> None:
         self._open.remove(one)
         self.all[one.key] = self.all[one.key]._replace(resolution=resolution)
-
-
-def _words(since: Iterable[str]) -> str:
-    """Return what was done in words, all changed files together first."""
-    changed = [one.removeprefix("changed ") for one in since if one.startswith("changed ")]
-    files = ", ".join(dict.fromkeys(", ".join(changed).split(", "))) if changed else ""
-    return "; ".join(([f"changed {files}"] if files else []) + [one for one in since if one.startswith("ran ")])
 
 
 def _plain(call: Call) -> str:
@@ -236,29 +232,24 @@ class _Checks:
     """The last result of every check that no later one covers."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = OrderedDict()
+        self._last: dict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = {}
         self._failed: set[str] = set()
 
     def note(self, call: Call, answer: Answer) -> None:
         """Note how a check went; other calls are none."""
         if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
             return
-        self._last.pop((call.family, call.targets), None)
+        key = call.family, call.targets
+        held = {one: known for one, known in self._last.items() if one != key}
         if answer.ok:
-            for place, (before, _) in list(self._last.items()):
-                if covers(call, before):
-                    del self._last[place]
+            held = {one: known for one, known in held.items() if not covers(call, known[0])}
+        else:
+            self._failed.add(call.family)
         word = "passes" if call.kind in ("test", "lint") else "went through"
         again = ", after it had failed" if call.family in self._failed else ""
-        result = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}"
-        self._last[call.family, call.targets] = (
-            call,
-            CheckResult(call.kind, bool(answer.ok), result if answer.ok else ""),
-        )
-        if not answer.ok:
-            self._failed.add(call.family)
-        if len(self._last) > _FAILURES:
-            self._last.popitem(last=False)
+        words = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}" if answer.ok else ""
+        held[key] = call, CheckResult(call.kind, bool(answer.ok), words)
+        self._last = dict(list(held.items())[-_FAILURES:])
 
     @property
     def last(self) -> tuple[CheckResult, ...]:
@@ -275,18 +266,24 @@ class _Retries:
 
     def note(self, seq: int, call: Call, answer: Answer) -> None:
         """Note a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
-        command = call.commands[0] if len(call.commands) == 1 else None
         if call.kind == "look":
             return
-        if answer.ok and self._failed and command and not command.is_piped:
-            failed = self._failed[1]
+        command = call.commands[0] if len(call.commands) == 1 and not call.commands[0].is_piped else None
+        if answer.ok and self._failed and command and len(self.found) < _RETRIES:
+            at, failed, error = self._failed
             if is_small_change(failed, command) and not (is_risky(failed.text) or is_risky(command.text)):
-                retry = Retry(self._failed[0], shorten(failed.text, 200), shorten(command.text, 200), self._failed[2])
-                self.found = [*self.found, retry][:_RETRIES]
-        self._failed = None
+                self.found.append(Retry(at, shorten(failed.text, 200), shorten(command.text, 200), error))
         fault = answer.fault
-        if answer.ok is False and fault and fault.sort == "work" and fault.message and command and not command.is_piped:
-            self._failed = seq, command, fault.named
+        is_failed = fault and fault.sort == "work" and fault.message and command
+        self._failed = (seq, command, fault.named) if is_failed and fault and command else None
+
+
+class _Few(dict[str, None]):
+    """The first words of many, each once."""
+
+    def add(self, word: str) -> None:
+        if len(self) < _FILES:
+            self[word] = None
 
 
 @dataclass
@@ -306,20 +303,20 @@ class _Tracer:
     actions: int = 0
     outcome: str | None = None
     summary: str = ""
-    pending: dict[str, tuple[Call, int | None]] = field(default_factory=dict)
+    pending: dict[str, tuple[Call, _Line | None]] = field(default_factory=dict)
     log: _Log = field(default_factory=_Log)
     failures: _Failures = field(default_factory=_Failures)
     checks: _Checks = field(default_factory=_Checks)
     retries: _Retries = field(default_factory=_Retries)
     commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
-    changed: dict[str, None] = field(default_factory=dict)
-    seen: dict[str, None] = field(default_factory=dict)
-    made: dict[str, None] = field(default_factory=dict)
-    links: dict[str, None] = field(default_factory=dict)
-    constraints: dict[str, None] = field(default_factory=dict)
+    changed: _Few = field(default_factory=_Few)
+    seen: _Few = field(default_factory=_Few)
+    made: _Few = field(default_factory=_Few)
+    links: _Few = field(default_factory=_Few)
+    constraints: _Few = field(default_factory=_Few)
     reverted: list[Reverted] = field(default_factory=list)
     #: The files changed since the person spoke before last, and their request to revert them.
-    recent: dict[str, None] = field(default_factory=dict)
+    recent: _Few = field(default_factory=_Few)
     asked: Reverted | None = None
 
     def take(self, event: Event, seq: int) -> None:
@@ -332,49 +329,44 @@ class _Tracer:
             self.pending.pop(event.call_id or "", None)
         elif event.type == "tool_call":
             self._call(event)
-        elif event.type == "tool_result" and not is_human(event):
-            self._result(event)
         elif is_human(event):
             self._person(event)
+        elif event.type == "tool_result":
+            key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
+            self._answer(*(self.pending.pop(key or "", None) or self._begin(event)), event)
         elif event.type == "event":
             self._event(event)
 
-    def _time(self, event: Event) -> float:
-        return seconds_between(self.began, event.ts)
+    def _log_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
+        return self.log.add(seconds_between(self.began, event.ts), action, result, targets)
 
     def _call(self, event: Event) -> None:
         pending = self._begin(event)
         if event.ok is not None or event.error:  # a call that is logged with its result
             self._answer(*pending, event)
             return
-        key = event.call_id or f"tool {event.tool}"
-        self.pending.pop(key, None)
-        self.pending[key] = pending
+        self.pending[event.call_id or f"tool {event.tool}"] = pending
         if len(self.pending) > _PENDING:
             self.pending.pop(next(iter(self.pending)))
 
-    def _begin(self, event: Event) -> tuple[Call, int | None]:
-        """Return a call with the number of its line, which calls of memory-kb itself have not."""
+    def _begin(self, event: Event) -> tuple[Call, _Line | None]:
+        """Return a call with its line, which calls of memory-kb itself have not."""
         call = read_call(event.tool, event.args, self.cwd)
         if is_own_call(event.tool, event.args) or call.kind == "plan":
             return call._replace(kind="plan"), None
-        looks = call.kind == "look"
-        targets = (call.targets[:1] or (call.shown,)) if looks else ()
         self.actions += 1
-        return call, self.log.add(
-            ActionLine(self._time(event), "look at" if looks else _shown(call), "", targets=targets)
-        )
+        if call.kind == "look":
+            return call, self._log_line(event, "look at", targets=call.targets[:1] or (call.shown,))
+        return call, self._log_line(event, _shown(call))
 
-    def _result(self, event: Event) -> None:
-        key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
-        pending = self.pending.pop(key or "", None)
-        self._answer(*(pending or self._begin(event)), event)
-
-    def _answer(self, call: Call, line: int | None, event: Event) -> None:
+    def _answer(self, call: Call, line: _Line | None, event: Event) -> None:
         if call.kind == "plan":
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
-        self.log.complete(line, _result_of(answer), call.shown if answer.fault and call.kind == "look" else "")
+        if line:
+            line.result = _result_of(answer)
+            if answer.fault and call.kind == "look":
+                line.action, line.targets = call.shown, ()
         self.retries.note(self.seq, call, answer)
         if answer.fault:
             self.checks.note(call, answer)
@@ -394,20 +386,18 @@ class _Tracer:
             self.commits.extend(Commit(commit, shorten(subject, 120)) for commit, subject in found)
         if content and re.match(r"gh pr create|glab mr|git push", call.shown):
             for link in _REQUEST.findall(content[-4_000:]):
-                _remember(self.links, link)
+                self.links.add(link)
 
     def _touch(self, call: Call) -> None:
         """Note the files of a call."""
-        if call.kind == "edit":
-            for file in call.targets:
+        for file in call.targets if call.kind in ("edit", "look") else ():
+            if call.kind == "edit":
                 if file in call.made and file not in self.seen and file not in self.changed:
-                    _remember(self.made, file)
-                _remember(self.changed, file)
-                _remember(self.recent, file)
-        elif call.kind == "look":
-            for file in call.targets:
-                if re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
-                    _remember(self.seen, file)
+                    self.made.add(file)
+                self.changed.add(file)
+                self.recent.add(file)
+            elif re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
+                self.seen.add(file)
         if self.asked and (
             call.family in _UNDOING or (call.kind == "edit" and set(call.targets) & set(self.asked.files))
         ):
@@ -423,13 +413,13 @@ class _Tracer:
         if self.turns == 1 or (len(self.goal.split()) < 3 and self.actions == 0):
             self.goal = said
         else:
-            self.log.add(ActionLine(self._time(event), f"user: “{shorten(said, _SAID)}”", ""))
+            self._log_line(event, f"user: “{shorten(said, _SAID)}”")
         named = (one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:")))
         for constraint in (*(one.text for one in find_statements(text) if one.kind == "policy"), *named):
-            _remember(self.constraints, shorten(constraint, _GOAL))
+            self.constraints.add(shorten(constraint, _GOAL))
         request = asks_to_revert(text)
         self.asked = Reverted(self.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
-        self.recent = {}
+        self.recent = _Few()
 
     def _event(self, event: Event) -> None:
         args = event.args or {}
@@ -444,43 +434,21 @@ class _Tracer:
             shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
             said = shorten(clean(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
-            answer = Answer(event.ok, fault)
-            self.log.add(ActionLine(self._time(event), shown, _result_of(answer)))
+            self._log_line(event, shown, _result_of(Answer(event.ok, fault)))
             self.actions += 1
             if fault:
                 self.failures.note(Call("run", event.event, (), shown), fault)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
-        steps, head, missing = self.log.steps()
-        return Trace(
-            session=self.session,
-            seq=self.seq,
-            agent=self.agent,
-            goal=self.goal,
-            turns=self.turns,
-            actions=self.actions,
-            outcome=self.outcome,
-            summary=self.summary,
-            began=self.began,
-            job=self.job,
-            task=self.task,
-            ended=self.ended or self.began,
-            steps=steps,
-            head=head,
-            missing=missing,
-            failures=tuple(self.failures.all.values()),
-            more_failures=self.failures.more,
-            checks=self.checks.last,
-            commits=tuple(self.commits),
-            changed=tuple(self.changed),
-            seen=tuple(self.seen),
-            constraints=tuple(self.constraints),
-            made=tuple(self.made),
-            links=tuple(self.links),
-            retries=tuple(self.retries.found),
-            reverted=tuple(self.reverted),
-        )
+        own = {name: getattr(self, name) for name in Trace._fields if hasattr(self, name)}
+        known: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, _Few | list | deque) else value for name, value in own.items()
+        }
+        known["steps"], known["head"], known["missing"] = self.log.steps()
+        known["failures"], known["more_failures"] = tuple(self.failures.all.values()), self.failures.more
+        known["checks"], known["retries"] = self.checks.last, tuple(self.retries.found)
+        return Trace(**known | {"ended": self.ended or self.began})
 
 
 def _shown(call: Call) -> str:
@@ -495,11 +463,6 @@ def _result_of(answer: Answer) -> str:
     if answer.fault:
         return "refused" if answer.fault.sort == "refused" else shorten(f"fail: {answer.fault.named}", 160)
     return f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
-
-
-def _remember(kept: dict[str, None], word: str) -> None:
-    if len(kept) < _FILES:
-        kept[word] = None
 
 
 def _stretch(began: str, ended: str, event: Event) -> tuple[str, str]:
