@@ -54,7 +54,6 @@ class EntryText:
 
 
 _Numbers = tuple[int | None, int | None, int | None]
-_Test = Callable[[int, EntryText, int, EntryText], bool]
 
 
 class _Trio(NamedTuple):
@@ -201,11 +200,12 @@ class _Merger:
 
     def _pair(self) -> list[_Trio]:
         """Return the entries of all three files, in our order, those of theirs behind what they are behind there."""
-        mine, yours = _match(self._base, self._ours), _match(self._base, self._theirs)
-        of_ours, of_theirs = _inverse(mine), _inverse(yours)
-        added = _match_new(
-            [(number, piece) for number, piece in enumerate(self._ours) if number not in of_ours],
-            [(number, piece) for number, piece in enumerate(self._theirs) if number not in of_theirs],
+        base, ours, theirs = (dict(enumerate(file)) for file in (self._base, self._ours, self._theirs))
+        mine, yours = _match(base, ours), _match(base, theirs)
+        of_ours, of_theirs = ({number: place for place, number in side.items()} for side in (mine, yours))
+        added = _match(
+            {number: piece for number, piece in ours.items() if number not in of_ours},
+            {number: piece for number, piece in theirs.items() if number not in of_theirs},
         )
         order: list[list[_Numbers]] = [[]]
         places: dict[int, int] = {}
@@ -304,64 +304,26 @@ def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
     return (base is None) == (changed is None) and old == new
 
 
-def _inverse(numbers: Mapping[int, int]) -> dict[int, int]:
-    return {number: place for place, number in numbers.items()}
-
-
-def _match(base: Sequence[EntryText], side: Sequence[EntryText]) -> dict[int, int]:
-    """Return which entry of a side is which of the base, by their numbers."""
-    found: dict[int, int] = {}
-    left = dict(enumerate(side))
-    _link_ids(dict(enumerate(base)), left, found)
-    known = {piece.id for piece in base if piece.id}
-    # One without an id may have got one since.
-    loose = {place: piece for place, piece in enumerate(base) if piece.id is None}
-    free = {number: piece for number, piece in left.items() if piece.id is None or piece.id not in known}
-    tests: Sequence[_Test] = (
-        lambda _, old, __, new: bool(old.body) and old.body == new.body,
-        lambda _, old, __, new: bool(old.title) and old.title == new.title,
-        lambda place, _, number, __: place == number == 0,
-    )
-    for is_same in tests:
-        for place, old in list(loose.items()):
-            number = next((number for number, new in free.items() if is_same(place, old, number, new)), None)
+def _match(one: Mapping[int, EntryText], other: Mapping[int, EntryText]) -> dict[int, int]:
+    """Return which entry of a file is which of another: by id, where one has none by text or title, or both before all entries."""
+    found, left = dict[int, int](), dict(other)
+    for is_same in _TESTS:
+        for place, piece in one.items():
+            fitting = (number for number, new in left.items() if is_same(piece, new))
+            number = None if place in found else next(fitting, None)
             if number is not None:
                 found[place] = number
-                del loose[place], free[number]
-    others = [number for number, new in free.items() if new.id is None]
-    if len(loose) == len(others):
-        found.update(zip(loose, others, strict=True))
+                del left[number]
+    first = one.get(0), left.get(0)
+    if 0 not in found and all(piece and piece.block is None for piece in first):
+        found[0] = 0
     return found
 
 
-def _link_ids(base: Mapping[int, EntryText], left: dict[int, EntryText], found: dict[int, int]) -> None:
-    """Link the entries with the same id; if it occurs twice, those with the same text first."""
-    for with_text in (True, False):
-        wanted: dict[tuple[str | None, str], list[int]] = {}
-        for number, piece in left.items():
-            wanted.setdefault((piece.id, piece.text if with_text else ""), []).append(number)
-        for place, piece in base.items():
-            numbers = (
-                wanted.get((piece.id, piece.text if with_text else "")) if piece.id and place not in found else None
-            )
-            if numbers:
-                found[place] = numbers.pop(0)
-                del left[found[place]]
-
-
-def _match_new(ours: Sequence[tuple[int, EntryText]], theirs: Sequence[tuple[int, EntryText]]) -> dict[int, int]:
-    """Return which entries both sides made: the same id, the same words, or a text before all entries."""
-    found: dict[int, int] = {}
-    left = dict(theirs)
-    _link_ids(dict(ours), left, found)
-    for place, piece in ours:
-        if place in found or piece.id:
-            continue
-        is_plain_first = place == 0 and piece.block is None
-        firsts = [one for one, other in left.items() if is_plain_first and one == 0 and other.block is None]
-        same = (one for one, other in left.items() if not other.id and (other.text == piece.text or one in firsts))
-        number = next(same, None)
-        if number is not None:
-            found[place] = number
-            del left[number]
-    return found
+#: Of entries with the same id those with the same text come first; one without an id may have got one since.
+_TESTS: Sequence[Callable[[EntryText, EntryText], bool]] = (
+    lambda old, new: old.id is not None and old.id == new.id and old.text == new.text,
+    lambda old, new: old.id is not None and old.id == new.id,
+    lambda old, new: None in (old.id, new.id) and bool(old.body) and old.body == new.body,
+    lambda old, new: None in (old.id, new.id) and bool(old.title) and old.title == new.title,
+)
