@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.stages import Stages
     from memory_kb.model import Problem
     from memory_kb.providers.models import Models
-    from memory_kb.reports import StepReport, WrittenRun
+    from memory_kb.reports import StepReport
     from memory_kb.search.service import Searching
     from memory_kb.sessions.end import SessionEnd
     from memory_kb.sessions.maintenance import Maintenance
@@ -141,8 +141,6 @@ class KnowledgeBase:
         self.vault = vault
         self._index = index
         self._writer = writer
-        #: Receives every run that has written, from its first file on.
-        self.on_written: Callable[[WrittenRun], object] | None = None
         self._models = models
         self._cache = cache
         self._is_preview = is_preview
@@ -229,7 +227,7 @@ class KnowledgeBase:
         """Writes changes to the notes."""
         from memory_kb.store.writer import Writer
 
-        return self._writer or Writer(self.vault, self.index, on_written=self.on_written, agent_files=_agent_files)
+        return self._writer or Writer(self.vault, self.index, agent_files=_agent_files)
 
     @functools.cached_property
     def store(self) -> EntryStore:

@@ -254,20 +254,6 @@ class RunReport(NamedTuple):
     notices: tuple[str, ...] = ()
 
 
-class WrittenRun(NamedTuple):
-    """A run that has just written: its name and verb, its files, what it reverted, and what it was part of.
-
-    `is_whole` is not so where somebody interrupted it; the next run completes it.
-    """
-
-    run: str
-    verb: str
-    files: tuple[str, ...]
-    undoes: str | None = None
-    occasion: str | None = None
-    is_whole: bool = True
-
-
 class StageReport(NamedTuple):
     """The stage of a project or job: the one before, the one now, and what was done about it.
 

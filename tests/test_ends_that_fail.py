@@ -76,7 +76,7 @@ def test_the_exit_code_is_that_of_the_error(
     assert (step["name"], said in step["message"], step["exit_code"]) == ("capture", True, code)
 
 
-def test_an_interrupt_says_what_was_written_and_both_ways_on(
+def test_an_interrupt_says_both_ways_on(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
@@ -88,9 +88,9 @@ def test_an_interrupt_says_what_was_written_and_both_ways_on(
             run_command(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 130
         )
     told = capsys.readouterr().err
-    assert f"Interrupted: `memory-kb session end {ONE}` again does what is left.\n" in told
-    assert "written before that: " in told and "memory/episodes/" in told
-    assert f"  `memory-kb undo --session {ONE}` reverts this\n" in told
+    assert (
+        f"`memory-kb session end {ONE}` again does what is left, `memory-kb undo --session {ONE}` reverts it." in told
+    )
     with open_at(place) as kb:
         assert kb.sessions.end(ONE).action == "unchanged"
 
@@ -112,7 +112,7 @@ def test_a_preview_that_is_interrupted_has_written_nothing(
 
 
 @pytest.mark.parametrize("verb", ["session", "learn"])
-def test_a_run_that_is_interrupted_is_named_and_settled_by_the_next(
+def test_a_run_that_is_interrupted_is_settled_by_the_next(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     def interrupt(_: Staged) -> None:
@@ -123,8 +123,6 @@ def test_a_run_that_is_interrupted_is_named_and_settled_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(Staged, "commit", interrupt)
         assert run_command([*where, *words]) == 130
-    told = capsys.readouterr().err
-    assert "was interrupted; the next command that writes completes it or strikes it out\n" in told
-    assert ("written before that" in told, "`memory-kb undo" in told) == (False, False)
+    capsys.readouterr()
     assert run_command([*where, *words]) == 0
     assert "struck out" in "".join(capsys.readouterr())

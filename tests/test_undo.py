@@ -6,15 +6,12 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import clean_environment
-from forking import command
 from hypothesis import given
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
@@ -264,36 +261,6 @@ def test_an_index_that_cannot_be_used_does_not_hide_what_was_taken_back(run: Run
     assert {name: held for name, held in tree(place).items() if ".memory-kb" not in name} == {
         name: held for name, held in before.items() if ".memory-kb" not in name
     }
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")
-def test_an_output_that_cannot_be_written_does_not_hide_what_was_done(run: Run, place: Path, home: Path) -> None:
-    def spoken(*words: str) -> subprocess.CompletedProcess[str]:
-        with open("/dev/full", "wb") as full:
-            return subprocess.run(
-                command("--vault", place / "vault", *words),
-                stdout=full,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-                env=clean_environment(home),
-                check=False,
-            )
-
-    run("--vault", place / "vault", "forget", "one")
-    (forgotten,) = json.loads(run("--vault", place / "vault", "undo", "--list", "--json").stdout)["runs"]
-    before = (place / "vault" / SINGLE).read_bytes()
-    done = spoken("undo")
-    assert (place / "vault" / SINGLE).read_bytes() != before
-    undo = json.loads(run("--vault", place / "vault", "undo", "--list", "--json").stdout)["runs"][0]["run"]
-    assert done.returncode == 4
-    assert done.stderr.splitlines() == [
-        "memory-kb: the output cannot be written: No space left on device",
-        f"reverted before that: run {forgotten['run']}, {SINGLE}",
-        f"  `memory-kb undo {undo}` reverts this",
-    ]
-    told = spoken("learn", "Numbats eat termites.", "--json")
-    assert "written before that: memory/learnings/numbats-eat-termites-" in told.stderr
-    assert spoken("list").stderr == "memory-kb: the output cannot be written: No space left on device\n"
 
 
 def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) -> None:

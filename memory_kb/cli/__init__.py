@@ -41,9 +41,8 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as exc:
-        lines = [f"memory-kb: the output cannot be written: {exc.strerror}", *getattr(exc, "__notes__", ())]
         with contextlib.suppress(OSError):
-            os.write(2, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace"))
+            os.write(2, f"memory-kb: the output cannot be written: {exc.strerror}\n".encode())
         code = 4
     # Everything is closed and flushed; taking the interpreter apart would cost a sixth of a search.
     os._exit(code)

@@ -282,7 +282,6 @@ def call(arguments: Sequence[str], options: Options) -> int:
     """
     try:
         result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False, obj=options)
-        options.written.clear()
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except SystemExit:

@@ -15,7 +15,7 @@ from memory_kb.text import short_id
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
     from memory_kb.model import Problem
-    from memory_kb.reports import EntryView, WrittenRun
+    from memory_kb.reports import EntryView
 
 _SHOWN_PROBLEMS = 10
 #: A longer list of findings begins with totals.
@@ -252,7 +252,6 @@ class Options:
         self.as_json = False
         self.dry_run = False
         self.allow_secret = False
-        self.written: list[WrittenRun] = []
         self._kb: KnowledgeBase | None = None
 
     def answer(self, value: Any) -> bool:
@@ -268,7 +267,6 @@ class Options:
             from memory_kb.kb import KnowledgeBase
 
             self._kb = KnowledgeBase.open(self.vault, self.home, allow_secret=self.allow_secret)
-            self._kb.on_written = self.written.append
             for warning in self._kb.vault.warnings:
                 say(f"warning: {warning}")
         return self._kb

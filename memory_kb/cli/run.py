@@ -21,29 +21,6 @@ def run(arguments: Sequence[str]) -> int:
     Errors are one sentence and what to do next.
     """
     options = Options()
-    try:
-        code = _run(arguments, options)
-    except BrokenPipeError:
-        raise
-    except OSError as exc:
-        for line in _describe_written(options):
-            exc.add_note(line)
-        raise
-    for line in _describe_written(options):
-        say(line)
-    return code
-
-
-def _describe_written(options: Options) -> Sequence[str]:
-    """Return what to say of notes that a verb wrote without coming to its end, where it says what it did."""
-    if not options.written:
-        return ()
-    from memory_kb.cli.runs import describe_written
-
-    return describe_written(options.written)
-
-
-def _run(arguments: Sequence[str], options: Options) -> int:
     as_json = "--json" in arguments
     _prepare_streams()
     try:
@@ -86,7 +63,6 @@ def _dispatch(arguments: Sequence[str], options: Options) -> int:
         line = read_line(arguments)
         if line:
             follow(line, options)
-            options.written.clear()
             return 0
     from memory_kb.cli.app import call
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import Options, clean, echo, one_line, pick, print_json, say, style, use_colour
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from memory_kb.reports import ChangeView, RunReport, WrittenRun
+    from memory_kb.reports import ChangeView, RunReport
 
 
 #: What a run ends with that had to leave files alone.
 CONFLICT = 6
 #: Exit code of a verb that found something to fix.
 FINDINGS = 7
-#: So many files are named of what was written.
-_MOST_FILES = 3
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -129,52 +125,3 @@ def end_run(report: RunReport) -> int:
     for conflict in report.conflicts:
         say(f"left: {conflict.message}")
     return CONFLICT if report.conflicts else 0
-
-
-def describe_written(runs: Sequence[WrittenRun]) -> list[str]:
-    """Return what was written by a command that could not say so, and how it is undone.
-
-    Example:
-        >>> from memory_kb.reports import WrittenRun
-        >>> describe_written([WrittenRun("3f9a0c12", "learn", ("memory/learnings/a.md",))])
-        ['written before that: memory/learnings/a.md', '  `memory-kb undo 3f9a0c12` reverts this']
-        >>> describe_written([WrittenRun("69712e00", "undo", ("memory/a.md",), undoes="3f9a0c12")])[0]
-        'reverted before that: run 3f9a0c12, memory/a.md'
-    """
-    broken = [
-        f"run {run.run} ({run.verb}) was interrupted; the next command that writes completes it or strikes it out"
-        for run in runs
-        if not run.is_whole
-    ]
-    whole = [run for run in runs if run.is_whole]
-    if not whole:
-        return broken
-    files = list(dict.fromkeys(file for run in whole for file in run.files))
-    more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
-    undone = ", ".join(run.undoes for run in whole if run.undoes)
-    what = f"reverted before that: run {undone}, " if undone else "written before that: "
-    sessions = {(run.occasion or "").removeprefix("session ") for run in whole}
-    way = (
-        f"--session {sessions.pop()}"
-        if len(sessions) == 1 and whole[0].occasion
-        else " ".join(run.run for run in reversed(whole))
-    )
-    return [
-        f"{what}{', '.join(map(one_line, files[:_MOST_FILES]))}{more}",
-        f"  `memory-kb undo {way}` reverts this",
-        *broken,
-    ]
-
-
-def how_to_look(vault: Path, here: Path | None) -> str:
-    """Return the beginning of a sentence on how git shows what was written, new files too; nothing outside of a repository."""
-    import shlex
-
-    from memory_kb.store.git_command import find_repository
-
-    top = find_repository(vault)
-    if top is None:
-        return ""
-    is_here = here is not None and vault.is_relative_to(here) and here.is_relative_to(top)
-    git = "git" if is_here else f"git -C {shlex.quote(str(vault))}"
-    return f"`{git} status -u` lists what was written, `{git} add -N . && {git} diff` shows it; "

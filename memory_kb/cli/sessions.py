@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +23,6 @@ from memory_kb.cli.output import (
     say,
     style,
 )
-from memory_kb.cli.runs import how_to_look
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import StepReport
@@ -116,13 +115,8 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
 
 
 def _working_folder() -> str | None:
-    here = _here()
-    return printable(str(here)) if here else None
-
-
-def _here() -> Path | None:
     try:
-        return Path.cwd()
+        return printable(os.getcwd())
     except OSError:
         return None
 
@@ -282,13 +276,12 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     from memory_kb.cli.maintenance import exit_code, print_steps
 
     kb = options.kb
-    folder = kb.vault.folder
     waiting = "another end of this session is at work; waiting for it …"
     try:
         written = kb.sessions.end(session, dry_run=options.dry_run, on_wait=lambda: say(waiting), **chosen)
     except KeyboardInterrupt:
         say(
-            f"Interrupted: `memory-kb session end {session}` again does what is left."
+            f"Interrupted: `memory-kb session end {session}` again does what is left, `memory-kb undo --session {session}` reverts it."
             if not options.dry_run
             else "Interrupted; nothing was written."
         )
@@ -299,7 +292,7 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     if not options.as_json:
         print_steps(_worth_printing(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
-        say(f"{how_to_look(folder, _here())}`memory-kb undo --session {written.session}` reverts it.")
+        say(f"`memory-kb undo --session {written.session}` reverts it.")
     _print_left(written)
     return exit_code(written.steps)
 

@@ -16,7 +16,7 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, SecretRefused, UnreadableInput, VaultNotFound
 from memory_kb.markdown.splice import Splice
 from memory_kb.model import Problem
-from memory_kb.reports import ChangeView, Conflict, RunReport, WrittenRun
+from memory_kb.reports import ChangeView, Conflict, RunReport
 from memory_kb.store.files import (
     FileEdit,
     NoteText,
@@ -317,7 +317,6 @@ class Writer:
         index: IndexFollower,
         *,
         occasion: str | None = None,
-        on_written: Callable[[WrittenRun], object] | None = None,
         agent_files: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._vault = vault
@@ -326,7 +325,6 @@ class Writer:
         self._held: set[tuple[int, str]] = set()
         self._notices: tuple[str, ...] = ()
         self.occasion = occasion
-        self.on_written = on_written
 
     def part_of(self, occasion: str) -> Writer:
         """Return a writer whose runs are part of an occasion, which `undo` reverts together."""
@@ -517,18 +515,7 @@ class Writer:
         """Write the files of a run; return those that somebody changed meanwhile."""
         if not run.edits:
             return ()
-        try:
-            left = carry_out(run, self.journal)
-        except KeyboardInterrupt:
-            self._describe_written(run, (), is_whole=False)
-            raise
-        self._describe_written(run, left, is_whole=True)
-        return left
-
-    def _describe_written(self, run: Run, left: Sequence[str], *, is_whole: bool) -> None:
-        files = tuple(edit.path for edit in run.edits if edit.path not in left)
-        if self.on_written and files:
-            self.on_written(WrittenRun(run.run, run.verb, files, run.undoes, run.occasion, is_whole))
+        return carry_out(run, self.journal)
 
     @property
     def journal(self) -> DecisionLog:
