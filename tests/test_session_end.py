@@ -338,26 +338,6 @@ def test_what_was_made_is_named_and_that_nothing_was_learned_is_reported(folder:
     assert "Staging runs on port 8081" in (folder / made).read_text()
 
 
-@pytest.mark.parametrize("where", ["the project", "its parent", "beside it", "no repository"])
-def test_git_shows_what_the_hint_says(folder: Path, run: Run, where: str) -> None:
-    if where != "no repository":
-        subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
-    (folder / "src").mkdir()
-    run("--vault", folder, "session", "append", "s1", "Remember that staging runs on port 8081.", "--role", "user")
-    here = {"its parent": folder.parent, "beside it": folder / "src"}.get(where, folder)
-    *_, hint = run("--vault", folder, "session", "end", "s1", cwd=here).stderr.splitlines()
-    look, _, undo = hint.rpartition("; ")
-    assert undo == "`memory-kb undo --session s1` reverts it."
-    shown = [
-        subprocess.run(["sh", "-c", command], cwd=here, capture_output=True, encoding="utf-8", check=True).stdout
-        for command in look.split("`")[1::2]
-    ]
-    if where == "no repository":
-        assert shown == []
-    else:
-        assert ["memory/" in shown[0], "port 8081" in shown[1]] == [True, True]
-
-
 def write_transcript(file: Path, size: int) -> None:
     """Write a transcript of Claude Code with edits, checks that fail and pass, and a request every fifteen calls."""
     calls: tuple[tuple[str, dict[str, str], str], ...] = (
