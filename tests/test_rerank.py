@@ -15,13 +15,13 @@ LAMBDA = st.floats(0, 1)
 
 
 def order_of(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float) -> list[int]:
-    return mmr_order([score for score, _ in pool], [words for _, words in pool], mmr_lambda, len(pool))
+    return mmr_order([score for score, _ in pool], lambda place: pool[place][1], mmr_lambda, len(pool))
 
 
 @given(POOL, LAMBDA, st.integers(0, 30))
 def test_a_limit_only_cuts_the_order(pool: list[tuple[float, frozenset[str]]], mmr_lambda: float, limit: int) -> None:
     assert (
-        mmr_order([score for score, _ in pool], [words for _, words in pool], mmr_lambda, limit)
+        mmr_order([score for score, _ in pool], lambda place: pool[place][1], mmr_lambda, limit)
         == order_of(pool, mmr_lambda)[:limit]
     )
 
@@ -41,7 +41,7 @@ def test_lambda_1_is_the_order_of_scores(pool: list[tuple[float, frozenset[str]]
 
 @given(st.lists(st.floats(0, 100), max_size=20), LAMBDA.filter(lambda weight: weight > 0.01))
 def test_texts_without_words_are_no_twins(scores: list[float], mmr_lambda: float) -> None:
-    order = mmr_order(scores, [frozenset()] * len(scores), mmr_lambda, len(scores))
+    order = mmr_order(scores, lambda _: frozenset(), mmr_lambda, len(scores))
     best = max(scores, default=0)
     shown = [round(scores[place] / best, 9) if best else 0 for place in order]
     assert shown == sorted(shown, reverse=True)
@@ -90,4 +90,4 @@ def test_each_place_goes_to_the_most_relevant_and_new(
     ],
 )
 def test_orders_by_example(scores: list[float], texts: list[str], mmr_lambda: float, expected: list[int]) -> None:
-    assert mmr_order(scores, [tokens(text) for text in texts], mmr_lambda, len(texts)) == expected
+    assert mmr_order(scores, lambda place: tokens(texts[place]), mmr_lambda, len(texts)) == expected

@@ -257,10 +257,11 @@ class SqliteIndex:
         best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         wanted = {"match": expression, "among": among, "limit": limit}
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
-        ranks = dict(self._connection.execute(f"{best} ORDER BY 2 LIMIT 2 * :limit", wanted).fetchall())
+        few = limit + limit // 4
+        ranks = dict(self._connection.execute(f"{best} ORDER BY 2 LIMIT :few", wanted | {"few": few}).fetchall())
         found = sorted((one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)), key=in_order)
         least = max(ranks.values(), default=0.0)
-        if len(ranks) < 2 * limit or (len(found) >= limit and found[limit - 1].rank < least):
+        if len(ranks) < few or (len(found) >= limit and found[limit - 1].rank < least):
             return found[:limit]
         condition, values = where(filters, "c")
         rows = self._connection.execute(

@@ -53,7 +53,9 @@ def _part(candidates: Sequence[Candidate], crowd: int) -> tuple[list[Candidate],
     return parted
 
 
-def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lambda: float, limit: int) -> list[int]:
+def mmr_order(
+    scores: Sequence[float], words_of: Callable[[int], frozenset[str]], mmr_lambda: float, limit: int
+) -> list[int]:
     """Return the first `limit` hits to show.
 
     The best one comes first, then the best that says something new. Each next one maximises
@@ -62,21 +64,29 @@ def mmr_order(scores: Sequence[float], tokens: Sequence[frozenset[str]], mmr_lam
     best score, and the first k of the order do not depend on what comes after them.
 
     Example:
-        >>> twin, other = frozenset("abc"), frozenset("xyz")
-        >>> mmr_order([1.0, 0.9, 0.8, 0.0], [twin, twin, other, other], 0.5, limit=3)
+        >>> texts = ["a b c", "a b c", "x y z", "x y z"]
+        >>> mmr_order([1.0, 0.9, 0.8, 0.0], lambda place: frozenset(texts[place].split()), 0.5, limit=3)
         [0, 2, 1]
     """
     best_score = max(scores, default=0.0)
-    relevance = [score / best_score if best_score else 1.0 for score in scores]
+    relevance = [mmr_lambda * (score / best_score if best_score else 1.0) for score in scores]
     left = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
-    nearest = [0.0] * len(scores)
+    nearest, compared = [0.0] * len(scores), [0] * len(scores)
     order: list[int] = []
+
+    def value(place: int) -> float:
+        for other in order[compared[place] :]:
+            nearest[place] = max(nearest[place], jaccard(words_of(other), words_of(place)))
+        compared[place] = len(order)
+        return relevance[place] - (1 - mmr_lambda) * nearest[place]
+
     while left and len(order) < limit:
-        best = left[0]
-        if order:
-            best = max(left, key=lambda place: mmr_lambda * relevance[place] - (1 - mmr_lambda) * nearest[place])
+        best, most = left[0], value(left[0])
+        for place in left[1:]:
+            if relevance[place] <= most:
+                break  # what follows is no better even if it is like nothing before it
+            if (worth := value(place)) > most:
+                best, most = place, worth
         left.remove(best)
         order.append(best)
-        for place in left:
-            nearest[place] = max(nearest[place], jaccard(tokens[best], tokens[place]))
     return order

@@ -43,6 +43,8 @@ _TYPE_WEIGHTS = {
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
 ENTRY_WEIGHT = 0.35
+#: Titles and headings come again with every search.
+_words_of = functools.lru_cache(maxsize=5_000)(tokens)
 #: BM25's constants for entries, in which a section that says a word counts as an occurrence of it.
 _SATURATION, _LENGTH = 1.2, 0.9
 
@@ -146,8 +148,8 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
 
     @functools.cache
     def likeness(line: str) -> float:
-        words = tokens(line)
-        return jaccard(asked, words - stop or words)
+        words = _words_of(line)
+        return 0.0 if asked.isdisjoint(words) else jaccard(asked, words - stop or words)
 
     def compare(one: Candidate) -> float:
         names, headings = (one.title, *one.names.splitlines()), one.headings.split(" > ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -272,7 +273,8 @@ def diversify(groups: Sequence[Group], mmr_lambda: float, limit: int) -> list[Gr
     scores = [group.best.score for group in head]
     if not any(scores):  # retired entries, say: what is left is how well they fit
         scores = [group.best.relevance for group in head]
-    order = mmr_order(scores, [tokens(group.text) for group in head], mmr_lambda, limit)
+    words_of = functools.cache(lambda place: tokens(head[place].text))
+    order = mmr_order(scores, words_of, mmr_lambda, limit)
     return [head[number] for number in order] + list(tail)
 
 

@@ -49,7 +49,7 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
     """Return the files that agents keep about a project and for its person, each once."""
     claude, home = claude_home(vault.environ)
     found: dict[str, HostFile] = {}
-    for one in _candidates(vault, home):
+    for one in _candidates(vault, claude, home):
         if not os.path.isfile(one.file):
             continue
         place = os.path.realpath(one.file)
@@ -63,10 +63,8 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
     return tuple(found.values())
 
 
-def _candidates(vault: Vault, home: Path) -> Iterator[HostFile]:
-    project = vault.folder
-    claude, _ = claude_home(vault.environ)
-    codex = codex_home(vault.environ)
+def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
+    project, codex = vault.folder, codex_home(vault.environ)
     for folder in claude_memory_folders(project, claude, home):
         yield from _folder(folder, "claude-code")
     for folder in (
