@@ -101,15 +101,16 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     return " AND ".join(conditions), values
 
 
-def visible(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
-    """Return the condition that hides sibling jobs and tasks.
+def visible(filters: Filters, table: str, mark: str = ":{}") -> tuple[str, dict[str, object]]:
+    """Return the condition that hides sibling jobs and tasks; `mark` is how a value is named in it.
 
     Without a job everything is visible.
     """
     if not filters.job:
-        return "1", {}
-    same_task = f"({table}.task IS NULL OR {table}.task = :task)" if filters.task else f"{table}.task IS NULL"
-    return f"({table}.job IS NULL OR ({table}.job = :job AND {same_task}))", {"job": filters.job, "task": filters.task}
+        return "true", {}
+    job, task = mark.format("job"), mark.format("task")
+    same_task = f"({table}.task IS NULL OR {table}.task = {task})" if filters.task else f"{table}.task IS NULL"
+    return f"({table}.job IS NULL OR ({table}.job = {job} AND {same_task}))", {"job": filters.job, "task": filters.task}
 
 
 def _quoted(words: frozenset[str]) -> str:

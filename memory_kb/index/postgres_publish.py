@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_rows import HEAD, TAIL, posting_rows
+from memory_kb.index.postgres_rows import PostingRow, posting_rows
 from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, VaultRow, list_vaults
 from memory_kb.index.vectors import batched
 from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
@@ -162,11 +162,9 @@ class _Writer:
         # The index here has all places already; a few files are cut into words faster than all places are read.
         terms = local.term_table(None if len(paths) * _FEW > len(hashes) else paths)
         keys = self._add_chunks(local.numbered_chunks(paths), terms.lengths)
-        with self._arriving("postings", "vault, block, term, heads, counts, places", "(FORMAT BINARY)") as copy:
-            copy.write(HEAD)
-            for rows in posting_rows(self._state.id, terms, keys):
-                copy.write(rows)
-            copy.write(TAIL)
+        with self._arriving("postings", ", ".join(PostingRow._fields)) as copy:
+            for row in posting_rows(self._state.id, terms, keys):
+                copy.write_row(row)
         return len(keys)
 
     def _add_chunks(self, chunks: Iterable[tuple[int, Chunk]], lengths: Mapping[int, int]) -> dict[int, int]:

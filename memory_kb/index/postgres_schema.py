@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = 6
+VERSION = 7
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -97,9 +97,10 @@ CREATE INDEX postings_block ON memory_kb.postings (block);
 CREATE TABLE memory_kb.vectors (
     vault     integer NOT NULL,
     key       bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
-    embedding {{vector}} NOT NULL,         -- pgvector's vector, or the bytes of float32 numbers
+    embedding real[]  NOT NULL,
     PRIMARY KEY (vault, key)
 );
+ALTER TABLE memory_kb.vectors ALTER embedding SET STORAGE EXTERNAL;
 
 -- What a policy names is bound when it is made: no search path of a client can put something else in.
 ALTER TABLE memory_kb.grants ENABLE ROW LEVEL SECURITY;
@@ -116,13 +117,13 @@ GRANT SELECT, INSERT, UPDATE ON memory_kb.vaults TO PUBLIC;
 """
 
 _WRITES = "vault = ANY (ARRAY(SELECT id FROM memory_kb.vaults WHERE name IN (SELECT vault FROM memory_kb.grants WHERE may_write)))"
-_GUARD = """
-ALTER TABLE memory_kb.{table} ENABLE ROW LEVEL SECURITY;
-CREATE POLICY reads ON memory_kb.{table} FOR SELECT USING (vault = ANY (ARRAY(SELECT id FROM memory_kb.vaults)));
-CREATE POLICY adds ON memory_kb.{table} FOR INSERT WITH CHECK ({writes});
-CREATE POLICY changes ON memory_kb.{table} FOR UPDATE USING ({writes});
-CREATE POLICY deletes ON memory_kb.{table} FOR DELETE USING ({writes});
-GRANT SELECT, INSERT, UPDATE, DELETE ON memory_kb.{table} TO PUBLIC;
+_GUARD = f"""
+ALTER TABLE memory_kb.{{table}} ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reads ON memory_kb.{{table}} FOR SELECT USING (vault = ANY (ARRAY(SELECT id FROM memory_kb.vaults)));
+CREATE POLICY adds ON memory_kb.{{table}} FOR INSERT WITH CHECK ({_WRITES});
+CREATE POLICY changes ON memory_kb.{{table}} FOR UPDATE USING ({_WRITES});
+CREATE POLICY deletes ON memory_kb.{{table}} FOR DELETE USING ({_WRITES});
+GRANT SELECT, INSERT, UPDATE, DELETE ON memory_kb.{{table}} TO PUBLIC;
 """
 
 
@@ -187,39 +188,24 @@ def _version(connection: Connection) -> int | None:
     return int(row[0]) if row else 0
 
 
-def _add_extension(connection: Connection) -> str:
-    """Return the type of vectors: that of pgvector where it is installed or may be, else bytes."""
-    import psycopg
-
-    with suppress(psycopg.Error), connection.transaction():
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-    found = connection.execute(
-        "SELECT quote_ident(n.nspname) || '.vector' FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-        "WHERE e.extname = 'vector'"
-    ).fetchone()
-    return str(found[0]) if found else "bytea"
-
-
 def _create(connection: Connection) -> None:
+    """Make the tables, unless another one did meanwhile; with pgvector where it is installed or may be."""
     import psycopg
 
-    # The lock comes before the transaction, which so sees what others made meanwhile; it ends with the connection too.
-    connection.execute("SELECT pg_advisory_lock(hashtext('memory-kb tables'))")
     try:
         with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('memory-kb tables'))")
             version = _version(connection)
-            if version is not None and version != VERSION:
+            if version is None:
+                guards = (_GUARD.format(table=table) for table in ("files", "chunks", "postings", "vectors"))
+                connection.execute((_CREATE + "".join(guards)).encode())
+                with suppress(psycopg.Error), connection.transaction():
+                    connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            elif version != VERSION:
                 raise InvalidSettings(
                     f"the team's index is of version {version}, this program reads {VERSION}",
                     "use the program of the others, or let the owner drop the schema memory_kb and index again",
                 )
-            if version is None:
-                guards = (
-                    _GUARD.format(table=table, writes=_WRITES) for table in ("files", "chunks", "postings", "vectors")
-                )
-                tables = _CREATE.replace("{vector}", _add_extension(connection))
-                connection.execute((tables + "".join(guards)).encode())
-        connection.execute("SELECT pg_advisory_unlock(hashtext('memory-kb tables'))")
     except psycopg.errors.InsufficientPrivilege as exc:
         raise InvalidSettings(
             "the team's index has no tables yet, and this role may not make them",

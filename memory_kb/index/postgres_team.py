@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,8 +18,9 @@ from memory_kb.vault import Vault
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from memory_kb.index.postgres import PostgresIndex, VectorTables
+    from memory_kb.index.postgres import PostgresIndex
     from memory_kb.index.postgres_publish import Clone
+    from memory_kb.index.postgres_vectors import VectorTables
     from memory_kb.index.sqlite import SqliteIndex
 
 #: In place of the names of vaults: all that one may see.
@@ -36,6 +38,8 @@ class Team:
         self._vault, self._settings = vault, vault.settings.index
         self._connection: Connection | None = None
         self._tables: VectorTables = {}
+        #: A transaction of one thread must have nothing of another in it.
+        self._lock = threading.RLock()
 
     @property
     def name(self) -> str | None:
@@ -79,20 +83,21 @@ class Team:
         from memory_kb.index.postgres_schema import connect
 
         try:
-            if self._connection is not None:
-                with suppress(psycopg.OperationalError):
-                    self._connection.execute("SELECT 1")
-                if self._connection.closed:
-                    self._connection = None
-            self._connection = self._connection or connect(self._settings.url)
-            yield self._connection
-        except psycopg.errors.InsufficientPrivilege as exc:
-            raise Unreachable(f"the team's index refuses: {_first_line(exc)}") from exc
-        except psycopg.OperationalError as exc:
-            self.close()
-            raise Unreachable(f"the team's index cannot be reached: {_first_line(exc)}") from exc
+            with self._lock:
+                if self._connection is not None:
+                    with suppress(psycopg.OperationalError):
+                        self._connection.execute("SELECT 1")
+                if self._connection is None or self._connection.closed:
+                    self._connection = connect(self._settings.url)
+                yield self._connection
         except psycopg.Error as exc:
-            raise Unreachable(f"the team's index fails: {_first_line(exc)}") from exc
+            is_gone = isinstance(exc, psycopg.OperationalError)
+            if is_gone:
+                self.close()
+            is_refused = isinstance(exc, psycopg.errors.InsufficientPrivilege)
+            said = "refuses" if is_refused else "cannot be reached" if is_gone else "fails"
+            reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+            raise Unreachable(f"the team's index {said}: {reason}") from exc
 
     def publish(self, local: SqliteIndex, patience: float) -> tuple[str, ...]:
         """Bring this vault's part of the team's index to what the machine's own holds; say what prevents it.
@@ -107,14 +112,13 @@ class Team:
         try:
             clone = self._find_clone()
             if isinstance(clone, str):
-                return (f"{name} of the team's index is left as it is: {clone}",)
-            with self.connected() as connection:
-                reason = publish(connection, name, local, clone, self._made_with, patience)
+                reason = clone
+            else:
+                with self.connected() as connection:
+                    reason = publish(connection, name, local, clone, self._made_with, patience)
         except Unreachable as exc:
             return (str(exc),)
-        if reason:
-            return (f"{name} of the team's index is left as it is: {reason}",)
-        return ()
+        return (f"{name} of the team's index is left as it is: {reason}",) if reason else ()
 
     @property
     def _made_with(self) -> str:
@@ -135,15 +139,12 @@ class Team:
             return Clone(name)
         wanted = self._settings.branch or self._git("rev-parse", "--abbrev-ref", "origin/HEAD").removeprefix("origin/")
         current = self._git("symbolic-ref", "--short", "-q", "HEAD")
-        if wanted and current != wanted and (current or not self._is_on(wanted)):
+        asked = (self._ask("merge-base", "--is-ancestor", "HEAD", ref) for ref in (f"origin/{wanted}", wanted))
+        is_on = current == wanted or (not current and any(answer is not None for answer in asked))
+        if wanted and not is_on:
             return f"this clone is on {current or 'a commit of its own'}, and {wanted} is what is indexed"
         commit, _, seconds = head.partition(" ")
         return Clone(name, commit, int(seconds))
-
-    def _is_on(self, branch: str) -> bool:
-        """Return whether the commit that is checked out is one of a branch."""
-        asked = (self._ask("merge-base", "--is-ancestor", "HEAD", ref) for ref in (f"origin/{branch}", branch))
-        return any(answer is not None for answer in asked)
 
     def _git(self, *arguments: str) -> str:
         return (self._ask(*arguments) or b"").decode("utf-8", "replace").strip()
@@ -163,7 +164,7 @@ class Team:
             with self.connected() as connection:
                 seen = list_vaults(connection)
                 number = connection.info.server_version // 10_000
-                nearest = describe_search(connection, ((one.space, one.vectors) for one in seen if one.space))
+                nearest = describe_search(connection)
         except Unreachable as exc:
             return TeamState(self.name, server, problem=str(exc))
         vaults = tuple(
@@ -175,6 +176,8 @@ class Team:
     def opened(self, names: Sequence[str]) -> Iterator[tuple[PostgresIndex, tuple[str, ...]]]:
         """Open some vaults of the team's index, or all that one may see, with what the asker should know.
 
+        One state of them is read throughout, whatever others commit meanwhile.
+
         Raises:
             UsageError: one of the names is that of no vault that one may see.
             InvalidSettings: no server is named, or it cannot be used as it is.
@@ -183,24 +186,18 @@ class Team:
         from memory_kb.index.postgres import PostgresIndex
         from memory_kb.index.postgres_schema import list_vaults
 
-        with self.connected() as connection:
+        with self.connected() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             seen = {vault.name: vault for vault in list_vaults(connection)}
             wanted = list(seen) if ALL in names else list(dict.fromkeys(names))
-            unseen = [name for name in wanted if name not in seen]
-            if unseen:
+            if unseen := [name for name in wanted if name not in seen]:
                 raise UsageError(
                     f"there is no vault {', '.join(unseen)} in the team's index that you may see",
                     f"you may see: {', '.join(seen) or 'none'}",
                 )
-            chosen = [seen[name] for name in wanted]
-            fitting = [vault for vault in chosen if vault.made_with.startswith(f"{self._settings.tokenizer};")]
-            apart = [vault.name for vault in chosen if vault not in fitting]
-            notes = (
-                (f"not searched, since their words are cut by another tokenizer: {', '.join(apart)}",) if apart else ()
-            )
-            with closing(PostgresIndex(connection, fitting, self._settings.tokenizer, self._tables)) as index:
+            tokenizer = self._settings.tokenizer
+            fitting = [seen[name] for name in wanted if seen[name].made_with.startswith(f"{tokenizer};")]
+            apart = ", ".join(name for name in wanted if seen[name] not in fitting)
+            notes = (f"not searched, since their words are cut by another tokenizer: {apart}",) if apart else ()
+            with closing(PostgresIndex(connection, fitting, tokenizer, self._tables)) as index:
                 yield index, notes
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from memory_kb.index.port import VectorTable
+from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.vectors import batched, make_passage
-from memory_kb.providers.base import Space
 
 if TYPE_CHECKING:
     from psycopg import Connection, Copy
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.providers.base import Vectors
+    from memory_kb.providers.base import Space, Vectors
 
 #: Up to so many vectors are read and compared here, as those of a machine's own index are, to the last digit. Of more,
 #: pgvector's HNSW finds the nearest.
@@ -27,8 +27,11 @@ _NEAREST, _SAMPLED = 400, 10_000
 _FILES = 200
 #: HNSW holds no longer ones.
 _MOST_DIMENSIONS = 4_000
+#: The bytes of an array before the first number, and each number as PostgreSQL sends it: with its size.
+_HEAD, _ELEMENT = 20, [("size", ">i4"), ("number", ">f4")]
 
-Copying = Callable[[str, str, str], AbstractContextManager["Copy"]]
+#: The vectors that were read last, with the state of the vaults that they are of.
+VectorTables = dict[tuple[VaultRow, ...], VectorTable]
 
 
 def write_space(space: Space) -> str:
@@ -37,12 +40,10 @@ def write_space(space: Space) -> str:
 
 
 def find_extension(connection: Connection) -> str | None:
-    """Return the schema of pgvector's types where the vectors are of them, None where they are bytes."""
-    row = connection.execute(
-        "SELECT n.nspname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace "
-        "WHERE a.attrelid = 'vectors'::regclass AND a.attname = 'embedding' AND t.typname = 'vector'"
-    ).fetchone()
-    return f'"{row[0]}"' if row else None
+    """Return the schema of pgvector, None where the server does not have it."""
+    query = "SELECT n.oid::regnamespace FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
+    row = connection.execute(query).fetchone()
+    return str(row[0]) if row else None
 
 
 def describe_space(local: SqliteIndex) -> tuple[Space, int] | None:
@@ -51,29 +52,32 @@ def describe_space(local: SqliteIndex) -> tuple[Space, int] | None:
     return (found.space, found.rows) if found and found.rows else None
 
 
-def fill(connection: Connection, vault: int, space: Space, local: SqliteIndex, copying: Copying) -> int:
+def fill(
+    connection: Connection, vault: int, space: Space, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
+) -> int:  # fmt: skip
     """Send the vectors that chunks of a vault lack and the machine has; return how many."""
+    import numpy as np
+
     missing = connection.execute(
         "SELECT c.source, c.position, c.part, c.key FROM chunks c WHERE c.vault = %s AND NOT EXISTS "
         "(SELECT FROM vectors e WHERE e.vault = c.vault AND e.key = c.key) ORDER BY 1, 2, 3",
         (vault,),
     ).fetchall()
-    files = itertools.groupby(missing, key=lambda row: str(row[0]))
-    pack = _pack if find_extension(connection) else bytes
+    files = ((source, list(rows)) for source, rows in itertools.groupby(missing, key=lambda row: str(row[0])))
     sent = 0
-    for some in batched(((source, list(rows)) for source, rows in files), _FILES):
-        found = list(_look_up(some, space, local))
-        with copying("vectors", "vault, key, embedding", "(FORMAT BINARY)") as copy:
-            copy.set_types(["int4", "int8", "bytea"])
-            for key, vector in found:
-                copy.write_row((vault, key, pack(vector)))
-        sent += len(found)
+    for some in batched(files, _FILES):
+        with arriving("vectors", "vault, key, embedding", "(FORMAT BINARY)") as copy:
+            copy.set_types(["int4", "int8", "float4[]"])
+            for key, vector in _look_up(some, space, local):
+                copy.write_row((vault, key, np.frombuffer(vector, "<f4").tolist()))
+                sent += 1
     return sent
 
 
 def _look_up(
     files: Sequence[tuple[str, list[tuple[str, int, int, int]]]], space: Space, local: SqliteIndex
 ) -> Iterator[tuple[int, bytes]]:
+    """Yield the keys of chunks of some files with their vectors, where the machine has one."""
     hashes: dict[int, str] = {}
     for source, rows in files:
         chunks = {(one.position, one.part): one for one in local.chunks_of(source)}
@@ -82,15 +86,6 @@ def _look_up(
                 hashes[key] = make_passage(key, one.title if one.is_titled else "", one.headings, one.content).hash
     known = local.vectors.cache.known(space, set(hashes.values()))
     return ((key, known[digest]) for key, digest in hashes.items() if digest in known)
-
-
-def _pack(vector: bytes) -> bytes:
-    """Return float32 numbers as COPY takes pgvector's."""
-    import struct
-
-    import numpy as np
-
-    return struct.pack(">HH", len(vector) // 4, 0) + np.frombuffer(vector, "<f4").astype(">f4").tobytes()
 
 
 def index_nearest(connection: Connection) -> None:
@@ -106,70 +101,77 @@ def index_nearest(connection: Connection) -> None:
         if dimension <= _MOST_DIMENSIONS:
             with suppress(psycopg.errors.InsufficientPrivilege):
                 connection.execute(
-                    f"CREATE INDEX IF NOT EXISTS {_name(dimension)} ON vectors USING hnsw "
+                    f"CREATE INDEX IF NOT EXISTS vectors_near_{dimension} ON vectors USING hnsw "
                     f"((embedding::{extension}.halfvec({dimension})) {extension}.halfvec_ip_ops) "
-                    f"WHERE {extension}.vector_dims(embedding) = {dimension}".encode()
+                    f"WHERE cardinality(embedding) = {dimension}".encode()
                 )
 
 
-def _name(dimension: int) -> str:
-    return f"vectors_near_{dimension}"
+def _has_index(connection: Connection, dimensions: str) -> bool:
+    query = "SELECT FROM pg_indexes WHERE schemaname = 'memory_kb' AND indexname LIKE 'vectors_near_' || %s"
+    return connection.execute(query, (dimensions,)).fetchone() is not None
 
 
-def describe_search(connection: Connection, spaces: Iterable[tuple[str, int]]) -> str:
-    """Return how the nearest of the vectors in some spaces are found, each with their number, in words."""
+def describe_search(connection: Connection) -> str:
+    """Return how the nearest vectors are found, in words."""
     if find_extension(connection) is None:
         return "exact, on this machine: the server has no pgvector"
-    totals: dict[str, int] = {}
-    for space, vectors in spaces:
-        totals[space] = totals.get(space, 0) + vectors
-    large = [Space(*json.loads(space)) for space, total in totals.items() if total > MOST_READ]
-    if any(_has_index(connection, space) for space in large):
+    if _has_index(connection, "%"):
         return f"exact on this machine up to {MOST_READ:,} vectors, above approximate by pgvector's HNSW over halfvec"
-    if large:
-        return (
-            "exact, on this machine; the owner's next `memory-kb index` of a vault with new vectors makes HNSW's index"
-        )
-    return "exact, on this machine"
-
-
-def _has_index(connection: Connection, space: Space) -> bool:
-    row = connection.execute("SELECT to_regclass(%s)", (_name(space.dimension),)).fetchone()
-    return row is not None and row[0] is not None
+    return f"exact, on this machine; above {MOST_READ:,} vectors the owner's next `memory-kb index` makes HNSW's index"
 
 
 def compare(
-    connection: Connection, vaults: Sequence[int], total: int, asked: tuple[Space, Vectors], passing: tuple[str, dict[str, object]]
-) -> VectorTable:  # fmt: skip
-    """Return the cosines of a question with the vectors of some vaults, `total` in all.
+    connection: Connection, vaults: Sequence[VaultRow], asked: tuple[Space, Vectors], passing: tuple[str, Mapping[str, object]],
+    tables: VectorTables,
+) -> tuple[VectorTable | None, tuple[str, ...]]:  # fmt: skip
+    """Return the cosines of a question with the vectors of its space, None without any, and what lacks one.
 
     `passing` is the condition, with its values, for the chunks `c` that may be found; where only the nearest are
     looked for, they are the nearest of those.
     """
+    space, vector = asked
+    fitting = tuple(vault for vault in vaults if vault.space == write_space(space))
+    total = sum(vault.vectors for vault in fitting)
+    notes: tuple[str, ...] = ()
+    if others := [vault.name for vault in vaults if vault.chunks and (vault not in fitting or not vault.vectors)]:
+        notes += (f"no vectors of {space}, so found by words alone: {', '.join(others)}",)
+    if missing := sum(vault.chunks - vault.vectors for vault in fitting if vault.vectors):
+        notes += (f"{missing:,} passages have no vector yet and are found by their words alone",)
+    if not total:
+        return None, notes
+    extension = find_extension(connection) if total > MOST_READ else None
+    if extension and _has_index(connection, str(space.dimension)):
+        condition, values = passing
+        values = {**values, "question": vector.tolist(), "near": [vault.id for vault in fitting]}
+        return _find_near(connection, extension, condition, values, 100.0 * _SAMPLED / total), notes
+    if fitting not in tables:
+        tables.clear()
+        tables[fitting] = _read_all(connection, fitting)
+    return tables[fitting], notes
+
+
+def _find_near(
+    connection: Connection, extension: str, condition: str, values: Mapping[str, object], percent: float
+) -> VectorTable:
+    """Return the cosines of the vectors nearest to a question, of their neighbours, and of a sample of all."""
     import numpy as np
 
-    space, vector = asked
-    extension = find_extension(connection)
-    if extension is None or total <= MOST_READ or not _has_index(connection, space):
-        return _read_all(connection, vaults, space.dimension, has_head=extension is not None)
-    literal = f"[{','.join(map(str, vector.tolist()))}]"
-    cosine = f"-(embedding OPERATOR({extension}.<#>) %(question)s::{extension}.vector) AS cosine"
-    condition, more = passing
-    share = min(100.0, 100.0 * _SAMPLED / total)
-    connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
-    half = f"{extension}.halfvec({space.dimension})"
+    dimension = len(values["question"])  # type: ignore[arg-type]
+    half, whole = f"{extension}.halfvec({dimension})", f"{extension}.vector({dimension})"
+    distance = f"OPERATOR({extension}.<#>) %(question)s::real[]"
     near = (
-        f"SELECT e.key FROM vectors e JOIN chunks c ON c.key = e.key WHERE {condition} AND e.vault = ANY(%(vaults)s) "
-        f"AND {extension}.vector_dims(e.embedding) = {space.dimension} "
-        f"ORDER BY e.embedding::{half} OPERATOR({extension}.<#>) %(question)s::{half} LIMIT {_NEAREST}"
+        f"SELECT e.key FROM vectors e JOIN chunks c ON c.key = e.key WHERE {condition} AND e.vault = ANY(%(near)s) "
+        f"AND cardinality(e.embedding) = {dimension} ORDER BY e.embedding::{half} {distance}::{half} LIMIT {_NEAREST}"
     )
+    cosine = f"-(embedding::{whole} {distance}::{whole}) AS cosine"
     query = (
-        f"WITH near AS MATERIALIZED ({near}) SELECT key, {cosine}, false AS sampled FROM vectors WHERE vault = ANY(%(vaults)s) "
+        f"WITH near AS MATERIALIZED ({near}) SELECT key, {cosine}, false AS sampled FROM vectors WHERE vault = ANY(%(near)s) "
         "AND key IN (SELECT key + side FROM near, unnest(ARRAY[-1, 0, 1]) side) UNION ALL "
-        f"SELECT key, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({share}) REPEATABLE (1) WHERE vault = ANY(%(vaults)s) "
-        "ORDER BY key, sampled DESC"
+        f"SELECT key, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({min(100.0, percent)}) REPEATABLE (1) "
+        "WHERE vault = ANY(%(near)s) ORDER BY key, sampled DESC"
     )
-    values = more | {"question": literal, "vaults": list(vaults)}
+    connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
     rows = connection.execute(query.encode(), values, binary=True).fetchall()
     keys = np.fromiter((row[0] for row in rows), np.int64, len(rows))
     cosines = np.fromiter((row[1] for row in rows), np.float32, len(rows))
@@ -179,12 +181,12 @@ def compare(
     return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines[places], sample=sample[places])
 
 
-def _read_all(connection: Connection, vaults: Sequence[int], dimension: int, *, has_head: bool) -> VectorTable:
-    """Return all vectors of some vaults; pgvector's are big-endian behind a head of four bytes."""
+def _read_all(connection: Connection, vaults: Sequence[VaultRow]) -> VectorTable:
+    """Return all vectors of some vaults."""
     import numpy as np
 
-    query = "SELECT key, embedding FROM vectors WHERE vault = ANY(%s) ORDER BY key"
-    rows = connection.execute(query, (list(vaults),), binary=True).fetchall()
-    joined = b"".join(row[1][4:] if has_head else row[1] for row in rows)
-    vectors = np.frombuffer(joined, ">f4" if has_head else "<f4").astype(np.float32).reshape(len(rows), dimension)
-    return VectorTable(np.fromiter((key for key, _ in rows), np.int64, len(rows)), vectors)
+    query = "SELECT key, array_send(embedding) FROM vectors WHERE vault = ANY(%s) ORDER BY key"
+    rows = connection.execute(query, ([vault.id for vault in vaults],), binary=True).fetchall()
+    numbers = np.frombuffer(b"".join(array[_HEAD:] for _, array in rows), _ELEMENT)["number"]
+    keys = np.fromiter((key for key, _ in rows), np.int64, len(rows))
+    return VectorTable(keys, numbers.astype(np.float32).reshape(len(rows), -1))

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from memory_kb.errors import UsageError
 from memory_kb.index.postgres_rows import COUNTS
-from memory_kb.index.postgres_schema import BLOCK_BITS, LENGTH_BITS, MOST_TERM_CHARS, VaultRow
+from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, MOST_TERM_CHARS
 from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
-
-if TYPE_CHECKING:
-    from psycopg import Connection
 
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6
-_TOKEN = re.compile(r'\s*("[^"]*"(?:\s*\*)?|AND\b|OR\b|NOT\b|[()])')
+_PART = re.compile(r'"([^"]*)"( \*)?( AND\b)?|(NOT)\b')
 #: Follows whatever begins with a text, after it.
 LAST = "\U0010ffff"
+#: What holds for the rows of the vaults that are searched.
+IN_VAULTS = "vault = ANY(%(vaults)s)"
 
 
 class Phrase(NamedTuple):
-    """Terms that are adjacent; with `is_open` the last one may be a prefix."""
+    """Terms that are adjacent, none where there is nothing to find; with `is_open` the last one may be a prefix."""
 
     terms: tuple[str, ...]
     is_open: bool = False
@@ -34,204 +31,153 @@ class Phrase(NamedTuple):
         """Whether it is one whole term."""
         return len(self.terms) == 1 and not self.is_open
 
-    @property
-    def is_findable(self) -> bool:
-        """Whether there is something to look for."""
-        return bool(self.terms) and max(map(len, self.terms)) <= MOST_TERM_CHARS
+
+class Words(NamedTuple):
+    """What an expression matches: what says one of `some` phrases and each of `every`, and none of `without`."""
+
+    some: tuple[Phrase, ...]
+    every: tuple[Phrase, ...] = ()
+    without: tuple[Phrase, ...] = ()
 
 
-class QueryNode(NamedTuple):
-    """A part of an expression: a phrase, or an operator with its two sides."""
+def parse(expression: str, cut: Callable[[str], list[str]]) -> Words:
+    """Read a full-text expression as a search writes it.
 
-    operator: str
-    phrase: Phrase | None = None
-    left: QueryNode | None = None
-    right: QueryNode | None = None
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether it is whole phrases of which any will do."""
-        if self.left and self.right:
-            return self.operator == "OR" and self.left.is_choice and self.right.is_choice
-        return self.phrase is not None and not self.phrase.is_open
-
-
-#: What holds for the rows of the vaults that a statement is over, and the name of the vault of such a row.
-IN_VAULTS = "vault = ANY(%(vaults)s)"
-VAULT_NAME = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
-#: From the loosest to the tightest, as SQLite binds them, and the set operation of each.
-_OPERATORS = {"OR": "UNION ALL", "AND": "INTERSECT", "NOT": "EXCEPT"}
-
-
-def parse(expression: str, cut: Callable[[str], list[str]]) -> QueryNode:
-    """Read a full-text expression of quoted phrases, AND, OR, NOT and parentheses.
+    It has phrases with OR between them; before them may be some with AND, and after them, behind NOT, others with OR.
 
     Example:
-        >>> parse('("a b" OR "c" *) NOT "d"', str.split).operator
-        'NOT'
+        >>> words = parse('("a b" AND ("a b" OR "c" *)) NOT ("d")', str.split)
+        >>> words.every == words.some[:1], words.some[1], words.without
+        (True, Phrase(terms=('c',), is_open=True), (Phrase(terms=('d',), is_open=False),))
     """
-    tokens: list[str] = _TOKEN.findall(expression)
-    if "".join(tokens).replace(" ", "") != expression.replace(" ", ""):
-        raise UsageError(f"the full-text expression cannot be read: {expression[:80]}", "ask in plain words")
-    left = iter([*tokens, ""])
-    token = next(left)
-
-    def step() -> str:
-        nonlocal token
-        before, token = token, next(left, "")
-        return before
-
-    def read(operators: Sequence[str]) -> QueryNode:
-        if not operators:
-            return read_one()
-        node = read(operators[1:])
-        while token == operators[0]:
-            step()
-            node = QueryNode(operators[0], None, node, read(operators[1:]))
-        return node
-
-    def read_one() -> QueryNode:
-        if token == "(":  # noqa: S105 - a parenthesis
-            step()
-            node = read(tuple(_OPERATORS))
-            step()
-            return node
-        word = step()
-        return QueryNode("", Phrase(tuple(cut(word.rstrip("* \t")[1:-1])), word.endswith("*")))
-
-    return read(tuple(_OPERATORS))
-
-
-def phrases_of(node: QueryNode) -> Iterator[Phrase]:
-    """Yield the phrases of an expression that a match may have, each as often as it is there."""
-    if node.phrase:
-        yield node.phrase
-    for side in (node.left, None if node.operator == "NOT" else node.right):
-        if side:
-            yield from phrases_of(side)
+    some: list[Phrase] = []
+    every: list[Phrase] = []
+    without: list[Phrase] = []
+    rest = some
+    for text, star, conjunction, negation in _PART.findall(expression):
+        if negation:
+            rest = without
+        else:
+            terms = tuple(cut(text))
+            phrase = Phrase(terms if max(map(len, terms), default=0) <= MOST_TERM_CHARS else (), bool(star))
+            (every if conjunction else rest).append(phrase)
+    return Words(tuple(some), tuple(every), tuple(without))
 
 
 class Bm25(NamedTuple):
-    """What BM25 depends on beside the chunk: the number of chunks, their mean length, and how many match a phrase."""
+    """What BM25 depends on beside the chunk.
 
-    chunks: int
+    `worth` is what a phrase counts where it is said without end, `weights` what one place in each column does.
+    """
+
+    worth: Mapping[Phrase, float]
     mean_length: float
-    frequency: Callable[[Phrase], int]
-
-    def find_rarity(self, phrase: Phrase) -> float:
-        """Return what a phrase is worth where it is said without end."""
-        matching = self.frequency(phrase)
-        rarity = math.log((self.chunks - matching + 0.5) / (matching + 0.5))
-        return (_SATURATION + 1) * (rarity if rarity > 0 else _LEAST_RARITY)
-
-    @property
-    def damping(self) -> tuple[float, float]:
-        """What holds a phrase that is said once below that: by itself, and for each term of the chunk's length."""
-        return _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (self.mean_length or 1.0)
+    weights: Sequence[float]
 
 
-#: The number of a chunk in its block, from a head, and from a place.
+def find_rarity(chunks: int, matching: int) -> float:
+    """Return what a phrase is worth that so many of the chunks say, where it is said without end.
+
+    Example:
+        >>> round(find_rarity(100, 3), 3), find_rarity(10, 9) > 0
+        (7.304, True)
+    """
+    rarity = math.log((chunks - matching + 0.5) / (matching + 0.5))
+    return (_SATURATION + 1) * (rarity if rarity > 0 else _LEAST_RARITY)
+
+
+#: The key of a chunk, from a head, and from a place.
 _HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
-PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
-_NOTHING = "SELECT 0::bigint AS key WHERE false"
+_PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
 
 
-class SqlStatement:
-    """A statement over the postings of some vaults, with its named values."""
+class PostingsQuery:
+    """A query over the postings of the vaults that are searched, or of some chunks alone, with its named values."""
 
-    def __init__(self, connection: Connection, vaults: Sequence[VaultRow]) -> None:
-        self._connection = connection
-        ids, names = [vault.id for vault in vaults], [vault.name for vault in vaults]
-        self.values: dict[str, object] = {"vaults": ids, "names": names}
+    def __init__(self, keys: Collection[int] | None = None) -> None:
+        self.values: dict[str, object] = {}
+        self._postings, self._near, self._among = "postings p", f"p.{IN_VAULTS}", "true"
+        if keys is not None:
+            blocks = self._bind(sorted({key >> BLOCK_BITS for key in keys}))
+            self._postings = f"unnest({blocks}::bigint[]) b, postings p"
+            self._near = f"p.block = b AND p.vault = (b >> {KEY_BITS - BLOCK_BITS})::integer"
+            self._among = f"key = ANY({self._bind(list(keys))}::bigint[])"
 
-    def bind(self, value: object) -> str:
+    def _bind(self, value: object) -> str:
         """Return the mark under which a value is bound."""
         name = f"v{len(self.values)}"
         self.values[name] = value
         return f"%({name})s"
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        return self._connection.execute(query.encode(), self.values).fetchall()
-
-    def count(self, node: QueryNode) -> int:
-        """Return the number of chunks that an expression matches."""
-        return int(self.rows(f"SELECT count(DISTINCT key) FROM ({self.matches(node)}) f")[0][0])
-
-    def _says(self, term: str, *, is_open: bool = False) -> str:
-        """Return what holds for the postings of a term, or of all that begin with it."""
-        if is_open:
-            return f"p.term >= {self.bind(term)} AND p.term < {self.bind(term + LAST)}"
-        return f"p.term = {self.bind(term)}"
-
     def _starts(self, phrase: Phrase) -> str:
         """Return the query for where a phrase starts: a term is as many places later as it has before it."""
-        last = len(phrase.terms) - 1
-        return " INTERSECT ".join(
-            f"SELECT p.block, unnest(p.places) - {number} AS place FROM postings p "
-            f"WHERE p.{IN_VAULTS} AND {self._says(term, is_open=phrase.is_open and number == last)}"
-            for number, term in enumerate(phrase.terms)
-        )
+        parts = []
+        for number, term in enumerate(phrase.terms):
+            says = f"p.term = {self._bind(term)}"
+            if phrase.is_open and number == len(phrase.terms) - 1:
+                says = f"p.term >= {self._bind(term)} AND p.term < {self._bind(term + LAST)}"
+            found = f"FROM {self._postings} WHERE {self._near} AND {says}"
+            parts.append(f"SELECT p.block, unnest(p.places) - {number} AS place {found}")
+        return " INTERSECT ".join(parts)
 
-    def matches(self, node: QueryNode) -> str:
-        """Return the query for the keys that an expression matches, some of them more than once."""
-        if node.left and node.right and not node.is_choice:
-            return f"({self.matches(node.left)}) {_OPERATORS[node.operator]} ({self.matches(node.right)})"
-        phrases = [phrase for phrase in phrases_of(node) if phrase.is_findable]
-        parts = [f"SELECT {PLACE_KEY} AS key FROM ({self._starts(one)}) s" for one in phrases if not one.is_term]
-        if terms := [phrase.terms[0] for phrase in phrases if phrase.is_term]:
-            says = f"p.{IN_VAULTS} AND p.term = ANY({self.bind(terms)})"
-            heads = f"SELECT p.block, unnest(p.heads) AS head FROM postings p WHERE {says}"
-            parts.append(f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h")
-        return " UNION ALL ".join(parts) or _NOTHING
+    def _saying(self, phrases: Iterable[Phrase]) -> str:
+        """Return the query for the keys of the chunks that say one of some phrases, some of them more than once."""
+        asked = [phrase for phrase in phrases if phrase.terms]
+        terms = self._bind([phrase.terms[0] for phrase in asked if phrase.is_term])
+        found = f"FROM {self._postings} WHERE {self._near} AND p.term = ANY({terms}::text[])"
+        heads = f"SELECT p.block, unnest(p.heads) AS head {found}"
+        parts = [f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h"]
+        parts += (f"SELECT {_PLACE_KEY} FROM ({self._starts(one)}) s" for one in asked if not one.is_term)
+        return f"SELECT key FROM ({' UNION ALL '.join(parts)}) k WHERE {self._among}"
 
-    def ranks(self, node: QueryNode, weights: Sequence[float], bm25: Bm25, among: QueryNode | None = None) -> str:
-        """Return the query for the keys that an expression matches with the BM25 of each, better is more negative.
+    def matches(self, words: Words) -> str:
+        """Return the query for the keys of the chunks that match, some of them more than once."""
+        conditions = [f"key IN ({self._saying([phrase])})" for phrase in words.every]
+        if words.without:
+            conditions.append(f"key NOT IN ({self._saying(words.without)})")
+        return f"SELECT key FROM ({self._saying(words.some)}) m WHERE {' AND '.join(conditions) or 'true'}"
+
+    def count(self, words: Words) -> str:
+        """Return the query for the number of chunks that match."""
+        if words.some and words.some[0].is_term and words == Words(words.some[:1]):
+            term = self._bind(words.some[0].terms[0])
+            return f"SELECT sum(p.chunks) FROM {self._postings} WHERE {self._near} AND p.term = {term}"
+        return f"SELECT count(DISTINCT key) FROM ({self.matches(words)}) m"
+
+    def ranks(self, words: Words, bm25: Bm25, among: Words | None = None) -> str:
+        """Return the query for the keys of the chunks that match with the BM25 of each, better is more negative.
 
         With `among`, only those that match it, too.
         """
-        rarities = {
-            phrase: times * bm25.find_rarity(phrase)
-            for phrase, times in Counter(phrases_of(node)).items()
-            if phrase.is_findable
-        }
-        fixed, growing = map(self.bind, bm25.damping)
-        parts = []
-        if terms := {phrase.terms[0]: rarity for phrase, rarity in rarities.items() if phrase.is_term}:
-            asked = f"unnest({self.bind([*terms])}::text[], {self.bind([*terms.values()])}::float8[]) q (term, rarity)"
-            heads = (
-                f"SELECT p.block, q.rarity, unnest(p.heads) AS head, unnest(p.counts) AS counts "
-                f"FROM {asked} JOIN postings p ON p.term = q.term WHERE p.{IN_VAULTS}"
-            )
-            parts.append(
-                f"SELECT {_HEAD_KEY} AS key, head & {(1 << LENGTH_BITS) - 1} AS length, {self._add_counts(weights)} AS freq, rarity FROM ({heads}) h"
-            )
-        for phrase, rarity in rarities.items():
-            if not phrase.is_term:
-                weight = (
-                    f"({self.bind(list(weights))}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]"
-                )
-                found = f"SELECT {PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
+        terms = {phrase.terms[0]: worth for phrase, worth in bm25.worth.items() if phrase.is_term}
+        asked = f"unnest({self._bind([*terms])}::text[], {self._bind([*terms.values()])}::float8[]) q (term, worth)"
+        heads = (
+            f"SELECT p.block, q.worth, unnest(p.heads) AS head, unnest(p.counts) AS counts "
+            f"FROM {asked}, {self._postings} WHERE {self._near} AND p.term = q.term"
+        )
+        length, freq = f"head & {(1 << LENGTH_BITS) - 1} AS length", f"{self._weigh(bm25.weights)} AS freq"
+        parts = [f"SELECT {_HEAD_KEY} AS key, {length}, {freq}, worth FROM ({heads}) h"]
+        weight = f"({self._bind(list(bm25.weights))}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]"
+        for phrase, worth in bm25.worth.items():
+            if phrase.terms and not phrase.is_term:
+                found = f"SELECT {_PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
                 parts.append(
-                    f"SELECT key, c.length, freq, {self.bind(rarity)}::float8 AS rarity FROM ({found}) f JOIN chunks c USING (key)"
+                    f"SELECT key, c.length, freq, {self._bind(worth)}::float8 FROM ({found}) f JOIN chunks c USING (key)"
                 )
-        required = [among] if among else []
-        if not node.is_choice:
-            required.append(node)
-        where = " AND ".join(f"key IN ({self.matches(one)})" for one in required) or "true"
-        worth = f"rarity / (1 + ({fixed}::float8 + {growing}::float8 * length) / freq)"
-        said = (
-            " UNION ALL ".join(parts)
-            or f"SELECT key, 0 AS length, 1::float8 AS freq, 0::float8 AS rarity FROM ({_NOTHING}) f"
+        required = [words] if words.every or words.without else []
+        conditions = [f"key IN ({self.matches(one)})" for one in (*required, *([among] if among else ()))]
+        fixed, growing = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (bm25.mean_length or 1.0)
+        damped = f"1 + ({self._bind(fixed)}::float8 + {self._bind(growing)}::float8 * length) / freq"
+        return (
+            f"SELECT key, -sum(worth / ({damped})) AS rank FROM ({' UNION ALL '.join(parts)}) f "
+            f"WHERE {' AND '.join((self._among, *conditions))} GROUP BY key"
         )
-        return f"SELECT key, -sum({worth}) AS rank FROM ({said}) f WHERE {where} GROUP BY key"
 
-    def _add_counts(self, weights: Sequence[float]) -> str:
-        """Return the weighted sum of how often each column says a term; mostly the content alone does."""
-        one_by_one = " + ".join(
-            f"{self.bind(weight)}::float8 * (counts >> {shift} & {most})"
+    def _weigh(self, weights: Sequence[float]) -> str:
+        """Return the weighted sum of how often each column says a term; mostly only the one in the lowest bits does."""
+        weighed = [
+            f"{self._bind(weight)}::float8 * (counts >> {shift} & {most})"
             for weight, (shift, most) in zip(weights, COUNTS, strict=True)
-        )
-        number, (shift, _) = max(enumerate(COUNTS), key=lambda one: one[1])
-        alone = f"{self.bind(weights[number])}::float8 * (counts >> {shift})"
-        return f"CASE WHEN counts & {(1 << shift) - 1} = 0 THEN {alone} ELSE {one_by_one} END"
+        ]
+        (_, most), alone = min(zip(COUNTS, weighed, strict=True))
+        return f"CASE WHEN counts <= {most} THEN {alone} ELSE {' + '.join(weighed)} END"

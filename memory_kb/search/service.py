@@ -107,7 +107,7 @@ class Searching:
             degraded: tuple[str, ...] = ()
             if sync and team.name is not None and {team.name, ALL}.intersection(vaults):
                 degraded = self._index.refresh(progress).reasons + self._index.publish(patience=0)
-            with team.opened(vaults) as (index, notes), index.snapshot():
+            with team.opened(vaults) as (index, notes):
                 result = self._answer(index, request, self._ask_team(index, request), (*degraded, *notes))
                 return result._replace(hits=tuple(map(_name_vault, result.hits)))
         except Unreachable as exc:
@@ -173,7 +173,7 @@ class Searching:
             from memory_kb.index.postgres_team import Unreachable
 
             try:
-                with self._index.team.opened(vaults) as (index, _), index.snapshot():
+                with self._index.team.opened(vaults) as (index, _):
                     entry = index.find(wanted)
                     return view(entry, index.contents(entry))
             except Unreachable as exc:
@@ -289,7 +289,7 @@ class Searching:
         from memory_kb.index.postgres_team import Unreachable
 
         try:
-            with self._index.team.opened(vaults) as (team_index, notes), team_index.snapshot():
+            with self._index.team.opened(vaults) as (team_index, notes):
                 asked = self._ask_team(team_index, request)
                 return self._explain(team_index, team_index.find(wanted), request, asked, notes)
         except Unreachable as exc:
