@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_rows import PostingRow, posting_rows
-from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, VaultRow, list_vaults
+from memory_kb.index.postgres_rows import POSTING, posting_rows
+from memory_kb.index.postgres_schema import BLOCK_BITS, HEAD_KEY, KEY_BITS, PLACE_KEY, VaultRow, list_vaults
 from memory_kb.index.vectors import batched
-from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from psycopg import Connection, Copy
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.providers.base import Space
 
 #: Files that are taken out at a time.
 _BATCH = 2_000
@@ -68,8 +65,7 @@ def publish(
 def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
-    vectors = postgres_vectors.describe_space(local)
-    seen = f"{local.generation} {local.read_meta('indexed_at')} {vectors}"
+    seen = f"{local.generation} {local.read_meta('indexed_at')} {postgres_vectors.describe_space(local)}"
     if (made_with, clone.commit, clone.name, seen) == (state.made_with, state.revision, state.writer, state.seen):
         return "", 0
     files = {path: one for path, one in local.file_hashes().items() if not path.startswith(GLOBAL_PREFIX)}
@@ -83,8 +79,12 @@ def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, 
     writer = _Writer(connection, state)
     writer.delete(gone)
     sent = writer.add(local, new, files)
-    embedded = writer.add_vectors(local, vectors)
-    writer.finish(clone, made_with, seen, is_changed=bool(gone or new or embedded))
+    embedded = writer.add_vectors(local)
+    writer.record(
+        "made_with = %s, revision = %s, committed = %s, writer = %s, seen = %s, generation = generation + %s, "
+        "vectors = (SELECT count(*) FROM vectors e WHERE e.vault = id)",
+        *(made_with, clone.commit, clone.time, clone.name, seen, int(bool(gone or new or embedded))),
+    )
     return "", sent + embedded
 
 
@@ -109,44 +109,41 @@ def _refuse(state: VaultRow, clone: Clone) -> str:
     return ""
 
 
-#: Take chunks out of a block of postings: terms that only they say, and what they say of others.
+#: Take chunks out of blocks of postings: terms that only they say, and what they say of others.
 _UNPOST = (
-    f"""DELETE FROM postings WHERE block = %(block)s
-    AND NOT EXISTS (SELECT FROM unnest(heads) h WHERE NOT h >> {LENGTH_BITS} = ANY(%(gone)s))""",
+    f"""DELETE FROM postings WHERE block = ANY(%(blocks)s)
+    AND NOT EXISTS (SELECT FROM unnest(heads) head WHERE NOT {HEAD_KEY} = ANY(%(gone)s))""",
     f"""UPDATE postings p SET
-    (heads, counts) = (SELECT array_agg(h), array_agg(c) FROM unnest(p.heads, p.counts) o (h, c)
-        WHERE NOT h >> {LENGTH_BITS} = ANY(%(gone)s)),
-    places = ARRAY(SELECT o FROM unnest(p.places) o WHERE NOT o >> {PLACE_BITS + COLUMN_BITS} = ANY(%(gone)s))
-    WHERE block = %(block)s AND EXISTS (SELECT FROM unnest(p.heads) h WHERE h >> {LENGTH_BITS} = ANY(%(gone)s))""",
+    (heads, counts) = (SELECT array_agg(head), array_agg(count) FROM unnest(p.heads, p.counts) o (head, count)
+        WHERE NOT {HEAD_KEY} = ANY(%(gone)s)),
+    places = ARRAY(SELECT place FROM unnest(p.places) place WHERE NOT {PLACE_KEY} = ANY(%(gone)s))
+    WHERE block = ANY(%(blocks)s) AND EXISTS (SELECT FROM unnest(p.heads) head WHERE {HEAD_KEY} = ANY(%(gone)s))""",
 )
-#: The bits of a key that number a chunk in its block.
-_NUMBER = (1 << BLOCK_BITS) - 1
 
 
 class _Writer:
-    """The changes of one publication."""
+    """The changes of one publication to a vault, which was in some state before."""
 
     def __init__(self, connection: Connection, state: VaultRow) -> None:
-        self._connection, self._state = connection, state
-        self._last = max(state.last_key, state.id << KEY_BITS)
-        self._chunks, self._terms, self._space = state.chunks, state.terms, state.space
+        self._connection, self._state, self._vault = connection, state, state.id
+
+    def record(self, changes: str, *values: object) -> None:
+        """Change the row of the vault."""
+        self._connection.execute(f"UPDATE vaults SET {changes} WHERE id = %s".encode(), (*values, self._vault))
 
     def delete(self, paths: Sequence[str]) -> None:
         """Take files out, with their chunks and the postings of these."""
-        vault = self._state.id
         for batch in batched(paths, _BATCH):
+            self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (self._vault, batch))
             rows = self._connection.execute(
-                "DELETE FROM chunks WHERE vault = %s AND source = ANY(%s) RETURNING key, length", (vault, batch)
+                "DELETE FROM chunks WHERE vault = %s AND source = ANY(%s) RETURNING key, length", (self._vault, batch)
             ).fetchall()
-            keys = sorted(key for key, _ in rows)
-            for block, some in itertools.groupby(keys, lambda key: key >> BLOCK_BITS):
-                values = {"block": block, "gone": [key & _NUMBER for key in some]}
-                for statement in _UNPOST:
-                    self._connection.execute(statement.encode(), values)
-            self._connection.execute("DELETE FROM vectors WHERE vault = %s AND key = ANY(%s)", (vault, keys))
-            self._connection.execute("DELETE FROM files WHERE vault = %s AND path = ANY(%s)", (vault, batch))
-            self._chunks -= len(rows)
-            self._terms -= sum(length for _, length in rows)
+            keys = [key for key, _ in rows]
+            self._connection.execute("DELETE FROM vectors WHERE vault = %s AND key = ANY(%s)", (self._vault, keys))
+            for statement in _UNPOST:
+                blocks = list({key >> BLOCK_BITS for key in keys})
+                self._connection.execute(statement.encode(), {"blocks": blocks, "gone": keys})
+            self.record("chunks = chunks - %s, terms = terms - %s", len(rows), sum(length for _, length in rows))
 
     def add(self, local: SqliteIndex, paths: Sequence[str], hashes: dict[str, str]) -> int:
         """Add files as the machine's own index holds them; return the number of their chunks."""
@@ -158,12 +155,12 @@ class _Writer:
         with self._arriving("files", "vault, path, hash, problems") as copy:
             for path in paths:
                 listed = json.dumps(problems[path]) if path in problems else None
-                copy.write_row((self._state.id, path, hashes[path], listed))
+                copy.write_row((self._vault, path, hashes[path], listed))
         # The index here has all places already; a few files are cut into words faster than all places are read.
         terms = local.term_table(None if len(paths) * _FEW > len(hashes) else paths)
         keys = self._add_chunks(local.numbered_chunks(paths), terms.lengths)
-        with self._arriving("postings", ", ".join(PostingRow._fields)) as copy:
-            for row in posting_rows(self._state.id, terms, keys):
+        with self._arriving("postings", POSTING) as copy:
+            for row in posting_rows(self._vault, terms, keys):
                 copy.write_row(row)
         return len(keys)
 
@@ -171,30 +168,31 @@ class _Writer:
         """Add chunks; return the key of each: those of one entry follow each other, others do not."""
         keys: dict[int, int] = {}
         # Blocks are never added to.
-        self._last |= _NUMBER
+        last = max(self._state.last_key, self._vault << KEY_BITS) | ((1 << BLOCK_BITS) - 1)
         with self._arriving("chunks", f"vault, key, length, {_COLUMNS}") as copy:
             for number, chunk in chunks:
-                self._last += 1 if chunk.part else 2
-                keys[number] = self._last
-                copy.write_row((self._state.id, self._last, lengths[number], *map(_storable, chunk)))
-        self._chunks += len(keys)
-        self._terms += sum(lengths[number] for number in keys)
+                last += 1 if chunk.part else 2
+                keys[number] = last
+                copy.write_row((self._vault, last, lengths[number], *map(_storable, chunk)))
+        added = (last, len(keys), sum(lengths[number] for number in keys))
+        self.record("last_key = %s, chunks = chunks + %s, terms = terms + %s", *added)
         return keys
 
-    def add_vectors(self, local: SqliteIndex, theirs: tuple[Space, int] | None) -> int:
+    def add_vectors(self, local: SqliteIndex) -> int:
         """Add the vectors that the machine has and the vault lacks; return how many.
 
         Those of another model go first, if the machine has no fewer.
         """
+        theirs = postgres_vectors.describe_space(local)
         if theirs is None:
             return 0
         space = postgres_vectors.write_space(theirs[0])
-        if self._space != space:
-            if self._space and theirs[1] < self._state.vectors:
+        if self._state.space != space:
+            if self._state.space and theirs[1] < self._state.vectors:
                 return 0
-            self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._state.id,))
-            self._space = space
-        return postgres_vectors.fill(self._connection, self._state.id, theirs[0], local, self._arriving)
+            self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._vault,))
+            self.record("space = %s", space)
+        return postgres_vectors.fill(self._connection, self._vault, theirs[0], local, self._arriving)
 
     @contextmanager
     def _arriving(self, table: str, columns: str, form: str = "") -> Iterator[Copy]:
@@ -206,18 +204,6 @@ class _Writer:
                 yield copy
             cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM arriving".encode())
             cursor.execute("DROP TABLE arriving")
-
-    def finish(self, clone: Clone, made_with: str, seen: str, *, is_changed: bool) -> None:
-        """Record what the vault holds now."""
-        self._connection.execute(
-            "UPDATE vaults SET made_with = %s, generation = generation + %s, revision = %s, committed = %s, writer = %s, "
-            "seen = %s, last_key = %s, chunks = %s, terms = %s, space = %s, "
-            "vectors = (SELECT count(*) FROM vectors e WHERE e.vault = id) WHERE id = %s",
-            (
-                *(made_with, int(is_changed), clone.commit, clone.time, clone.name),
-                *(seen, self._last, self._chunks, self._terms, self._space, self._state.id),
-            ),
-        )
 
 
 def _storable(value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.index.postgres_schema import BLOCK_BITS, LENGTH_BITS, MOST_TERM_CHARS
 from memory_kb.index.vectors import batched
@@ -23,18 +23,13 @@ COUNTS = ((15, 255), (23, 255), (0, 32_767), (31, 255), (39, 255), (47, 255), (5
 _TERMS = 500
 
 
-class PostingRow(NamedTuple):
-    """A row of `postings`: the chunks of a block that say a term; arrays are as PostgreSQL writes them."""
-
-    vault: int
-    block: int
-    term: str
-    heads: str
-    counts: str
-    places: str
+#: The columns of a row.
+POSTING = "vault, block, term, heads, counts, places"
 
 
-def posting_rows(vault: int, table: TermTable, keys: Mapping[int, int]) -> Iterator[PostingRow]:
+def posting_rows(
+    vault: int, table: TermTable, keys: Mapping[int, int]
+) -> Iterator[tuple[int, int, str, str, str, str]]:
     """Yield the rows for the chunks that have a key, given by their numbers in the table; both ascend."""
     import numpy as np
 
@@ -61,7 +56,7 @@ def posting_rows(vault: int, table: TermTable, keys: Mapping[int, int]) -> Itera
         first = np.searchsorted(by_chunk, by_row)
         arrays = _arrays(heads, first), _arrays(counts, first), _arrays(places, by_row)
         names = (some[place].term for place in term[by_row])
-        yield from map(PostingRow, itertools.repeat(vault), (key >> BLOCK_BITS)[by_row].tolist(), names, *arrays)
+        yield from zip(itertools.repeat(vault), (key >> BLOCK_BITS)[by_row].tolist(), names, *arrays, strict=False)
 
 
 def _starts(*columns: Array) -> Array:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import InvalidSettings
+from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 from memory_kb.model import Chunk
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ CONNECT_SECONDS = 10
 BLOCK_BITS = 12
 #: The bits of a chunk's length beside its number in the block.
 LENGTH_BITS = 19
+#: The key of a chunk, from a head, and from a place.
+HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
+PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
 #: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
 MOST_TERM_CHARS = 600
 
@@ -192,9 +196,10 @@ def _create(connection: Connection) -> None:
     """Make the tables, unless another one did meanwhile; with pgvector where it is installed or may be."""
     import psycopg
 
+    # The lock comes before the transaction, which so sees what others made meanwhile; it ends with the connection too.
+    connection.execute("SELECT pg_advisory_lock(hashtext('memory-kb tables'))")
     try:
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext('memory-kb tables'))")
             version = _version(connection)
             if version is None:
                 guards = (_GUARD.format(table=table) for table in ("files", "chunks", "postings", "vectors"))
@@ -206,6 +211,7 @@ def _create(connection: Connection) -> None:
                     f"the team's index is of version {version}, this program reads {VERSION}",
                     "use the program of the others, or let the owner drop the schema memory_kb and index again",
                 )
+        connection.execute("SELECT pg_advisory_unlock(hashtext('memory-kb tables'))")
     except psycopg.errors.InsufficientPrivilege as exc:
         raise InvalidSettings(
             "the team's index has no tables yet, and this role may not make them",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.postgres_rows import COUNTS
-from memory_kb.index.postgres_schema import BLOCK_BITS, KEY_BITS, LENGTH_BITS, MOST_TERM_CHARS
+from memory_kb.index.postgres_schema import BLOCK_BITS, HEAD_KEY, KEY_BITS, LENGTH_BITS, MOST_TERM_CHARS, PLACE_KEY
 from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 
 #: SQLite's constants of BM25, and the least that it counts a term.
@@ -86,11 +86,6 @@ def find_rarity(chunks: int, matching: int) -> float:
     return (_SATURATION + 1) * (rarity if rarity > 0 else _LEAST_RARITY)
 
 
-#: The key of a chunk, from a head, and from a place.
-_HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
-_PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
-
-
 class PostingsQuery:
     """A query over the postings of the vaults that are searched, or of some chunks alone, with its named values."""
 
@@ -126,8 +121,8 @@ class PostingsQuery:
         terms = self._bind([phrase.terms[0] for phrase in asked if phrase.is_term])
         found = f"FROM {self._postings} WHERE {self._near} AND p.term = ANY({terms}::text[])"
         heads = f"SELECT p.block, unnest(p.heads) AS head {found}"
-        parts = [f"SELECT {_HEAD_KEY} AS key FROM ({heads}) h"]
-        parts += (f"SELECT {_PLACE_KEY} FROM ({self._starts(one)}) s" for one in asked if not one.is_term)
+        parts = [f"SELECT {HEAD_KEY} AS key FROM ({heads}) h"]
+        parts += (f"SELECT {PLACE_KEY} FROM ({self._starts(one)}) s" for one in asked if not one.is_term)
         return f"SELECT key FROM ({' UNION ALL '.join(parts)}) k WHERE {self._among}"
 
     def matches(self, words: Words) -> str:
@@ -156,11 +151,11 @@ class PostingsQuery:
             f"FROM {asked}, {self._postings} WHERE {self._near} AND p.term = q.term"
         )
         length, freq = f"head & {(1 << LENGTH_BITS) - 1} AS length", f"{self._weigh(bm25.weights)} AS freq"
-        parts = [f"SELECT {_HEAD_KEY} AS key, {length}, {freq}, worth FROM ({heads}) h"]
+        parts = [f"SELECT {HEAD_KEY} AS key, {length}, {freq}, worth FROM ({heads}) h"]
         weight = f"({self._bind(list(bm25.weights))}::float8[])[(place >> {PLACE_BITS} & {(1 << COLUMN_BITS) - 1}) + 1]"
         for phrase, worth in bm25.worth.items():
             if phrase.terms and not phrase.is_term:
-                found = f"SELECT {_PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
+                found = f"SELECT {PLACE_KEY} AS key, sum({weight}) AS freq FROM ({self._starts(phrase)}) s GROUP BY 1"
                 parts.append(
                     f"SELECT key, c.length, freq, {self._bind(worth)}::float8 FROM ({found}) f JOIN chunks c USING (key)"
                 )
