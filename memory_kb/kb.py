@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memory_kb.index.watch_service import Watching
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.citation_service import Citations
-    from memory_kb.learning.compactor import Compactor
+    from memory_kb.learning.compaction import Compactor
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
@@ -350,7 +350,7 @@ class KnowledgeBase:
     browsing: _Service[Browsing] = _Service("browsing.Browsing", "vault index git reading undo_verbs")
     captures: _Service[Captures] = _Service("learning.captures.Captures", "vault writer store")
     citations: _Service[Citations] = _Service("learning.citation_service.Citations", "vault writer store")
-    compactor: _Service[Compactor] = _Service("learning.compactor.Compactor", "vault index writer store models")
+    compactor: _Service[Compactor] = _Service("learning.compaction.Compactor", "vault index writer store models")
     contexts: _Service[Contexts] = _Service(
         "context.service.Contexts", "vault index writer() models continuity searching"
     )

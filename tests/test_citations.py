@@ -6,8 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_kb.learning.line_hashes import compare_lines, find_lines, hash_lines, split_lines
-from memory_kb.learning.references import CodeReference, InvalidReference, parse_reference, suggest_references
+from memory_kb.learning.references import (
+    CodeReference,
+    InvalidReference,
+    compare_lines,
+    find_lines,
+    hash_lines,
+    parse_reference,
+    split_lines,
+    suggest_references,
+)
 
 
 @pytest.mark.parametrize(

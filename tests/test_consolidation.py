@@ -21,14 +21,14 @@ from episodic import (
 from support import notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.episodes.error_pitfalls import pitfall_confidence
-from memory_kb.episodes.patterns import (
+from memory_kb.episodes.consolidation import (
     EpisodeRecord,
     cluster_episodes,
     pattern_confidence,
     pattern_similarity,
     recent_episodes,
 )
+from memory_kb.episodes.error_pitfalls import pitfall_confidence
 from memory_kb.learning.entry_store import Meanings
 from memory_kb.model import Location
 from memory_kb.store.plan import Memory

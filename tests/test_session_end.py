@@ -22,8 +22,7 @@ from planning import Tree, tree
 from support import PEAK
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.learning.compaction import CompactReport
-from memory_kb.learning.compactor import Compactor
+from memory_kb.learning.compaction import Compactor, CompactReport
 from memory_kb.markdown.document import parse_document
 from memory_kb.session_reports import SessionWritten
 from memory_kb.store.events import Event

@@ -64,6 +64,13 @@ class DiaryEntry:
     lead: str = ""
 
 
+class EpisodeRecord(NamedTuple):
+    """An episode as an entry and as a diary entry."""
+
+    memory: Memory
+    diary: DiaryEntry
+
+
 def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolved: int) -> float:
     """Return how good an episode was, from 0 to 1.
 

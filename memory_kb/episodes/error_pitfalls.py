@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memory_kb.episodes.diary import ErrorLine
-from memory_kb.episodes.patterns import EpisodeRecord
+from memory_kb.episodes.diary import EpisodeRecord, ErrorLine
 from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft

@@ -7,11 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.episodes.ageing import EPISODE_NEW_DAYS, plan_ageing
-from memory_kb.episodes.consolidation import Semantic, plan_consolidation
+from memory_kb.episodes.consolidation import WINDOW_DAYS, Semantic, cluster_episodes, plan_consolidation
 from memory_kb.episodes.diary import DiaryLists, Reflected, Reflection, ask_diary, export_diary, read_diary
-from memory_kb.episodes.episode import is_current, make_episode, name_episode, plan_episode, record_event
-from memory_kb.episodes.patterns import WINDOW_DAYS, cluster_episodes
+from memory_kb.episodes.episode import (
+    EPISODE_NEW_DAYS,
+    is_current,
+    make_episode,
+    name_episode,
+    plan_ageing,
+    plan_episode,
+    record_event,
+)
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.new_entry import check_draft, plan_entry

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.learning.line_hashes import compare_lines, find_lines, hash_bytes, hash_lines, split_lines
 from memory_kb.learning.references import (
     Citation,
     CodeReference,
     InvalidReference,
     Unusable,
     cited_items,
+    compare_lines,
+    find_lines,
+    hash_bytes,
+    hash_lines,
     item_text,
     read_citation,
     read_citations,
     span_text,
+    split_lines,
     write_citation,
 )
 from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_words

@@ -17,16 +17,17 @@ from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, ShownRecord, read_conversation
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
-from memory_kb.learning.prompt import (
+from memory_kb.learning.scopes import (
     FEWEST,
+    Scope,
     ScopeQuestion,
+    choose_scopes,
     choose_sources,
     find_known,
     names_of,
     show_sources,
     with_document,
 )
-from memory_kb.learning.scopes import Scope, choose_scopes
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, make_place
 from memory_kb.providers.base import Llm

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.duplicates import comparable, find_duplicate
+from memory_kb.learning.duplicates import comparable, find_duplicate, find_older, is_replaced, is_stated
 from memory_kb.learning.new_entry import (
     Draft,
     check_draft,
@@ -21,7 +21,6 @@ from memory_kb.learning.new_entry import (
     plan_entry,
 )
 from memory_kb.learning.playbook import plan_feedback
-from memory_kb.learning.replacements import find_older, is_replaced, is_stated
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Link, Location
 from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_links, with_words

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionList
     from memory_kb.reports import StepReport
     from memory_kb.session_reports import SessionImported, SessionSearch, SessionWritten
-    from memory_kb.sessions.steps import Done
+    from memory_kb.sessions.maintenance import Done
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
@@ -148,7 +148,7 @@ class Sessions:
         if with_stages:
             steps = self._finish(session, coming, dry_run)
         else:
-            from memory_kb.sessions.steps import run_steps
+            from memory_kb.sessions.maintenance import run_steps
 
             steps = () if dry_run else run_steps([("index", lambda: self.index_step(session))])
         action = "unchanged" if event is None else "corrected" if correction else "ended"
@@ -158,7 +158,7 @@ class Sessions:
 
     def index_step(self, session: str) -> Done:
         from memory_kb.index.event_search import SessionIndex
-        from memory_kb.sessions.steps import Done
+        from memory_kb.sessions.maintenance import Done
 
         with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             found = index.sync(session)
