@@ -22,12 +22,12 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.episodes.consolidation import (
-    EpisodeRecord,
     cluster_episodes,
     pattern_confidence,
     pattern_similarity,
     recent_episodes,
 )
+from memory_kb.episodes.diary import EpisodeRecord
 from memory_kb.episodes.error_pitfalls import pitfall_confidence
 from memory_kb.learning.entry_store import Meanings
 from memory_kb.model import Location

@@ -18,7 +18,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
 from memory_kb.session_reports import SessionImported
-from memory_kb.sessions import aider, chats, claude_code, codex, cursor, json_messages, specstory
+from memory_kb.sessions import chats, claude_code, codex, json_messages
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine, Reader
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.project import find_siblings
@@ -292,7 +292,7 @@ def sniff(lines: Iterable[RawLine]) -> str | None:
         return None
     if _JSON_START.match(text):
         return _kind_of_document(text)
-    return _kind_of_markdown(text, chain(head, rest))
+    return chats.sniff_markdown(text, chain(head, rest))
 
 
 def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
@@ -323,16 +323,6 @@ def _kind_of_document(text: str) -> str | None:
     return "opencode" if is_opencode else None
 
 
-def _kind_of_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
-    if specstory.SIGN in text:
-        return "specstory"
-    if any(aider.START.fullmatch(line) for line in text.split("\n")):
-        return "aider"
-    if cursor.SIGN.search(text):
-        return "cursor"
-    return "markdown" if chats.is_conversation(lines) else None
-
-
 def reader_of(kind: str) -> Reader:
     """Return the reader of a format."""
     return {
@@ -340,8 +330,8 @@ def reader_of(kind: str) -> Reader:
         "codex": codex.read,
         "gemini-cli": json_messages.read_gemini,
         "opencode": json_messages.read_opencode,
-        "cursor": cursor.read,
-        "specstory": specstory.read,
-        "aider": aider.read,
-        "markdown": chats.read,
+        "cursor": chats.read_cursor,
+        "specstory": chats.read_specstory,
+        "aider": chats.read_aider,
+        "markdown": chats.read_chat,
     }[kind]
