@@ -9,13 +9,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
-from memory_kb.learning.contradictions import ContradictionsReport, LlmClassifier, find_contradictions, plan_resolutions
+from memory_kb.learning.contradictions import (
+    ContradictionsReport,
+    LlmClassifier,
+    find_contradictions,
+    plan_resolutions,
+    takes_part,
+)
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.lifecycle import archive_path
 from memory_kb.learning.merging import BodyOf, by_rank, find_repeats, longest, merge, plan_repeats
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.fields import parse_date
-from memory_kb.model import KIND_ALIASES, KINDS, SCOPE_ALIASES, SCOPES, TYPES, WORKING_KINDS, Location, make_place
+from memory_kb.model import SCOPE_ALIASES, SCOPES, Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
     CONTRADICTION_FROM,
@@ -56,19 +62,6 @@ class Surroundings:
     note_of: Callable[[str], NoteText]
     body_of: BodyOf
     meanings: Meanings | None = None
-
-
-def takes_part(memory: Memory) -> bool:
-    """Return whether an entry is one that steps without a person may rewrite.
-
-    Its kind or type is one of the format's: an `id`, or a type of their own, have other people's
-    pages too. `proxy.md`, MEMORY.md and work in progress stay as they are, and so does what waits
-    for a judgment.
-    """
-    kind, type_ = (str(memory.metadata.get(name, "")).strip().lower() for name in ("kind", "type"))
-    is_known = kind in KINDS or kind in KIND_ALIASES or type_ in TYPES
-    is_free = memory.path.rpartition("/")[2] not in ("MEMORY.md", "proxy.md") and not memory.is_pinned
-    return is_known and is_free and memory.kind not in WORKING_KINDS
 
 
 def plan_compaction(

@@ -10,11 +10,10 @@ from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.compaction import takes_part
 from memory_kb.learning.negation import find_opposition
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Link
+from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
@@ -165,6 +164,19 @@ def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> 
         return iter(())
     sets = [word_set(memory.said) for memory in store]
     return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
+
+
+def takes_part(memory: Memory) -> bool:
+    """Return whether an entry is one that steps without a person may rewrite.
+
+    Its kind or type is one of the format's: an `id`, or a type of their own, have other people's
+    pages too. `proxy.md`, MEMORY.md and work in progress stay as they are, and so does what waits
+    for a judgment.
+    """
+    kind, type_ = (str(memory.metadata.get(name, "")).strip().lower() for name in ("kind", "type"))
+    is_known = kind in KINDS or kind in KIND_ALIASES or type_ in TYPES
+    is_free = memory.path.rpartition("/")[2] not in ("MEMORY.md", "proxy.md") and not memory.is_pinned
+    return is_known and is_free and memory.kind not in WORKING_KINDS
 
 
 def may_be_weighed(memory: Memory) -> bool:
