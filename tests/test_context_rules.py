@@ -211,8 +211,8 @@ def test_a_guideline_says_what_to_do_instead(vault: MakeVault, open_kb: Open) ->
     kb = open_kb(vault(holds(("rules/p.md", rule("p", STORM, "pitfall", confidence=0.5)))))
     context = kb.context(TASK, labels=["testing"])
     assert section(context, "guidelines").endswith(
-        "1. Pitfall: Reconnect storms take the gateway down. Prevention: Back off with jitter. Never restart the proxy. "
-        "What fails: All workers reconnect at once. (confidence: 0.50)"
+        "1. Pitfall: Reconnect storms take the gateway down. What fails: All workers reconnect at once. "
+        "Prevention: Back off with jitter. Never restart the proxy. (confidence: 0.50)"
     )
     assert context.ids == ("p",)
     assert context.rules.anti_patterns[0].text == "Reconnect storms take the gateway down."

@@ -44,11 +44,8 @@ if TYPE_CHECKING:
 
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
-#: What helps most is first, in case it is cut.
-_FIRST = ("prevention", "correct approach")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d+[.)])[ \t]+")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\d+[.)])[ \t]+(.*?)(?<=\w)?$")
 
 
 def rule_details(memory: Memory) -> str:
@@ -58,54 +55,24 @@ def rule_details(memory: Memory) -> str:
         >>> from memory_kb.model import Location
         >>> body = "Work in the request.\\n\\n## Why\\nIt times out.\\n\\n## Prevention\\n- Queue it\\n- Answer at once"
         >>> rule_details(Memory("x", "a.md", "", Location(), "T", body))
-        'Prevention: Queue it. Answer at once. Why: It times out.'
+        'Why: It times out. Prevention: Queue it. Answer at once.'
     """
-    parts = [(name, text) for name, lines in _parts(memory.text) if (text := _join(lines))]
-    parts.sort(key=lambda part: _FIRST.index(part[0].casefold()) if part[0].casefold() in _FIRST else len(_FIRST))
-    return " ".join(f"{name}: {text}" if name else text for name, text in parts)
-
-
-def _parts(text: str) -> list[tuple[str, list[str]]]:
-    """Return the lines behind the first paragraph, under the headings they are below."""
-    parts: list[tuple[str, list[str]]] = [("", [])]
-    place = "before"
-    for line in text.replace("\r\n", "\n").split("\n"):
-        heading = _HEADING.match(line)
-        if heading:
-            name = (heading[1] or "").strip(" :*")
-            # A heading above the text names the rule, unless it is that of a part.
-            if place == "before" and name.casefold() not in RULE_PARTS:
-                continue
-            place = "behind"
-            parts.append((name, []))
-        elif not line.strip():
-            place = "behind" if place == "text" else place
-        elif place == "behind":
-            parts[-1][1].append(line)
-        else:
-            place = "text"
-    return parts
-
-
-def _join(lines: list[str]) -> str:
-    """Return lines as sentences; an item of a list is one."""
-    said = ""
-    for line in lines:
-        if _FENCE.match(line):
-            continue
-        said = f"{_ended(said)} {_ITEM.sub('', line)}" if _ITEM.match(line) else f"{said} {line}"
-    return _ended(" ".join(said.split()))
-
-
-def _ended(text: str) -> str:
-    return f"{text}." if text and text[-1].isalnum() else text
+    paragraphs = re.split(r"\n\s*\n", memory.text.replace("\r\n", "\n").strip())
+    own = _HEADING.match(paragraphs[0])
+    is_titled = own is not None and "\n" not in paragraphs[0] and own[1].casefold() not in RULE_PARTS
+    said: list[str] = []
+    for line in "\n".join(paragraphs[1 + is_titled :]).split("\n"):
+        heading, item = _HEADING.match(line), _ITEM.match(line)
+        if heading or item:
+            text = (heading or item or [""])[1].strip()
+            said.append(f"{text}:" if heading else f"{text}{'.' * text[-1:].isalnum()}")
+        elif not line.lstrip().startswith(("```", "~~~")):
+            said.append(line.strip())
+    return " ".join(filter(None, said))
 
 
 def with_details(
-    selection: Selection,
-    memories: Mapping[tuple[str, str], Memory],
-    max_tokens: int,
-    count: TokenCounter = count_tokens,
+    selection: Selection, memories: Mapping[tuple[str, str], Memory], max_tokens: int, count: TokenCounter
 ) -> Selection:
     """Return a selection whose text includes the details of the best rules, as far as the budget allows.
 
@@ -123,11 +90,10 @@ def with_details(
         said = rule_details(memories[rule.path, rule.id])
         more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
         room = min(_MOST, 4 * (max_tokens - count(show())) - len(more) - 2)
-        if not said or room < _LEAST:
-            continue
-        details[rule.id] = said if len(said) <= room else f"{shorten(said, room)} {more}"
-        if count(show()) > max_tokens:
-            del details[rule.id]
+        if said and room >= _LEAST:
+            details[rule.id] = said if len(said) <= room else f"{shorten(said, room)} {more}"
+            if count(show()) > max_tokens:
+                del details[rule.id]
     text = show()
     return selection._replace(text=text, token_count=count(text))
 
@@ -370,8 +336,6 @@ def _complain(institutional: ContextSection, layers: Layers, settings: ContextSe
 
 _MARK_LENGTH = 300
 
-Standings = dict[tuple[str, str], ClaimState]
-
 
 def build_fresh_context(
     material: Material,
@@ -383,9 +347,6 @@ def build_fresh_context(
 ) -> Context:
     """Fill the sections of a context, without entries whose ground is gone, and mark those whose has changed.
 
-    Only entries that would be shown are judged; what takes the place of one that is withheld is
-    judged in its turn.
-
     Args:
         material: what the context is made of.
         labels: the labels of the task.
@@ -394,14 +355,22 @@ def build_fresh_context(
         assess: returns the state of an entry; asked for entries that cite something or have a last day.
         count: how tokens are counted.
     """
-    standings: Standings = {}
-    while True:
-        checked = _apply(material, standings)
-        context = build_context(checked, labels, today, settings, count)
-        new = {_key(one): one for one in _shown(checked, context.ids) if one.has_claim and _key(one) not in standings}
-        standings |= {key: assess(memory) for key, memory in new.items()}
-        if not any(standings[key].is_void or say_mark(standings[key]) for key in new):
-            break
+    standings: dict[tuple[str, str], ClaimState] = {}
+    marks: dict[str, str] = {}
+
+    def is_kept(memory: Memory) -> bool:
+        if not memory.has_claim:
+            return True
+        key = memory.path, memory.id
+        if key not in standings:
+            standings[key] = assess(memory)
+            if mark := as_line(say_mark(standings[key]), _MARK_LENGTH):
+                marks[memory.id] = mark
+        # What always holds is withheld by its own word alone.
+        is_always = memory.place.learning_type == "institutional"
+        return not standings[key].is_void or (is_always and standings[key].verdict != "over")
+
+    context = build_context(material.keep(is_kept)._replace(marks=marks), labels, today, settings, count)
     stale = {entry_id for (_, entry_id), standing in standings.items() if standing.is_stale}
     return context._replace(
         stale=tuple(entry_id for entry_id in context.ids if entry_id in stale),
@@ -409,40 +378,8 @@ def build_fresh_context(
     )
 
 
-def _key(memory: Memory) -> tuple[str, str]:
-    return memory.path, memory.id
-
-
-def _shown(material: Material, ids: Sequence[str]) -> Iterable[Memory]:
-    """Return the entries that a context shows, those that only a link led to as well."""
-    fitting = (one.memory for many in (material.found, material.skills, material.proxy) for one in many)
-    wanted = set(ids)
-    known = [
-        one for one in (*material.institutional, *material.baseline, *material.rules, *fitting) if one.id in wanted
-    ]
-    linked = wanted - {one.id for one in known}
-    return (*known, *(memory for entry_id in sorted(linked) if (memory := material.look_up(entry_id))))
-
-
-def _apply(material: Material, standings: Standings) -> Material:
-    """Return the material without what is withheld, and with what is to be said of the rest."""
-
-    def is_kept(memory: Memory) -> bool:
-        standing = standings.get(_key(memory))
-        # What always holds is withheld by its own word alone.
-        is_always = memory.place.learning_type == "institutional"
-        return standing is None or not standing.is_void or (is_always and standing.verdict != "over")
-
-    marks = {
-        entry_id: mark
-        for (_, entry_id), standing in standings.items()
-        if (mark := as_line(say_mark(standing), _MARK_LENGTH))
-    }
-    return material.keep(is_kept)._replace(marks=marks)
-
-
-def _say_withheld(material: Material, standings: Standings) -> Iterator[str]:
-    always = {_key(one) for one in material.institutional}
+def _say_withheld(material: Material, standings: Mapping[tuple[str, str], ClaimState]) -> Iterator[str]:
+    always = {(one.path, one.id) for one in material.institutional}
     gone = sum(standing.verdict == "gone" and key not in always for key, standing in standings.items())
     over = sum(standing.verdict == "over" for standing in standings.values())
     if gone:
