@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -394,24 +395,16 @@ _GIT_SECONDS = 1.0
 _PATIENCE = 0.2
 
 
+@dataclass(frozen=True)
 class Contexts:
     """The verb context."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        find_writer: Callable[[], Writer],
-        models: Models,
-        continuity: Continuity,
-        searching: Searching,
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._find_writer = find_writer
-        self._models = models
-        self._continuity = continuity
-        self._searching = searching
+    _vault: Vault
+    _index: VaultIndex
+    _find_writer: Callable[[], Writer]
+    _models: Models
+    _continuity: Continuity
+    _searching: Searching
 
     def context(
         self,

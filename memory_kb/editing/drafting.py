@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -95,24 +95,16 @@ class RenamedEntry(NamedTuple):
     line: int = 0
 
 
+@dataclass(frozen=True)
 class Drafting:
     """The verb rename, and what the language server asks."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        writer: Writer,
-        store: EntryStore,
-        examination: Examination,
-        review: Review,
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
-        self._examination = examination
-        self._review = review
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
+    _examination: Examination
+    _review: Review
 
     def entry_use(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
         """Return how prominent an entry is, how often it was shown, and what came of that.
