@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import write_files
-from lsp_client import CAPABILITIES, Editor
+from lsp_client import Editor
 from support import entry
 
 from memory_kb.vault import hold_lock
@@ -59,24 +59,15 @@ def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shows_progress", [True, False])
-def test_a_long_first_look_is_reported(editor: Editor, folder: Path, shows_progress: bool) -> None:
+def test_a_long_first_look_is_reported(editor: Editor, folder: Path) -> None:
     machine = folder / "memory/.memory-kb"
     machine.mkdir()
     with hold_lock(machine / "index.lock", 0.0):
-        capabilities = CAPABILITIES | ({"window": {"workDoneProgress": True}} if shows_progress else {})
-        editor.start(capabilities=capabilities)
-        if shows_progress:
-            asked = editor.wait(lambda one: one.get("method") == "window/workDoneProgress/create")
-            editor.reply(asked["id"])
-            editor.wait(lambda one: one.get("method") == "$/progress" and one["params"]["value"]["kind"] == "begin")
-        else:
-            said = editor.wait(lambda one: one.get("method") == "window/showMessage")
-            assert "reads the notes" in said["params"]["message"]
+        editor.start()
+        said = editor.wait(lambda one: one.get("method") == "window/showMessage")
+        assert "reads the notes" in said["params"]["message"]
     uri = editor.open(folder / "memory/learnings/a.md")
     assert editor.ask("textDocument/definition", editor.at(uri, "[[Be"))
-    if shows_progress:
-        editor.wait(lambda one: one.get("method") == "$/progress" and one["params"]["value"]["kind"] == "end")
 
 
 @pytest.mark.slow

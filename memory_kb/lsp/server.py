@@ -7,7 +7,8 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from lsprotocol import types as lsp
@@ -18,6 +19,7 @@ from pygls.uris import to_fs_path
 from memory_kb import __version__
 from memory_kb.editing.drafting import RenamedEntry
 from memory_kb.errors import MemoryKBError
+from memory_kb.index.lint import Remark
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import (
     SOURCE,
@@ -77,9 +79,7 @@ class NoteServer(LanguageServer):
         super().__init__("memory-kb", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
         self.notes = Workspace(vault, home, _say)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[str, asyncio.Task[None]] = {}
-        self._published: set[str] = set()
-        self._names: dict[str, frozenset[str]] = {}
+        self._waiting: asyncio.Task[None] | None = None
 
     def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
         """Show a person what went wrong; in a sentence, where a message of the editor cannot be read."""
@@ -107,8 +107,7 @@ class NoteServer(LanguageServer):
         while True:
             try:
                 if await self.notes.renew():
-                    for uri in list(self.notes.pages):
-                        self.examine_soon(uri)
+                    self.examine_soon()
             except Exception as exc:  # noqa: BLE001 - whatever it is, the next look may find it fixed
                 _say(f"the vault cannot be looked at: {exc}")
             # Whatever became of the first look: nobody is kept waiting for the second.
@@ -120,68 +119,36 @@ class NoteServer(LanguageServer):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.notes.ready.wait(), _SLOW_SECONDS)
             return
-        window, title = self.client_capabilities.window, "memory-kb reads the notes for the first time"
-        if not (window and window.work_done_progress):
-            self.window_show_message(
-                lsp.ShowMessageParams(lsp.MessageType.Info, f"{title}; answers come when that is done")
-            )
-            return
-        name = "memory-kb first look"
-        await self.work_done_progress.create_async(name)
-        self.work_done_progress.begin(name, lsp.WorkDoneProgressBegin(title, cancellable=False))
-        await self.notes.ready.wait()
-        self.work_done_progress.end(name, lsp.WorkDoneProgressEnd())
+        said = "memory-kb reads the notes for the first time; answers come when that is done"
+        self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, said))
 
-    def examine_soon(self, uri: str) -> None:
-        """Examine a note when nothing has been typed for a moment."""
-        earlier = self._waiting.pop(uri, None)
-        if earlier:
-            earlier.cancel()
-        self._waiting[uri] = self.start(self._examine(uri))
+    def examine_soon(self) -> None:
+        """Examine the open notes when nothing has been typed for a moment; what is in one may be missing in another."""
+        if self._waiting:
+            self._waiting.cancel()
+        self._waiting = self.start(self._examine())
 
-    async def _examine(self, uri: str) -> None:
+    async def _examine(self) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
-        page = self.notes.pages.get(uri)
-        if page is None:
-            return
         drafts = self.notes.drafts()
-        try:
-            remarks = await self.notes.ask(lambda kb: kb.examine(page.path, page.text, drafts))
-        except MemoryKBError as exc:
-            _say(str(exc))
-            return
-        if self.notes.pages.get(uri) is page:
-            self._published.add(uri)
-            shown = [to_diagnostic(page, one) for one in remarks]
-            self.text_document_publish_diagnostics(
-                lsp.PublishDiagnosticsParams(uri=uri, diagnostics=shown, version=page.version)
-            )
-            names = self.notes.names_in(page)
-            earlier, self._names[uri] = self._names.get(uri, self.notes.saved_names(page.path)), names
-            if names != earlier:
-                self._examine_others(uri)
+        for page in list(self.notes.pages.values()):
+            try:
+                remarks = await self.notes.ask(partial(_look, page=page, drafts=drafts))
+            except MemoryKBError as exc:
+                _say(str(exc))
+                return
+            if self.notes.pages.get(page.uri) is page:
+                self._publish(page.uri, [to_diagnostic(page, one) for one in remarks], page.version)
 
-    def _examine_others(self, uri: str) -> None:
-        """Examine the notes beside one whose entries are called otherwise now."""
-        for other in list(self.notes.pages):
-            if other != uri:
-                self.examine_soon(other)
+    def _publish(self, uri: str, shown: Sequence[lsp.Diagnostic], version: int | None = None) -> None:
+        said = lsp.PublishDiagnosticsParams(uri=uri, diagnostics=list(shown), version=version)
+        self.text_document_publish_diagnostics(said)
 
     def forget(self, uri: str) -> None:
-        """Undo what was said of a note that is closed."""
-        earlier = self._waiting.pop(uri, None)
-        if earlier:
-            earlier.cancel()
-        page = self.notes.pages.get(uri)
-        self.notes.drop(uri)
-        names = self._names.pop(uri, None)
-        # Other notes were perhaps examined with a text of this one that was never saved.
-        is_other = names is not None and page and names != self.notes.saved_names(page.path)
-        if page and (is_other or self.notes.read(page.path) != page.text):
-            self._examine_others(uri)
-        if uri in self._published:
-            self._published.discard(uri)
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+        """Undo what was said of a note that is closed, and of others because of it."""
+        if self.notes.drop(uri):
+            self._publish(uri, [])
+            self.examine_soon()
 
     def place(self, asked: _Asked) -> tuple[Page, int] | None:
         """Return the note and the character that are asked about."""
@@ -249,6 +216,10 @@ class NoteServer(LanguageServer):
         return action
 
 
+def _look(kb: KnowledgeBase, page: Page, drafts: dict[str, str]) -> Sequence[Remark]:
+    return kb.examine(page.path, page.text, drafts)
+
+
 def _say(message: str) -> None:
     sys.stderr.write(f"memory-kb lsp: {message}\n")
     sys.stderr.flush()
@@ -266,12 +237,12 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
         await notes.ready.wait()
         found = server.place(params)
-        if found is None:
+        if found is None or notes.vault is None:
             return None
         typed = params.context.trigger_character if params.context else None
         if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
             return None
-        return complete(*found, notes.catalog, notes.read, notes.today())
+        return complete(*found, notes.catalog, notes.read, notes.vault.today())
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
@@ -426,7 +397,7 @@ def _keep_notes(server: NoteServer) -> None:
     def did_open(params: lsp.DidOpenTextDocumentParams) -> None:
         document = params.text_document
         if notes.put(document.uri, document.text, document.version):
-            server.examine_soon(document.uri)
+            server.examine_soon()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: lsp.DidChangeTextDocumentParams) -> None:
@@ -434,12 +405,12 @@ def _keep_notes(server: NoteServer) -> None:
         if uri in notes.pages and notes.put(
             uri, server.workspace.get_text_document(uri).source, params.text_document.version
         ):
-            server.examine_soon(uri)
+            server.examine_soon()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def did_save(params: lsp.DidSaveTextDocumentParams) -> None:
         if params.text_document.uri in notes.pages:
-            server.examine_soon(params.text_document.uri)
+            server.examine_soon()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: lsp.DidCloseTextDocumentParams) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -18,7 +17,6 @@ from lsprotocol import types as lsp
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.index.catalog import EMPTY, Catalog, DraftLinks, FoundHeading, holds_all, overlay, read_draft
-from memory_kb.index.link_names import name_entries
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries
@@ -117,14 +115,6 @@ class Workspace:
         self._drafts_read[page.path] = (page, draft)
         return draft
 
-    def names_in(self, page: Page) -> frozenset[str]:
-        """Return what links may call the entries of an open note."""
-        return frozenset(name_entries([entry for entry, _ in self._read_draft(page) or ()]))
-
-    def saved_names(self, path: str) -> frozenset[str]:
-        """Return what links may call the entries of a note as it is on the disk."""
-        return frozenset(name_entries([entry for entry, _ in self._saved.linked_entries(path)]))
-
     def close(self) -> None:
         """End what is going on."""
         self._watcher.end(0.0)
@@ -138,11 +128,12 @@ class Workspace:
         self.pages[uri] = Page(uri, path, text, version, self.encoding)
         return self.pages[uri]
 
-    def drop(self, uri: str) -> None:
-        """Forget a note that the editor has closed."""
+    def drop(self, uri: str) -> bool:
+        """Forget a note that the editor has closed; return whether it was one."""
         page = self.pages.pop(uri, None)
         if page:
             self._drafts_read.pop(page.path, None)
+        return page is not None
 
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
@@ -334,11 +325,6 @@ class Workspace:
             for one in find_headings(page.text):
                 if one.words not in titles and holds_all(one.words, wanted):
                     yield FoundHeading(one.words, page.path, page.ruler.position(one.span.start).line + 1)
-
-    def today(self) -> date:
-        """Return the day."""
-        fixed = self.address.environ.get("MEMORY_KB_NOW", "")
-        return date.fromisoformat(fixed[:10]) if fixed else datetime.now(UTC).date()
 
 
 def _line_range(line: int) -> lsp.Range:
