@@ -166,8 +166,8 @@ def _piece(file: TextFile, item: Bullet, globs: tuple[str, ...]) -> NotePiece:
     kind, heading = _kind(item), _nearest_topic(item.headings)
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = (tag_of(heading),) if heading and tag_of(heading) else ()
-    draft = Draft(item.text, kind, title, tags, None, globs, "observed")
-    return NotePiece("bullet", file.path, item.line, f"{file.path}/{' '.join(item.text.casefold().split())}", draft)
+    draft = Draft(item.text, kind, title, tags, applies_to=globs, source="observed")
+    return NotePiece("bullet", file.path, item.line, f"{file.path}/{_folded(item.text)}", draft)
 
 
 def _kind(item: Bullet) -> str:
@@ -260,7 +260,8 @@ def _read_topic(file: TextFile) -> NotePiece:
         return left_out("memory", file.path, note.line, "it has no words")
     fields = (("imported_from", f"agent's memory: {file.path}"),)
     title = read_text(note.meta.get("name"))
-    draft = Draft(said, KINDS_OF_TYPES[_topic_type(note)], title, (), None, _globs(file), "observed", fields)
+    kind = KINDS_OF_TYPES[_topic_type(note)]
+    draft = Draft(said, kind, title, applies_to=_globs(file), source="observed", fields=fields)
     return NotePiece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 
 
@@ -270,24 +271,15 @@ def _read_day(file: TextFile, day: str) -> Iterator[NotePiece]:
         said = _SIGNS.sub("", strip(text)).strip()
         if not any(sign.isalnum() for sign in said):
             if text.strip():
-                yield left_out(
-                    "section",
-                    file.path,
-                    line,
-                    "it holds nothing but memory-kb's own text" if strip(text) != text else "it has no words",
-                )
+                is_ours = strip(text) != text
+                why = "it holds nothing but memory-kb's own text" if is_ours else "it has no words"
+                yield left_out("section", file.path, line, why)
             continue
         head = title if title and day not in title else ""
         fields = (*dated_fields(day), ("imported_from", f"daily log: {file.path}"))
         named = head or shorten(next(filter(None, said.splitlines())).lstrip("-*#> "), 70)
-        draft = Draft(said, "episode", named, (), None, (), "observed", fields)
-        yield NotePiece(
-            "section",
-            file.path,
-            line,
-            f"import/daily-logs/{file.path}/{title}/{' '.join(said.casefold().split())}",
-            draft,
-        )
+        draft = Draft(said, "episode", named, source="observed", fields=fields)
+        yield NotePiece("section", file.path, line, f"import/daily-logs/{file.path}/{title}/{_folded(said)}", draft)
 
 
 def _sections(body: str, line: int) -> Iterator[tuple[str, str, int]]:
@@ -309,11 +301,10 @@ def _read_curated(file: TextFile) -> Iterator[NotePiece]:
             continue
         kind = "fact" if draft.kind == "rule" and not _RULES.search(draft.text) else draft.kind
         fields = (("imported_from", f"daily log: {file.path}"),)
-        own = Draft(draft.text, kind, draft.title, draft.tags, None, (), "observed", fields)
-        yield NotePiece(
-            piece.what,
-            file.path,
-            piece.line,
-            f"import/daily-logs/{file.path}/{' '.join(draft.text.casefold().split())}",
-            own,
-        )
+        own = Draft(draft.text, kind, draft.title, draft.tags, source="observed", fields=fields)
+        key = f"import/daily-logs/{file.path}/{_folded(draft.text)}"
+        yield NotePiece(piece.what, file.path, piece.line, key, own)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

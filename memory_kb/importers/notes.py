@@ -14,7 +14,7 @@ from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
 from memory_kb.markdown.scanner import scan_lines
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, WORKING_KINDS, Location, Span
+from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Location, Span
 from memory_kb.text import shorten, slugify
 
 #: What a source may be.
@@ -205,22 +205,9 @@ def _read_one(note: SourceNote, key: str, names: dict[str, str]) -> NotePiece:
     linked = [{"to": to, "relation": "related_to"} for to in links if to not in (None, id_of(key))]
     fields += [("links", linked)] if linked else []
     text = drop_title(note.body, note.title) or note.body.strip("\n")
-    return NotePiece(
-        "note",
-        note.path,
-        note.line,
-        key,
-        Draft(
-            text,
-            _kind_called(read_text(note.meta.get("kind")) or ""),
-            note.title,
-            tags,
-            None,
-            (),
-            "external_unverified",
-            tuple(fields),
-        ),
-    )
+    kind = _kind_called(read_text(note.meta.get("kind")) or "")
+    draft = Draft(text, kind, note.title, tags, source=UNVERIFIED, fields=tuple(fields))
+    return NotePiece("note", note.path, note.line, key, draft)
 
 
 def _kind_called(word: str) -> str:
@@ -378,16 +365,8 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
     fields += [("links", links)] if links else []
     fields += [("aliases", list(note.words("permalink")))] if note.words("permalink") else []
     if rest.strip() or taken.observations:
-        draft = Draft(
-            rest or f"# {note.title}",
-            _kind_called(own),
-            note.title,
-            tags,
-            None,
-            (),
-            "external_unverified",
-            tuple(fields),
-        )
+        said, kind = rest or f"# {note.title}", _kind_called(own)
+        draft = Draft(said, kind, note.title, tags, source=UNVERIFIED, fields=tuple(fields))
         yield NotePiece("note", note.path, note.line, key, draft)
     else:
         yield left_out("note", note.path, 1, "it is empty")
@@ -400,16 +379,8 @@ def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Itera
             ("links", [{"to": id_of(key), "relation": "elaborates"}]),
             ("imported_from", f"basic-memory: {note.path}"),
         )
-        draft = Draft(
-            said,
-            kind,
-            shorten(said, 90),
-            tuple(dict.fromkeys((*further, *one.tags))),
-            None,
-            (),
-            "external_unverified",
-            more,
-        )
+        words = tuple(dict.fromkeys((*further, *one.tags)))
+        draft = Draft(said, kind, shorten(said, 90), words, source=UNVERIFIED, fields=more)
         yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
 
 
@@ -478,7 +449,7 @@ def read_mem0(record: object, path: str, number: int) -> NotePiece:
         *dated_fields(record.get("updated_at") or record.get("created_at")),
         ("imported_from", f"mem0: {owner_words}"),
     )
-    draft = Draft(text, kind, None, tags, None, (), "external_unverified", fields)
+    draft = Draft(text, kind, tags=tags, source=UNVERIFIED, fields=fields)
     return NotePiece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)
 
 

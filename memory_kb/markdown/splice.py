@@ -61,7 +61,7 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
     except yaml.YAMLError as exc:
         raise InvalidBlock(str(exc)) from exc
     if root is None:
-        return block + f"{key}:{_emit_below(value, '', _newline(block))}{_newline(block)}"
+        return block + f"{key}:{_emit_below(value, '', newline_of(block))}{newline_of(block)}"
     if not isinstance(root, yaml.MappingNode):
         raise CannotSplice("the frontmatter is not a mapping")
     for key_node, value_node in root.value:
@@ -77,7 +77,7 @@ def _set_in_block(block: str, key: str, value: Value) -> str:
         place = _content_end(block, root.value[-1][1]) if root.value else root.start_mark.index + 1
         comma = ", " if root.value else ""
         return f"{block[:place]}{comma}{key}: {emit(value, is_flow=True)}{block[place:]}"
-    newline = _newline(block)
+    newline = newline_of(block)
     lead = "" if not block or block.endswith("\n") else newline
     indent = " " * root.start_mark.column
     return f"{block}{lead}{indent}{key}:{_emit_below(value, indent, newline)}{newline}"
@@ -113,7 +113,7 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
         colon = block.rindex(":", 0, start) + 1
         indent = re.match(r"[ \t]*", block[block.rfind("\n", 0, colon) + 1 :])
         below = (
-            _emit_below(value, indent[0] if indent else "", _newline(block))
+            _emit_below(value, indent[0] if indent else "", newline_of(block))
             if isinstance(value, dict)
             else f" {emitted}"
         )
@@ -178,10 +178,6 @@ def _emit_below(value: Value, indent: str, newline: str) -> str:
     if not isinstance(value, dict) or not value:
         return f" {emit(value)}"
     return "".join(f"{newline}{indent}  {emit(key)}: {emit(held)}" for key, held in value.items())
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)

@@ -6,7 +6,6 @@ Pure: it takes the files as they are and returns them as they should become.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from memory_kb.credentials import Finding, locate_secrets
@@ -14,7 +13,7 @@ from memory_kb.errors import CannotSplice
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
-from memory_kb.text import decode, encode, hash_of
+from memory_kb.text import count_same, decode, encode, hash_of
 
 #: Of more lines, before and after together, no smallest diff is looked for.
 _MANY_LINES = 20_000
@@ -302,40 +301,24 @@ def diff(files: Iterable[FileOutcome]) -> str:
     for file in files:
         old, new = (_lines(data) for data in (file.before, file.after))
         names = [file.path if data is not None else "/dev/null" for data in (file.before, file.after)]
-        unified = difflib.unified_diff if len(old) + len(new) <= _MANY_LINES else _diff_aligned
+        unified = difflib.unified_diff if len(old) + len(new) <= _MANY_LINES else _diff_coarse
         found = list(unified(old, new, names[0], names[1])) or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
         lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found]
     return "".join(lines)
 
 
-def _diff_aligned(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff of long files, line against line: looking for the smallest one would take minutes."""
-    import difflib
-
-    short = min(len(old), len(new))
-    begin = next((place for place in range(short) if old[place] != new[place]), short)
-    end = next((back for back in range(short - begin) if old[-1 - back] != new[-1 - back]), short - begin)
-    if len(old) == len(new):
-        runs = groupby(range(len(old)), lambda place: old[place] == new[place])
-        spans = [(is_same, (first := next(run)), first + 1 + sum(1 for _ in run)) for is_same, run in runs]
-        blocks = [("equal" if same else "replace", start, stop, start, stop) for same, start, stop in spans]
-    else:
-        rest, new_rest = len(old) - end, len(new) - end
-        blocks = [("equal", 0, begin, 0, begin), ("replace", begin, rest, begin, new_rest)]
-        blocks.append(("equal", rest, len(old), new_rest, len(new)))
-    matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher(None, [], [])
-    matcher.opcodes = blocks  # type: ignore[assignment, attr-defined, unused-ignore]
+def _diff_coarse(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
+    """Yield a unified diff of long files with one stretch that is exchanged: looking for the smallest one takes minutes."""
+    head = count_same(old, new)
+    tail = count_same(reversed(old[head:]), reversed(new[head:]))
+    before, after = old[max(0, head - 3) : head], old[len(old) - tail :][:3]
+    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
+    first, around = head - len(before) + 1, len(before) + len(after)
     yield f"--- {name}\n"
     yield f"+++ {new_name}\n"
-    for group in matcher.get_grouped_opcodes(3):
-        (_, top, _, new_top, _), (_, _, bottom, _, new_bottom) = group[0], group[-1]
-        yield f"@@ -{top + 1},{bottom - top} +{new_top + 1},{new_bottom - new_top} @@\n"
-        for word, one, two, three, four in group:
-            if word == "equal":
-                yield from (f" {line}" for line in old[one:two])
-            else:
-                yield from (f"-{line}" for line in old[one:two])
-                yield from (f"+{line}" for line in new[three:four])
+    yield f"@@ -{first},{around + len(gone)} +{first},{around + len(come)} @@\n"
+    for sign, lines in ((" ", before), ("-", gone), ("+", come), (" ", after)):
+        yield from (f"{sign}{line}" for line in lines)
 
 
 def _lines(data: bytes | None) -> list[str]:
