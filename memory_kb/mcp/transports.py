@@ -249,24 +249,13 @@ def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
         UsageError: other machines could reach it and there is no token, or the place is taken.
     """
     listening, bound = claim(place, token, "MEMORY_KB_MCP_TOKEN")
-    import uvicorn
-
     service = ToolService(offer)
     app = service.make_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )
-    server = uvicorn.Server(
-        uvicorn.Config(
-            HostCheck(app, bound.host, token),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=2,
-        )
-    )
     say(f"listening at http://{bound.shown}{_PATH}")
     service.wake()
     try:
-        return run_server(server, listening)
+        return run_server(HostCheck(app, bound.host, token), listening)
     finally:
         service.end()

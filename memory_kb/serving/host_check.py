@@ -6,13 +6,10 @@ import hmac
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from memory_kb.errors import UsageError
-
-if TYPE_CHECKING:
-    import uvicorn
 
 _Scope = MutableMapping[str, Any]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -133,12 +130,20 @@ def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socke
     return listening, Listen(place.host, listening.getsockname()[1])
 
 
-def run_server(server: uvicorn.Server, listening: socket.socket) -> int:
-    """Run a server until a signal ends it; return the exit code."""
+def run_server(app: Any, listening: socket.socket, on_exit: Callable[[], None] = lambda: None) -> int:
+    """Serve an application until a signal ends it, of which it is told; return the exit code."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            on_exit()
+            super().handle_exit(sig, frame)
+
+    quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
     # Uvicorn raises the signal that ended it once more, for the handler before its own.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        server.run(sockets=[listening])
+        Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet)).run(sockets=[listening])
     except KeyboardInterrupt:
         return 130
     return 0

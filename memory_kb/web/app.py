@@ -149,31 +149,13 @@ def serve(options: ServedPages) -> int:
     with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
     listening, bound = claim(options.place, options.token, "MEMORY_KB_SERVE_TOKEN")
-    import uvicorn
-
     from memory_kb.web.auth import Auth
     from memory_kb.web.site import Site, SiteInfo
 
     site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, options.vaults))
     watcher = VaultWatcher(address, _say)
 
-    class Server(uvicorn.Server):
-        """A server that ends open event streams when it stops."""
-
-        def handle_exit(self, sig: int, frame: object) -> None:
-            site.live.end()
-            super().handle_exit(sig, frame)  # type: ignore[arg-type]
-
     auth = Auth(make_app(site), bound.host, bound.port, options.token, STYLE_HASHES)
-    config = uvicorn.Config(
-        auth,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
     _say(f"the page is at http://{bound.shown}/")
     site.warm(watcher.begin if options.is_watching else lambda: None)
     if options.is_opening:
@@ -181,7 +163,7 @@ def serve(options: ServedPages) -> int:
 
         webbrowser.open(f"http://{bound.shown}/")
     try:
-        return run_server(Server(config), listening)
+        return run_server(auth, listening, site.live.end)
     finally:
         watcher.end(0.0)
         site.close(_GRACE_SECONDS)
