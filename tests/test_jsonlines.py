@@ -31,17 +31,14 @@ def read_plainly(data: bytes, marks: list[bytes]) -> list[tuple[bytes, object]]:
     st.lists(LINES),
     st.booleans(),
     st.lists(st.sampled_from([b'"s1"', b"s1", b'"id"', b"\xc3", b"none of them"]), max_size=3),
-    st.integers(1, 40),
 )
 def test_any_file_is_read_as_line_by_line(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], ends: bool, marks: list[bytes], block: int
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], ends: bool, marks: list[bytes]
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.jsonl"
     data = ("\n".join(lines) + "\n" * ends).encode()
     file.write_bytes(data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonlines, "_BLOCK", block)
-        assert list(jsonlines.read_raw(file, *marks)) == read_plainly(data, marks)
+    assert list(jsonlines.read_raw(file, *marks)) == read_plainly(data, marks)
 
 
 def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path) -> None:

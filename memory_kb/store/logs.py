@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from memory_kb.credentials import redact
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
@@ -17,12 +16,6 @@ from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
-
-
-#: A longer line is none of ours.
-_MAX_LINE = 16_000_000
-#: Bytes that are read at a time.
-_BLOCK = 1 << 20
 
 
 def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
@@ -117,42 +110,12 @@ def read_raw(
         return
     with stream:
         stream.seek(start)
-        for block in _blocks(stream):
-            for line in _marked(block, marks) if marks else io.BytesIO(block):
-                found = parse(line) if until is None else _parse_beginning(line, until)
-                if found is not None:
-                    yield line, found
-
-
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a file holds, many whole lines at a time; the middle of a line that is none of ours is left out."""
-    rest = b""
-    while data := stream.read(_BLOCK):
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield rest + data[:end]
-            rest = data[end:]
-        elif len(rest) <= _MAX_LINE:
-            rest += data
-    if rest:
-        yield rest
-
-
-def _marked(block: bytes, marks: Sequence[bytes]) -> Iterator[bytes]:
-    r"""Yield the lines that hold one of the marks, without a look at each of the others.
-
-    Example:
-        >>> list(_marked(b"a1\nb2\na3 b\n", [b"3", b"a"]))
-        [b'a1\n', b'a3 b\n']
-    """
-    places = {mark: block.find(mark) for mark in marks}
-    while found := [place for place in places.values() if place >= 0]:
-        first = min(found)
-        start, end = block.rfind(b"\n", 0, first) + 1, block.find(b"\n", first) + 1 or len(block)
-        yield block[start:end]
-        for mark, place in places.items():
-            if 0 <= place < end:
-                places[mark] = block.find(mark, end)
+        for line in stream:
+            if marks and not any(mark in line for mark in marks):
+                continue
+            found = parse(line) if until is None else _parse_beginning(line, until)
+            if found is not None:
+                yield line, found
 
 
 def replace(path: Path, lines: Iterable[bytes]) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.store.render_changes import FileOutcome, bind, diff
+from memory_kb.store.render_changes import FileOutcome, Files, bind, diff
 from memory_kb.store.targets import find_target
 from memory_kb.store.writer import IndexFollower, Resolve, Run, Writer, invert, replayed, scopes_of
 from memory_kb.text import hash_of
@@ -127,10 +125,13 @@ def _summary(run: RunRecord) -> str:
     return f"{', '.join(counts)} in {len(run.files)} files"
 
 
-def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve) -> UndoPlan:
+def plan_undo(
+    record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})
+) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
-    A file that is no longer what the run made of it stays, with those that moved to or from it.
+    A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
+    `held`: they count as these bytes.
     """
     bonds = [{one.path, one.to} for one in record.made if one.to]
     units = bind(bonds, [file.path for file in record.files])
@@ -138,7 +139,8 @@ def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, re
     edits: list[FileEdit] = []
     conflicts: list[Conflict] = []
     for unit in units:
-        planned, reasons = _plan_unit([files[path] for path in files if path in unit], record, runs, log, resolve)
+        mine = [files[path] for path in files if path in unit]
+        planned, reasons = _plan_unit(mine, record, runs, log, resolve, held)
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
@@ -150,19 +152,25 @@ def plan_undo(record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, re
 
 
 def _plan_unit(
-    files: Sequence[FileRecord], record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve
+    files: Sequence[FileRecord],
+    record: RunRecord,
+    runs: Sequence[RunRecord],
+    log: DecisionLog,
+    resolve: Resolve,
+    held: Files,
 ) -> tuple[list[FileEdit], list[Conflict]]:
     edits: list[FileEdit] = []
     reason = f"reverts {record.head.verb} {record.head.run}"
     for file in files:
         try:
-            data = read_if_there(file.path, resolve(file.path))
+            place = resolve(file.path)
+            data = held[file.path] if file.path in held else read_if_there(file.path, place)
             found = data if data is None else hash_of(data)
             if found == file.before:
                 continue
             if found != file.after:
                 return [], [Conflict(one.path, None, reason, _explain(file, found, record, runs)) for one in files]
-            edits.append(replayed(file, record, log, resolve, is_forward=False))
+            edits.append(replayed(file, record, log, place, data, is_forward=False))
         except UnreadableInput as exc:
             return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
     return edits, []
@@ -291,31 +299,16 @@ class Undo:
         return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
 
     def _preview(self, chosen: Sequence[RunRecord]) -> RunReport:
-        """Return what taking some runs back would come to, tried out on copies of their files."""
+        """Return what taking some runs back would come to, one after the other."""
         runs, conflicts = self.done_runs(), list[Conflict]()
-        before: dict[str, bytes | None] = {}
-        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
-
-            def copy(path: str, resolve: Resolve) -> Path:
-                if path not in before:
-                    before[path] = read_if_there(path, resolve(path))
-                    if (data := before[path]) is not None:
-                        place(path).write_bytes(data)
-                return place(path)
-
-            def place(path: str) -> Path:
-                return Path(folder, str(list(before).index(path)))
-
-            for run in chosen:
-                plan = plan_undo(run, runs, self._writer.journal, partial(copy, resolve=self._resolver(run)))
-                conflicts += plan.conflicts
-                for edit in plan.edits:
-                    if edit.after is None:
-                        edit.file.unlink(missing_ok=True)
-                    else:
-                        edit.file.write_bytes(edit.after)
-            found = [FileOutcome(path, data, read_if_there(path, place(path))) for path, data in before.items()]
-        files = [file for file in found if file.before != file.after]
+        before, after = dict[str, bytes | None](), dict[str, bytes | None]()
+        for run in chosen:
+            plan = plan_undo(run, runs, self._writer.journal, self._resolver(run), after)
+            conflicts += plan.conflicts
+            for edit in plan.edits:
+                before.setdefault(edit.path, edit.before)
+                after[edit.path] = edit.after
+        files = [FileOutcome(path, data, after[path]) for path, data in before.items() if data != after[path]]
         return RunReport(None, "undo", tuple(map(_view, files)), tuple(conflicts), diff(files))
 
     def done_runs(self) -> list[RunRecord]:

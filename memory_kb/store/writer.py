@@ -246,9 +246,10 @@ def _finish_unit(unit: list[FileRecord], record: RunRecord, log: DecisionLog, re
     is_forward = "other" not in states.values()
     try:
         edits = [
-            replayed(file, record, log, resolve, is_forward=is_forward)
+            replayed(file, record, log, place, read_if_there(file.path, place), is_forward=is_forward)
             for file in unit
             if states[file.path] == ("before" if is_forward else "after")
+            for place in (resolve(file.path),)
         ]
         for edit in sorted(edits, key=_order):
             apply(edit, log.scratch)
@@ -257,16 +258,16 @@ def _finish_unit(unit: list[FileRecord], record: RunRecord, log: DecisionLog, re
     return [] if is_forward else [file.path for file in unit]
 
 
-def replayed(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve, *, is_forward: bool) -> FileEdit:
-    """Return the edit that brings a file from before a run to after it, or back.
+def replayed(
+    file: FileRecord, record: RunRecord, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
+) -> FileEdit:
+    """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
 
     Raises:
         UnreadableInput: the log no longer has the bytes.
     """
-    path, place = file.path, resolve(file.path)
-    held = read_if_there(path, place)
     after = _splice(held or b"", file, record, log, is_forward=is_forward)
-    return make_edit(path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
+    return make_edit(file.path, place, held, after, mode=file.mode, prune=0 if is_forward else file.made)
 
 
 def _splice(data: bytes, file: FileRecord, record: RunRecord, log: DecisionLog, *, is_forward: bool) -> bytes | None:
