@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.store import logs as jsonlines
+
+if TYPE_CHECKING:
+    import pytest
 
 LINES = st.one_of(
     st.dictionaries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,9 +111,8 @@ def read_raw(
         return
     with stream:
         stream.seek(start)
-        for line in stream:
-            if marks and not any(mark in line for mark in marks):
-                continue
+        is_marked = re.compile(b"|".join(map(re.escape, marks))).search
+        for line in filter(is_marked, stream):
             found = parse(line) if until is None else _parse_beginning(line, until)
             if found is not None:
                 yield line, found
