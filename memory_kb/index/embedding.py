@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,17 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.index.schema import DATABASE
-from memory_kb.index.vectors import EmbeddedPassage, SiblingCaches, VectorStore, batched
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Space
-from memory_kb.store.project import find_siblings
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
+    import threading
     from concurrent.futures import Future
 
-    from memory_kb.index.vectors import VectorFile
+    from memory_kb.index.vectors import EmbeddedPassage, SiblingCaches, VectorFile, VectorStore
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
 
@@ -64,6 +62,8 @@ def estimate(
 
     `further` are passages of files that are not indexed yet; what `siblings` has is not made.
     """
+    from memory_kb.index.vectors import batched
+
     space = resolve(store, embedder.space)
     vector_file = store.vector_file(space)
     seen: set[str] = set()
@@ -129,6 +129,8 @@ class _Run:
         self._reason: str | None = None
 
     def run(self, limit: int | None, siblings: SiblingCaches) -> EmbeddingReport:
+        from memory_kb.index.vectors import batched
+
         if self._space.dimension:
             self._attach()
         vector_file = self._store.vector_file(self._space) if self._space.dimension else None
@@ -204,6 +206,8 @@ class _Run:
 
     def _batches(self, after: int, seen: set[str]) -> Iterator[list[EmbeddedPassage]]:
         """Yield what to embed in batches that the provider takes."""
+        from memory_kb.index.vectors import batched
+
         limits = self._embedder.limits
         for window in batched(self._store.passages(after), _WINDOW):
             batch: list[EmbeddedPassage] = []
@@ -270,7 +274,7 @@ class VectorSearch:
     ) -> None:
         self._choose, self._choose_for = choose, choose_for
         self._lock, self._turn = machine / "index.lock", machine / "embed.lock"
-        self._siblings = SiblingCaches(lambda: _sibling_indexes(machine))
+        self._machine = machine
         self._others: dict[Space, Embedder | None] = {}
         self._questions: OrderedDict[tuple[Space, str], Vectors] = OrderedDict()
 
@@ -283,6 +287,12 @@ class VectorSearch:
         """
         return self._choose()
 
+    @functools.cached_property
+    def _siblings(self) -> SiblingCaches:
+        from memory_kb.index.vectors import SiblingCaches
+
+        return SiblingCaches(lambda: _sibling_indexes(self._machine))
+
     def close(self) -> None:
         """Give back what the embedders hold; they are chosen again when needed."""
         for embedder in (self.__dict__.pop("embedder", None), *self._others.values()):
@@ -292,14 +302,14 @@ class VectorSearch:
 
     def embed(
         self,
-        store: VectorStore,
+        open_store: Callable[[], VectorStore],
         *,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
         stop: threading.Event | None = None,
         wait: float = _LONG,
     ) -> EmbeddingReport:
-        """Embed every chunk that has no vector; one process at a time.
+        """Embed every chunk that has no vector; one process at a time. Without an embedder nothing is opened.
 
         Raises:
             VaultBusy: another process is embedding and does not come to an end.
@@ -310,6 +320,7 @@ class VectorSearch:
             return EmbeddingReport(reason=explain_failure(exc))
         if embedder is None:
             return EmbeddingReport()
+        store = open_store()
         with hold_lock(self._turn, wait, on_wait):
             report = embed_missing(store, embedder, self._lock, self._siblings, progress=progress, stop=stop)
         if not report.missing:
@@ -433,6 +444,8 @@ class VectorSearch:
 
 
 def _sibling_indexes(machine: Path) -> Iterator[Path]:
+    from memory_kb.store.project import find_siblings
+
     return (folder / DATABASE for folder in find_siblings(machine))
 
 

@@ -60,7 +60,9 @@ class Indexing:
         if not embed or not self._index.may_embed:
             return report
         made = self._index.use(
-            lambda index: self._index.vector_search.embed(index.vectors, progress=embed_progress, on_wait=on_wait)
+            lambda index: self._index.vector_search.embed(
+                lambda: index.vectors, progress=embed_progress, on_wait=on_wait
+            )
         )
         reasons = ((made.reason,) if made.reason else ()) + self._index.publish()
         return report._replace(embedded=made.embedded, notices=tuple(dict.fromkeys(report.notices + reasons)))

@@ -112,7 +112,7 @@ class EmbeddingStep:
     def __call__(self, stop: threading.Event) -> Iterator[str]:
         """Embed what has no vector; say how much, and what fails."""
         try:
-            made = self._keeper.use(lambda index: self._vector_search.embed(index.vectors, stop=stop, wait=0.0))
+            made = self._keeper.use(lambda index: self._vector_search.embed(lambda: index.vectors, stop=stop, wait=0.0))
         except VaultBusy:  # another process embeds, or writes: the next look finds what is left
             return
         finally:

@@ -7,13 +7,13 @@ are averaged. Weights are read from an ONNX export.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -369,12 +369,12 @@ def _sentence_configs(folder: Path) -> list[Path]:
 
 def _read_json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8-sig"))
+        return load_json(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as exc:
         raise ProviderFailed(f"the model has no {file}", _AGAIN) from exc
     except OSError as exc:
         raise ProviderFailed(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
-    except (ValueError, RecursionError) as exc:
+    except ValueError as exc:
         raise ProviderFailed(f"{file} is not JSON", _AGAIN) from exc
 
 
