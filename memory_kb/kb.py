@@ -6,13 +6,11 @@ It creates its services when they are first used, and holds no rules of its own.
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
 
 from memory_kb.errors import InvalidSettings
 from memory_kb.settings import load_settings
@@ -73,7 +71,6 @@ _HOOK_INDEX_SECONDS = 0.4
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_T = TypeVar("_T")
 
 
 class _Verb(Generic[_P, _R]):
@@ -88,31 +85,6 @@ class _Verb(Generic[_P, _R]):
     def __get__(self, kb: KnowledgeBase, owner: type) -> Callable[_P, _R]: ...
     def __get__(self, kb: KnowledgeBase | None, owner: type) -> Self | Callable[_P, _R]:
         return self if kb is None else self.find(kb)
-
-
-class _Service(functools.cached_property[_T]):
-    """A service as an attribute, made when it is first asked for.
-
-    Args:
-        place: where its class is in the package.
-        needs: the attributes that it is given, with blanks between them; `name()` is a function that returns one.
-    """
-
-    def __init__(self, place: str, needs: str) -> None:
-        module, _, name = place.rpartition(".")
-
-        def make(kb: KnowledgeBase) -> _T:
-            service = getattr(importlib.import_module(f"memory_kb.{module}"), name)
-            made: _T = service(*(_find(kb, need) for need in needs.split()))
-            return made
-
-        super().__init__(make)
-
-
-def _find(kb: KnowledgeBase, need: str) -> Any:
-    if need.endswith("()"):
-        return lambda: _find(kb, need.removesuffix("()"))
-    return attrgetter(need)(kb)
 
 
 class KnowledgeBase:
@@ -310,11 +282,215 @@ class KnowledgeBase:
         return self._models or Models(self.vault)
 
     @functools.cached_property
+    def agents(self) -> Agents:
+        from memory_kb.agents.install import Agents
+
+        return Agents(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def bridges(self) -> Bridge:
+        from memory_kb.agents.bridge import Bridge
+
+        return Bridge(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def browsing(self) -> Browsing:
+        from memory_kb.browsing import Browsing
+
+        return Browsing(self.vault, self.index, self.git, self.reading, self.undo_verbs)
+
+    @functools.cached_property
+    def captures(self) -> Captures:
+        from memory_kb.learning.captures import Captures
+
+        return Captures(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def citations(self) -> Citations:
+        from memory_kb.learning.citation_service import Citations
+
+        return Citations(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def compactor(self) -> Compactor:
+        from memory_kb.learning.compaction import Compactor
+
+        return Compactor(self.vault, self.index, self.writer, self.store, self.models)
+
+    @functools.cached_property
+    def contexts(self) -> Contexts:
+        from memory_kb.context.service import Contexts
+
+        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
+
+    @functools.cached_property
+    def continuity(self) -> Continuity:
+        from memory_kb.working.continuity import Continuity
+
+        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
+
+    @functools.cached_property
+    def diary(self) -> Diary:
+        from memory_kb.episodes.service import Diary
+
+        return Diary(self.store)
+
+    @functools.cached_property
+    def drafting(self) -> Drafting:
+        from memory_kb.editing.drafting import Drafting
+
+        return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review)
+
+    @functools.cached_property
+    def editing(self) -> Editing:
+        from memory_kb.editing.source import Editing
+
+        return Editing(self.vault, self.writer, self.reading)
+
+    @functools.cached_property
+    def entries(self) -> Entries:
+        from memory_kb.learning.entries import Entries
+
+        return Entries(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.store)
+
+    @functools.cached_property
+    def episodes(self) -> Episodes:
+        from memory_kb.episodes.service import Episodes
+
+        return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self.traces.of)
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation:
+        from memory_kb.git.ci import Evaluation
+
+        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
+
+    @functools.cached_property
+    def evidence(self) -> SessionEvidence:
+        from memory_kb.learning.review_gate import SessionEvidence
+
+        return SessionEvidence(self.vault, self.store)
+
+    @functools.cached_property
+    def examination(self) -> Examination:
+        from memory_kb.editing.examination import Examination
+
+        return Examination(self.vault, self.index, self.writer)
+
+    @functools.cached_property
+    def exposures(self) -> Exposures:
+        from memory_kb.learning.exposure import Exposures
+
+        return Exposures(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def extraction(self) -> Extraction:
+        from memory_kb.learning.extraction import Extraction
+
+        return Extraction(
+            self.vault,
+            self.writer,
+            self.store,
+            self.evidence,
+            self.stage,
+            self.sessions.files,
+            self.task_files.documents,
+        )
+
+    @functools.cached_property
+    def git(self) -> Git:
+        from memory_kb.git.service import Git
+
+        return Git(self.vault, self.index, self.undo_verbs)
+
+    @functools.cached_property
+    def handoffs(self) -> Handoffs:
+        from memory_kb.working.handoffs import Handoffs
+
+        return Handoffs(self.vault, self.index, self.writer, self.store)
+
+    @functools.cached_property
+    def hooks(self) -> Hooks:
+        from memory_kb.agents.hooks import Hooks
+
+        return Hooks(self.vault, self.sessions, lambda: self._hurried.index, self._is_left_behind)
+
+    @functools.cached_property
+    def imports(self) -> Imports:
+        from memory_kb.importers.service import Imports
+
+        return Imports(self.vault, self.index, self.writer, self.store)
+
+    @functools.cached_property
+    def indexing(self) -> Indexing:
+        from memory_kb.index.maintenance import Indexing
+
+        return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
+
+    @functools.cached_property
+    def ledgers(self) -> Ledgers:
+        from memory_kb.working.ledgers import Ledgers
+
+        return Ledgers(self.vault, self.writer, self.store)
+
+    @functools.cached_property
+    def lifecycle(self) -> Lifecycle:
+        from memory_kb.learning.lifecycle import Lifecycle
+
+        return Lifecycle(self.vault, self.writer, self.store, self.models, self.traces.of)
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        from memory_kb.sessions.trace import Traces
+
+        return Traces(self.sessions.files, self._coming)
+
+    @functools.cached_property
+    def maintenance(self) -> Maintenance:
+        from memory_kb.sessions.maintenance import Maintenance
+
+        return Maintenance(
+            self.vault,
+            self.index,
+            self.writer,
+            self.citations,
+            self.compactor,
+            self.episodes,
+            self.indexing,
+            self.lifecycle,
+            self.rules,
+        )
+
+    @functools.cached_property
     def outcomes(self) -> Outcomes:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
         return Outcomes(self.vault, self.writer, self.store, recognise, self.traces.of)
+
+    @functools.cached_property
+    def reading(self) -> Reading:
+        from memory_kb.index.listing import Reading
+
+        return Reading(self.vault, self.index)
+
+    @functools.cached_property
+    def review(self) -> Review:
+        from memory_kb.learning.review import Review
+
+        return Review(self.vault, self.index, self.writer, self.store)
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        from memory_kb.learning.rules import Rules
+
+        return Rules(self.vault, self.index, self.writer, self.store, self.models)
+
+    @functools.cached_property
+    def searching(self) -> Searching:
+        from memory_kb.search.service import Searching
+
+        return Searching(self.vault, self.index, self.models)
 
     @functools.cached_property
     def session_end(self) -> SessionEnd:
@@ -340,55 +516,40 @@ class KnowledgeBase:
         )
 
     @functools.cached_property
+    def sessions(self) -> Sessions:
+        from memory_kb.sessions.service import Sessions
+
+        return Sessions(self.vault, self._finish_session)
+
+    @functools.cached_property
+    def skills(self) -> Skills:
+        from memory_kb.skills.service import Skills
+
+        return Skills(self.vault, self.index, self.writer, self.store, self.searching)
+
+    @functools.cached_property
+    def stage(self) -> Stages:
+        from memory_kb.learning.stages import Stages
+
+        return Stages(self.vault, self.store, self.models)
+
+    @functools.cached_property
+    def task_files(self) -> TaskFiles:
+        from memory_kb.working.task_files import TaskFiles
+
+        return TaskFiles(self.vault, self.writer)
+
+    @functools.cached_property
+    def undo_verbs(self) -> Undo:
+        from memory_kb.store.undo import Undo
+
+        return Undo(self.vault, self.index, self.writer)
+
+    @functools.cached_property
     def watching(self) -> Watching:
         from memory_kb.index.watch_service import Watching
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
-
-    agents: _Service[Agents] = _Service("agents.install.Agents", "vault writer store")
-    bridges: _Service[Bridge] = _Service("agents.bridge.Bridge", "vault writer store")
-    browsing: _Service[Browsing] = _Service("browsing.Browsing", "vault index git reading undo_verbs")
-    captures: _Service[Captures] = _Service("learning.captures.Captures", "vault writer store")
-    citations: _Service[Citations] = _Service("learning.citation_service.Citations", "vault writer store")
-    compactor: _Service[Compactor] = _Service("learning.compaction.Compactor", "vault index writer store models")
-    contexts: _Service[Contexts] = _Service(
-        "context.service.Contexts", "vault index writer() models continuity searching"
-    )
-    continuity: _Service[Continuity] = _Service("working.continuity.Continuity", "vault index writer() searching")
-    diary: _Service[Diary] = _Service("episodes.service.Diary", "store")
-    drafting: _Service[Drafting] = _Service("editing.drafting.Drafting", "vault index writer store examination review")
-    editing: _Service[Editing] = _Service("editing.source.Editing", "vault writer reading")
-    entries: _Service[Entries] = _Service("learning.entries.Entries", "vault index writer reading() store()")
-    episodes: _Service[Episodes] = _Service(
-        "episodes.service.Episodes", "vault index writer store models evidence traces.of"
-    )
-    evaluation: _Service[Evaluation] = _Service("git.ci.Evaluation", "vault index contexts git searching _open_past")
-    evidence: _Service[SessionEvidence] = _Service("learning.review_gate.SessionEvidence", "vault store")
-    examination: _Service[Examination] = _Service("editing.examination.Examination", "vault index writer")
-    exposures: _Service[Exposures] = _Service("learning.exposure.Exposures", "vault writer store")
-    extraction: _Service[Extraction] = _Service(
-        "learning.extraction.Extraction", "vault writer store evidence stage sessions.files task_files.documents"
-    )
-    git: _Service[Git] = _Service("git.service.Git", "vault index undo_verbs")
-    handoffs: _Service[Handoffs] = _Service("working.handoffs.Handoffs", "vault index writer store")
-    hooks: _Service[Hooks] = _Service("agents.hooks.Hooks", "vault sessions _hurried.index() _is_left_behind")
-    imports: _Service[Imports] = _Service("importers.service.Imports", "vault index writer store")
-    indexing: _Service[Indexing] = _Service("index.maintenance.Indexing", "vault index writer() _find_problems")
-    ledgers: _Service[Ledgers] = _Service("working.ledgers.Ledgers", "vault writer store")
-    lifecycle: _Service[Lifecycle] = _Service("learning.lifecycle.Lifecycle", "vault writer store models traces.of")
-    maintenance: _Service[Maintenance] = _Service(
-        "sessions.maintenance.Maintenance", "vault index writer citations compactor episodes indexing lifecycle rules"
-    )
-    reading: _Service[Reading] = _Service("index.listing.Reading", "vault index")
-    review: _Service[Review] = _Service("learning.review.Review", "vault index writer store")
-    rules: _Service[Rules] = _Service("learning.rules.Rules", "vault index writer store models")
-    searching: _Service[Searching] = _Service("search.service.Searching", "vault index models")
-    sessions: _Service[Sessions] = _Service("sessions.service.Sessions", "vault _finish_session")
-    skills: _Service[Skills] = _Service("skills.service.Skills", "vault index writer store searching")
-    stage: _Service[Stages] = _Service("learning.stages.Stages", "vault store models")
-    task_files: _Service[TaskFiles] = _Service("working.task_files.TaskFiles", "vault writer")
-    traces: _Service[Traces] = _Service("sessions.trace.Traces", "sessions.files _coming")
-    undo_verbs: _Service[Undo] = _Service("store.undo.Undo", "vault index writer")
 
     sync = _Verb(lambda kb: kb.indexing.sync)
     estimate = _Verb(lambda kb: kb.indexing.estimate)
