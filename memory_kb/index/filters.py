@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
@@ -16,6 +17,21 @@ def as_array(values: Iterable[object]) -> str:
     import json
 
     return json.dumps(list(values))
+
+
+class Dialect(NamedTuple):
+    """How an engine writes a value by its name, and that something is one of the values of a list, which it packs.
+
+    Without functions of ours in its SQL, tags and files are left to whoever reads the rows.
+    """
+
+    mark: str = ":{}"
+    within: str = "IN (SELECT value FROM json_each(:{}))"
+    pack: Callable[[Iterable[object]], object] = as_array
+    has_functions: bool = True
+
+
+SQLITE = Dialect()
 
 
 def is_narrow(filters: Filters) -> bool:
@@ -42,7 +58,7 @@ def _has_few_types(filters: Filters) -> bool:
     return bool(filters.learning_types) and "task" not in filters.learning_types
 
 
-def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
+def where(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:
     """Return a condition with named values for some filters.
 
     It holds for the chunks that the filters let through.
@@ -59,8 +75,8 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     values: dict[str, object] = {}
 
     def within(column: str, name: str, allowed: Sequence[str]) -> None:
-        conditions.append(f"{table}.{column} IN (SELECT value FROM json_each(:{name}))")
-        values[name] = as_array(allowed)
+        conditions.append(f"{table}.{column} {dialect.within.format(name)}")
+        values[name] = dialect.pack(allowed)
 
     # Said again in the words of a partial index, so that SQLite knows that it may be used.
     if filters.kinds and "fact" not in filters.kinds:
@@ -80,35 +96,38 @@ def where(filters: Filters, table: str) -> tuple[str, dict[str, object]]:
     if filters.learning_types:
         within("learning_type", "learning_types", filters.learning_types)
     else:
-        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND ('/' || {table}.source) GLOB '*/proxy.md')")
+        end = f"substr('/' || {table}.source, length({table}.source) - {len('proxy.md') - 1})"
+        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND {end} = '/proxy.md')")
     if filters.types:
         within("type", "types", filters.types)
     if filters.scopes:
         within("scope", "scopes", filters.scopes)
     if filters.since:
-        conditions.append(f"{table}.dated >= :since")
+        conditions.append(f"{table}.dated >= {dialect.mark.format('since')}")
         values["since"] = filters.since.isoformat()
-    if filters.tags:
+    if filters.tags and dialect.has_functions:
         conditions.append(f"has_tag({table}.tags || ',' || {table}.text_tags, :tags)")
         values["tags"] = ",".join(tag.replace(",", " ") for tag in filters.tags)
     if filters.job:
-        shown, named = visible(filters, table)
+        shown, named = visible(filters, table, dialect)
         conditions.append(shown)
         values |= named
     if filters.file is not None:
-        conditions.append(f"{table}.applies_to <> '' AND fits_file({table}.applies_to, :file)")
-        values["file"] = filters.file
+        conditions.append(f"{table}.applies_to <> ''")
+        if dialect.has_functions:
+            conditions.append(f"fits_file({table}.applies_to, :file)")
+            values["file"] = filters.file
     return " AND ".join(conditions), values
 
 
-def visible(filters: Filters, table: str, mark: str = ":{}") -> tuple[str, dict[str, object]]:
-    """Return the condition that hides sibling jobs and tasks; `mark` is how a value is named in it.
+def visible(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:
+    """Return the condition that hides sibling jobs and tasks.
 
     Without a job everything is visible.
     """
     if not filters.job:
         return "true", {}
-    job, task = mark.format("job"), mark.format("task")
+    job, task = map(dialect.mark.format, ("job", "task"))
     same_task = f"({table}.task IS NULL OR {table}.task = {task})" if filters.task else f"{table}.task IS NULL"
     return f"({table}.job IS NULL OR ({table}.job = {job} AND {same_task}))", {"job": filters.job, "task": filters.task}
 

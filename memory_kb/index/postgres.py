@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
-from memory_kb.index.filters import visible
+from memory_kb.index.filters import Dialect, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare
 from memory_kb.index.postgres_words import IN_VAULTS, LAST, Bm25, PostingsQuery, Words, find_rarity, parse
 from memory_kb.index.words import WordCutter
 from memory_kb.markdown.sections import PASSAGE, split_text
-from memory_kb.model import NOWHERE, SEARCHED_STATUSES, WORKING_KINDS, Filters, Problem, StoredEntry
+from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"
 
+_DIALECT = Dialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
 _VAULT = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
 #: What supersedes what; a proposal does not yet. The ids are a JSON list, which PostgreSQL does not read in every case.
 _SUCCESSIONS = (
@@ -94,9 +95,11 @@ class PostgresIndex:
         # What nothing here says has not to be counted, which takes longest.
         new = [phrase for phrase in words.some if Words((phrase,)) not in self._counts]
         is_said = ", ".join(f"EXISTS ({query.matches(Words((phrase,)))})" for phrase in new)
-        said = dict(zip(new, self._rows(f"SELECT {is_said}", query.values)[0], strict=True))
-        words, query = words._replace(some=tuple(one for one in words.some if said.get(one, True))), PostingsQuery(keys)
-        return dict(self._rows(query.ranks(words, self._bm25(words, weights)), query.values))
+        unsaid = {
+            one for one, said in zip(new, self._rows(f"SELECT {is_said}", query.values)[0], strict=True) if not said
+        }
+        words, query = words._replace(some=tuple(one for one in words.some if one not in unsaid)), PostingsQuery(keys)
+        return dict(self._rows(query.ranks(words, self._bm25(words, weights)), query.values)) if words.some else {}
 
     def neighbours(self, keys: Collection[int]) -> list[int]:
         rows = self._rows(
@@ -144,18 +147,17 @@ class PostgresIndex:
         order: str = "",
     ) -> Iterator[Candidate]:
         """Yield the candidates that pass the filters, those that SQL cannot hold among them."""
-        condition, more = _where(filters)
+        condition, more = where(filters, "c", _DIALECT)
         rows = self._rows(
             f"SELECT c.key, {rank}, {_CANDIDATE}, c.tags || ',' || c.text_tags, c.applies_to FROM chunks c {joined} "
-            f"WHERE {condition} {order}",
+            f"WHERE c.{IN_VAULTS} AND {condition} {order}",
             {**values, **more},
         )
         return (Candidate._make(row[:-2]) for row in rows if _passes(filters, *row[-2:]))
 
     def compare(self, asked: tuple[Space, Vectors], filters: Filters) -> tuple[VectorTable | None, tuple[str, ...]]:
         """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
-        condition, values = _where(filters)
-        return compare(self._connection, self._vaults, asked, (condition, self._chosen | values), self._tables)
+        return compare(self._connection, self._vaults, asked, where(filters, "c", _DIALECT), self._tables)
 
     def cut(self, text: str) -> list[tuple[int, int]]:
         return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]
@@ -233,15 +235,15 @@ class PostgresIndex:
 
     def successors(self, entry_id: str) -> list[str]:
         rows = self._rows(
-            f"SELECT DISTINCT s.entry_id FROM chunks c JOIN LATERAL (SELECT s.entry_id FROM {_SUCCESSIONS}) s ON true "
-            f"WHERE c.part = 0 AND c.{IN_VAULTS} AND c.entry_id = %(id)s ORDER BY 1",
+            f"SELECT DISTINCT s.entry_id FROM chunks c, {_SUCCESSIONS} "
+            f"AND c.part = 0 AND c.{IN_VAULTS} AND c.entry_id = %(id)s ORDER BY 1",
             {"id": entry_id},
         )
         return [successor for (successor,) in rows]
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         # An entry hides those of its id in wider scopes of its own vault; ids that several vaults have hide nothing.
-        condition, values = visible(filters, "c", "%({})s")
+        condition, values = visible(filters, "c", _DIALECT)
         rows = self._rows(
             f"SELECT c.entry_id, array_agg(DISTINCT c.scope) {_FROM} AND c.part = 0 "
             f"AND c.entry_id = ANY(%(ids)s) AND {condition} AND NOT EXISTS "
@@ -260,37 +262,9 @@ class PostgresIndex:
         return [problem for problem in problems if IS_CUT in problem.message]
 
     def faults(self, filters: Filters) -> list[Fault]:
-        condition, values = visible(filters, "c", "%({})s")
+        condition, values = visible(filters, "c", _DIALECT)
         query = f"SELECT DISTINCT {_SOURCE}, c.fault {_FROM} AND c.fault IS NOT NULL AND {condition} ORDER BY 1, 2"
         return list(map(Fault._make, self._rows(query, values)))
-
-
-def _where(filters: Filters) -> tuple[str, dict[str, object]]:
-    """Return the condition, with named values, for the chunks that the filters let through.
-
-    What PostgreSQL has no function for is left to `_passes`.
-    """
-    listed = {
-        "kind": filters.kinds,
-        "status": filters.statuses or SEARCHED_STATUSES,
-        "learning_type": filters.learning_types,
-        "type": filters.types,
-        "scope": filters.scopes,
-    }
-    shown, named = visible(filters, "c", "%({})s")
-    conditions = [f"c.{IN_VAULTS}", shown, *(f"c.{name} = ANY(%({name}s)s)" for name, some in listed.items() if some)]
-    values = {f"{name}s": list(some) for name, some in listed.items()} | named
-    if not filters.kinds:
-        conditions.append("c.kind <> ALL(%(working)s)")
-        values["working"] = list(WORKING_KINDS)
-    if not filters.learning_types:
-        conditions.append("NOT (c.learning_type = 'proxy' AND right('/' || c.source, 9) = '/proxy.md')")
-    if filters.since:
-        conditions.append("c.dated >= %(since)s")
-        values["since"] = filters.since.isoformat()
-    if filters.file is not None:
-        conditions.append("c.applies_to <> ''")
-    return " AND ".join(conditions), values
 
 
 def _passes(filters: Filters, tags: str, applies_to: str) -> bool:

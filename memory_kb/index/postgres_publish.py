@@ -56,7 +56,7 @@ def publish(
         return "another machine is indexing it"
     if sent > _MANY and sent * _SHARE > sum(one.chunks for one in list_vaults(connection)):
         # Where the role may: the server plans badly for what it has not looked at, and does so by itself a minute later.
-        connection.execute("ANALYZE chunks; ANALYZE postings; ANALYZE vectors")
+        connection.execute("ANALYZE files, chunks, postings, vectors")
     if sent:
         postgres_vectors.index_nearest(connection)
     return reason

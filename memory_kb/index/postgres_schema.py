@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = 7
+VERSION = "7"
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -38,8 +38,7 @@ _COLUMNS = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in Chunk._fie
 
 _CREATE = f"""
 CREATE SCHEMA memory_kb;
-CREATE TABLE memory_kb.version (version integer NOT NULL);
-INSERT INTO memory_kb.version VALUES ({VERSION});
+COMMENT ON SCHEMA memory_kb IS '{VERSION}';
 -- Who may search a vault, and who may index it; the owner of the tables may do both, and alone writes here.
 CREATE TABLE memory_kb.grants (
     vault     text    NOT NULL,
@@ -69,6 +68,7 @@ CREATE TABLE memory_kb.files (
     problems text,
     PRIMARY KEY (vault, path)
 );
+CREATE INDEX files_problems ON memory_kb.files (vault) WHERE problems IS NOT NULL;
 CREATE TABLE memory_kb.chunks (
     vault  integer NOT NULL,
     key    bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
@@ -116,7 +116,7 @@ CREATE POLICY reads ON memory_kb.vaults FOR SELECT USING (name IN (SELECT vault 
 CREATE POLICY adds ON memory_kb.vaults FOR INSERT WITH CHECK (name IN (SELECT vault FROM memory_kb.grants WHERE may_write));
 CREATE POLICY changes ON memory_kb.vaults FOR UPDATE USING (name IN (SELECT vault FROM memory_kb.grants WHERE may_write));
 GRANT USAGE ON SCHEMA memory_kb TO PUBLIC;
-GRANT SELECT ON memory_kb.version, memory_kb.grants TO PUBLIC;
+GRANT SELECT ON memory_kb.grants TO PUBLIC;
 GRANT SELECT, INSERT, UPDATE ON memory_kb.vaults TO PUBLIC;
 """
 
@@ -184,12 +184,11 @@ def connect(url: str) -> Connection:
     return connection
 
 
-def _version(connection: Connection) -> int | None:
-    found = connection.execute("SELECT to_regclass('memory_kb.version')").fetchone()
-    if not found or found[0] is None:
-        return None
-    row = connection.execute("SELECT version FROM memory_kb.version").fetchone()
-    return int(row[0]) if row else 0
+def _version(connection: Connection) -> str | None:
+    """Return the version of the tables that are there, "" if they have none."""
+    query = "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = 'memory_kb'"
+    row = connection.execute(query).fetchone()
+    return row[0] if row else None
 
 
 def _create(connection: Connection) -> None:
@@ -208,7 +207,7 @@ def _create(connection: Connection) -> None:
                     connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             elif version != VERSION:
                 raise InvalidSettings(
-                    f"the team's index is of version {version}, this program reads {VERSION}",
+                    f"the team's index is of version {version or 'unknown'}, this program reads {VERSION}",
                     "use the program of the others, or let the owner drop the schema memory_kb and index again",
                 )
         connection.execute("SELECT pg_advisory_unlock(hashtext('memory-kb tables'))")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.postgres_schema import VaultRow
-from memory_kb.index.vectors import batched, make_passage
+from memory_kb.index.vectors import make_passage
 
 if TYPE_CHECKING:
     from psycopg import Connection, Copy
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 MOST_READ = 20_000
 #: So many nearest are looked for there, beside a sample of about so many, from which the ordinary cosine is known.
 _NEAREST, _SAMPLED = 400, 10_000
-#: Files whose vectors are sent at a time.
-_FILES = 200
 #: HNSW holds no longer ones.
 _MOST_DIMENSIONS = 4_000
 #: The bytes of an array before the first number, and each number as PostgreSQL sends it: with its size.
@@ -59,33 +58,27 @@ def fill(
     import numpy as np
 
     missing = connection.execute(
-        "SELECT c.source, c.position, c.part, c.key FROM chunks c WHERE c.vault = %s AND NOT EXISTS "
-        "(SELECT FROM vectors e WHERE e.vault = c.vault AND e.key = c.key) ORDER BY 1, 2, 3",
+        "SELECT c.source, c.position, c.key FROM chunks c WHERE c.vault = %s AND NOT EXISTS "
+        "(SELECT FROM vectors e WHERE e.vault = c.vault AND e.key = c.key) ORDER BY 1, 2",
         (vault,),
     ).fetchall()
-    files = ((source, list(rows)) for source, rows in itertools.groupby(missing, key=lambda row: str(row[0])))
     sent = 0
-    for some in batched(files, _FILES):
-        with arriving("vectors", "vault, key, embedding", "(FORMAT BINARY)") as copy:
-            copy.set_types(["int4", "int8", "float4[]"])
-            for key, vector in _look_up(some, space, local):
-                copy.write_row((vault, key, np.frombuffer(vector, "<f4").tolist()))
-                sent += 1
+    with arriving("vectors", "vault, key, embedding", "(FORMAT BINARY)") as copy:
+        copy.set_types(["int4", "int8", "float4[]"])
+        for source, rows in itertools.groupby(missing, key=operator.itemgetter(0)):
+            keys = {position: key for _, position, key in rows}
+            chunks = [one for one in local.chunks_of(source) if one.position in keys]
+            titles = (one.title if one.is_titled else "" for one in chunks)
+            made = [
+                make_passage(keys[one.position], title, one.headings, one.content)
+                for one, title in zip(chunks, titles, strict=True)
+            ]
+            known = local.vectors.cache.known(space, {one.hash for one in made})
+            for one in made:
+                if one.hash in known:
+                    copy.write_row((vault, one.key, np.frombuffer(known[one.hash], "<f4").tolist()))
+                    sent += 1
     return sent
-
-
-def _look_up(
-    files: Sequence[tuple[str, list[tuple[str, int, int, int]]]], space: Space, local: SqliteIndex
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the keys of chunks of some files with their vectors, where the machine has one."""
-    hashes: dict[int, str] = {}
-    for source, rows in files:
-        chunks = {(one.position, one.part): one for one in local.chunks_of(source)}
-        for _, position, part, key in rows:
-            if one := chunks.get((position, part)):
-                hashes[key] = make_passage(key, one.title if one.is_titled else "", one.headings, one.content).hash
-    known = local.vectors.cache.known(space, set(hashes.values()))
-    return ((key, known[digest]) for key, digest in hashes.items() if digest in known)
 
 
 def index_nearest(connection: Connection) -> None:
@@ -173,12 +166,11 @@ def _find_near(
     )
     connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
     rows = connection.execute(query.encode(), values, binary=True).fetchall()
-    keys = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-    cosines = np.fromiter((row[1] for row in rows), np.float32, len(rows))
-    sample = np.fromiter((row[2] for row in rows), np.bool_, len(rows))
+    found = np.array(rows, [("key", np.int64), ("cosine", np.float32), ("sampled", np.bool_)])
     # What is near and of the sample comes twice; the first says that it is of the sample.
-    keys, places = np.unique(keys, return_index=True)
-    return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines[places], sample=sample[places])
+    keys, places = np.unique(found["key"], return_index=True)
+    cosines, sample = found["cosine"][places], found["sampled"][places]
+    return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines, sample=sample)
 
 
 def _read_all(connection: Connection, vaults: Sequence[VaultRow]) -> VectorTable:

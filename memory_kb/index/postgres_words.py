@@ -80,7 +80,7 @@ def find_rarity(chunks: int, matching: int) -> float:
 
     Example:
         >>> round(find_rarity(100, 3), 3), find_rarity(10, 9) > 0
-        (7.304, True)
+        (7.32, True)
     """
     rarity = math.log((chunks - matching + 0.5) / (matching + 0.5))
     return (_SATURATION + 1) * (rarity if rarity > 0 else _LEAST_RARITY)
