@@ -32,7 +32,7 @@ from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_
 
 if TYPE_CHECKING:
     from memory_kb.index.embedding import VectorSearch
-    from memory_kb.index.postgres_team import Team
+    from memory_kb.index.team import Team
     from memory_kb.providers.base import Embedder
 
 #: Seconds that a search waits for another process's indexing before it answers from what is there.
@@ -160,7 +160,7 @@ class VaultIndex:
     @functools.cached_property
     def team(self) -> Team:
         """The team's index that the person's own configuration names."""
-        from memory_kb.index.postgres_team import Team
+        from memory_kb.index.team import Team
 
         return Team(self._vault)
 

@@ -100,7 +100,7 @@ class Searching:
         self, request: Request, vaults: Sequence[str], *, sync: bool, progress: Progress | None
     ) -> SearchResult:
         """Search vaults of the team's index, or this one on its own where the server does not answer."""
-        from memory_kb.index.postgres_team import ALL, Unreachable
+        from memory_kb.index.team import ALL, Unreachable
 
         team = self._index.team
         try:
@@ -170,7 +170,7 @@ class Searching:
 
         if vaults:
             from memory_kb.errors import ProviderFailed
-            from memory_kb.index.postgres_team import Unreachable
+            from memory_kb.index.team import Unreachable
 
             try:
                 with self._index.team.opened(vaults) as (index, _):
@@ -286,7 +286,7 @@ class Searching:
 
         if not vaults:
             return self._index.use(explain)
-        from memory_kb.index.postgres_team import Unreachable
+        from memory_kb.index.team import Unreachable
 
         try:
             with self._index.team.opened(vaults) as (team_index, notes):

@@ -312,6 +312,23 @@ class History:
         """Return the last commit, shortened."""
         return _line(self._ask("rev-parse", "--verify", "--quiet", "--short=12", "HEAD"))
 
+    def dated_head(self) -> tuple[str, int]:
+        """Return the last commit, whole, and its time in seconds; "" and 0 without one."""
+        commit, _, seconds = (_line(self._ask("log", "-1", "--format=%H %ct")) or "").partition(" ")
+        return commit, int(seconds or 0)
+
+    def other_branch(self, branch: str | None) -> tuple[str, str] | None:
+        """Return what is checked out and the branch that it is not of, by default the one that `origin` calls its own."""
+        origin = _line(self._ask("rev-parse", "--abbrev-ref", "origin/HEAD")) or ""
+        wanted, current = (
+            branch or origin.removeprefix("origin/"),
+            _line(self._ask("symbolic-ref", "-q", "--short", "HEAD")),
+        )
+        reaches = (self._ask("merge-base", "--is-ancestor", "HEAD", ref) for ref in (f"origin/{wanted}", wanted))
+        if not wanted or current == wanted or (not current and any(found is not None for found in reaches)):
+            return None
+        return current or "a commit of its own", wanted
+
     def find_commit(self, commit: str) -> str | None:
         """Return the whole hash of a commit that is here, or None."""
         return (

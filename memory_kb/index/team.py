@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import InvalidSettings, UsageError
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.reports import TeamState, TeamVault
-from memory_kb.store.git_command import ask_git, find_repository
+from memory_kb.store.git_command import History
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
     from memory_kb.index.postgres import PostgresIndex
-    from memory_kb.index.postgres_publish import Clone
     from memory_kb.index.postgres_vectors import VectorTables
     from memory_kb.index.sqlite import SqliteIndex
 
 #: In place of the names of vaults: all that one may see.
 ALL = "all"
+#: How long git may take to say which commit is checked out.
+_GIT_SECONDS = 20.0
 
 
 class Unreachable(Exception):
@@ -107,50 +108,30 @@ class Team:
         name = self.name
         if not self._settings.url or name is None:
             return ()
-        from memory_kb.index.postgres_publish import publish
+        from memory_kb.index.postgres_publish import Clone, publish
 
+        history = History(self._vault.folder, self._vault.environ, _GIT_SECONDS)
+        commit, seconds = history.dated_head()
+        other = history.other_branch(self._settings.branch) if commit else None
+        reason = f"this clone is on {other[0]}, and {other[1]} is what is indexed" if other else ""
+        chosen = self._settings
+        made_with = f"{chosen.tokenizer}; rows {SCHEMA_VERSION}; at most {chosen.max_file_bytes} bytes a file"
         try:
-            clone = self._find_clone()
-            if isinstance(clone, str):
-                reason = clone
-            else:
+            if not other:
+                clone = Clone(self._name_folder(), commit, seconds)
                 with self.connected() as connection:
-                    reason = publish(connection, name, local, clone, self._made_with, patience)
+                    reason = publish(connection, name, local, clone, made_with, patience)
         except Unreachable as exc:
             return (str(exc),)
         return (f"{name} of the team's index is left as it is: {reason}",) if reason else ()
 
-    @property
-    def _made_with(self) -> str:
-        chosen = self._settings
-        return f"{chosen.tokenizer}; rows {SCHEMA_VERSION}; at most {chosen.max_file_bytes} bytes a file"
-
-    def _find_clone(self) -> Clone | str:
-        """Return which clone this is, or why it does not speak for the vault."""
+    def _name_folder(self) -> str:
+        """Return what distinguishes the vault's folder from those of other clones, without saying where it is."""
         import hashlib
         import platform
 
-        from memory_kb.index.postgres_publish import Clone
-
-        folder = os.path.realpath(self._vault.folder)
-        name = hashlib.sha256(f"{platform.node()}\n{folder}".encode(errors="surrogatepass")).hexdigest()[:16]
-        head = self._git("log", "-1", "--format=%H %ct") if find_repository(self._vault.folder) else ""
-        if not head:
-            return Clone(name)
-        wanted = self._settings.branch or self._git("rev-parse", "--abbrev-ref", "origin/HEAD").removeprefix("origin/")
-        current = self._git("symbolic-ref", "--short", "-q", "HEAD")
-        asked = (self._ask("merge-base", "--is-ancestor", "HEAD", ref) for ref in (f"origin/{wanted}", wanted))
-        is_on = current == wanted or (not current and any(answer is not None for answer in asked))
-        if wanted and not is_on:
-            return f"this clone is on {current or 'a commit of its own'}, and {wanted} is what is indexed"
-        commit, _, seconds = head.partition(" ")
-        return Clone(name, commit, int(seconds))
-
-    def _git(self, *arguments: str) -> str:
-        return (self._ask(*arguments) or b"").decode("utf-8", "replace").strip()
-
-    def _ask(self, *arguments: str) -> bytes | None:
-        return ask_git(self._vault.folder, self._vault.environ, arguments)
+        place = f"{platform.node()}\n{os.path.realpath(self._vault.folder)}"
+        return hashlib.sha256(place.encode(errors="surrogatepass")).hexdigest()[:16]
 
     def describe(self) -> TeamState | None:
         """Return the state of the server and of the vaults that one may see; None where no server is named."""
