@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
 import io
@@ -40,8 +41,9 @@ _OF_SERVERS = ("memory_kb.mcp", "memory_kb.web", "memory_kb.lsp", "memory_kb.ser
 #: Packages that many commands load when they first need them.
 _OFTEN_USED = ("frontmatter", "yaml", "watchdog.observers")
 _OFTEN_USED_BY_SERVERS = (
-    *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto"),
-    *("markdown_it", "mdit_py_plugins.footnote", "mdit_py_plugins.dollarmath", "pygments.lexers"),
+    *("uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "uvicorn.loops.auto", "uvicorn.lifespan.off"),
+    *("markdown_it", "mdit_py_plugins.footnote", "mdit_py_plugins.dollarmath", "mdit_py_plugins.gfm_autolink"),
+    "pygments.lexers",
 )
 
 
@@ -152,6 +154,7 @@ def _serve(listening: socket.socket, serves: bool) -> None:
     _warm_up()
     if serves:
         importlib.import_module("lsprotocol.converters").get_converter()  # resolves the types of the protocol
+        _keep_templates()
     gc.freeze()  # what is never looked at is shared by all
     ended, ends = socket.socketpair()
     for end in (ended, ends):
@@ -186,6 +189,16 @@ def _warm_up() -> None:
                 run(["--vault", folder, *words])
     os.environ.clear()
     os.environ.update(environment)
+
+
+def _keep_templates() -> None:
+    """Have the templates of the page compiled by the first that needs them, for all that follow."""
+    from jinja2 import Environment, FileSystemBytecodeCache
+
+    from memory_kb.web import site
+
+    cache = FileSystemBytecodeCache(os.environ[_ADDRESSES])
+    mock.patch.object(site, "Environment", functools.partial(Environment, bytecode_cache=cache)).start()
 
 
 def _begin(listening: socket.socket, running: dict[socket.socket, int]) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fake_provider import FakeProvider
     from postgres_server import OpenTeam, Server
 
+pytestmark = pytest.mark.slow  # PostgreSQL takes that long to start
+
 WORDS = [
     "queue",
     "worker",
@@ -160,7 +162,6 @@ def without_pgvector(kb: KnowledgeBase, server: Server) -> None:
     server.run(str(kb.vault.settings.index.url), "DROP EXTENSION IF EXISTS vector")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_extension", [True, False], ids=["pgvector", "no extension"])
 def test_by_meaning_too(
     has_extension: bool, vault: Callable[[Files], Path], open_team: OpenTeam, server: Server, fake: FakeProvider

@@ -23,6 +23,8 @@ from memory_kb.errors import InvalidSettings, UnknownEntry, UsageError
 if TYPE_CHECKING:
     from postgres_server import OpenTeam, Server
 
+pytestmark = pytest.mark.slow  # PostgreSQL takes that long to start
+
 NOTES: dict[str, str] = {"a.md": "# Wombats\n\nburrow at night\n", "b.md": "# Numbats\n\neat termites by day\n"}
 OTHER: dict[str, str] = {"a.md": "# Quokkas\n\nsmile at night\n"}
 ORDINARY = {
@@ -365,7 +367,6 @@ def wait_until_the_lock_is_free(server: Server, url: str) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_a_killed_writer_leaves_the_state_before_and_no_lock(
     tmp_path: Path, open_team: OpenTeam, server: Server
 ) -> None:
@@ -385,7 +386,6 @@ def test_a_killed_writer_leaves_the_state_before_and_no_lock(
         assert len(kb.search(f"after{delay}", limit=300, vaults=["one"]).hits) == 300
 
 
-@pytest.mark.slow
 def test_eight_writers_at_once(clones: list[Path], tmp_path: Path, open_team: OpenTeam) -> None:
     import shutil
 
@@ -398,7 +398,6 @@ def test_eight_writers_at_once(clones: list[Path], tmp_path: Path, open_team: Op
     assert places(kbs[2], "revision2", "one") == [("one", "c.md")]
 
 
-@pytest.mark.slow
 def test_a_server_killed_while_it_is_asked(tmp_path: Path, open_team: OpenTeam, server: Server) -> None:
     kb = open_team(own_folder(tmp_path, "one", NOTES), "one")
     kb.sync()
@@ -412,7 +411,6 @@ def test_a_server_killed_while_it_is_asked(tmp_path: Path, open_team: OpenTeam, 
     assert ("one", "c.md") in places(kb, "later", "one")
 
 
-@pytest.mark.slow
 def test_a_server_killed_while_it_is_written_to(tmp_path: Path, open_team: OpenTeam, server: Server) -> None:
     folder = own_folder(tmp_path, "one", {f"n{n}.md": f"# Note {n}\n\n{'word ' * 50} stays{n}\n" for n in range(300)})
     kb = open_team(folder, "one")
