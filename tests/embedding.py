@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from conftest import NOW
 from support import query
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.vectors import embedded_text
+from memory_kb.index.vectors import make_passages
 from memory_kb.providers.base import Space
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ def open_with(fake: FakeProvider, home: Path) -> Iterator[Open]:
         kb.close()
 
 
-def attached(kb: KnowledgeBase, model: str = "small") -> dict[str, list[float]]:
-    """Return the vector that a search would see for every chunk that there is, by file and position."""
+def attached(kb: KnowledgeBase, model: str = "small") -> dict[str, list[list[float]]]:
+    """Return the vectors that a search would see for the passages of every chunk that there is, by file and position."""
     store = kb.index.index.vectors
     table = store.table(Space("openai", model, 0))
-    rows = dict(zip(table.keys.tolist(), table.rows.tolist(), strict=True)) if table else {}
+    rows = defaultdict[object, list[list[float]]](list)
+    for key, row in zip(table.keys.tolist(), table.rows.tolist(), strict=True) if table else ():
+        rows[key].append(row)
     return {str(place): rows[key] for key, place in query(kb, "SELECT rowid, id FROM chunks") if key in rows}
 
 
@@ -59,5 +62,5 @@ def assert_every_vector_is_its_text(kb: KnowledgeBase, fake: FakeProvider) -> No
     seen = attached(kb)
     assert set(seen) == {str(chunk[0]) for chunk in chunks}
     for place, title, headings, content in chunks:
-        wanted = fake.vector(embedded_text(str(title), str(headings), str(content)) or " ")
-        assert seen[str(place)] == pytest.approx(wanted, abs=1e-6), place
+        texts = [passage.text for passage in make_passages(0, str(title), str(headings), str(content))]
+        assert seen[str(place)] == [pytest.approx(fake.vector(text or " "), abs=1e-6) for text in texts], place

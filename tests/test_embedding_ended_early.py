@@ -101,7 +101,7 @@ def test_an_answer_that_is_being_kept_when_ctrl_c_comes_is_not_paid_for_twice(
 @pytest.mark.slow
 def test_two_at_once_embed_each_text_once(tmp_path: Path, fake: FakeProvider, home: Path) -> None:
     folder = write_files(
-        tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 150 for number in range(300)}
+        tmp_path / "vault", {f"{number}.md": f"# Number {number}\n\n" + f"word{number} " * 40 for number in range(300)}
     )
     fake.fail("slow", times=None, seconds=0.05)
     command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "index"]

@@ -228,8 +228,21 @@ def test_portions_come_best_first_and_whole(values: list[float], size: int) -> N
 
 
 def test_chunks_without_a_vector_are_left_out() -> None:
-    nearness = Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32))
-    assert look_up(nearness, [8, 3, 4, 9]) == {8: 0.25, 4: 0.5}
+    near = np.array([0.5, 0.25, 0.125], np.float32)
+    nearness = Nearness(np.array([4, 8]), near[:2], np.array([0, 1, 3]), near)
+    assert look_up(nearness, [8, 3, 4, 9]) == {8: [0.25, 0.125], 4: [0.5]}
+
+
+def test_the_passage_that_means_it_is_returned_of_a_long_note(open_with: Open) -> None:
+    other = "\n\n".join(
+        f"Paragraph {number} on gardens. " + f"Rivers{number} and mountains. " * 15 for number in range(4)
+    )
+    kb = open_with(
+        FILLER | {"long.md": f"{other}\n\n{'Our automobile stands outside. ' * 14}\n\n{'Lakes and seas. ' * 30}"}
+    )
+    hit = kb.search("vehicle").hits[0]
+    assert (hit.path, "automobile" in hit.text) == ("long.md", True)
+    assert len(hit.text) < 1_000
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 30])

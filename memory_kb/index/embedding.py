@@ -252,8 +252,8 @@ class _Run:
                 self._store.attach(self._space, until=until)
 
 
-#: A search embeds this many missing texts by itself; more are left to `index`.
-CATCH_UP = 32
+#: A search embeds what this many missing chunks have, and so many texts, by itself; more is left to `index`.
+CATCH_UP, _MOST_TEXTS = 32, 128
 #: Questions whose vectors are kept.
 _QUESTIONS = 256
 #: Seconds that a search waits for whoever is indexing before it does without the newest vectors.
@@ -400,7 +400,7 @@ class VectorSearch:
             missing = store.count_missing(vector_file) if vector_file else store.count_chunks(CATCH_UP + 1)
             if 0 < missing <= CATCH_UP:
                 with hold_lock(self._turn, _BRIEF):
-                    reason = embed_missing(store, embedder, self._lock, self._siblings, limit=CATCH_UP).reason
+                    reason = embed_missing(store, embedder, self._lock, self._siblings, limit=_MOST_TEXTS).reason
                     return (reason,) if reason else ()
         except VaultBusy:
             pass

@@ -23,8 +23,8 @@ IS_CUT = "over index.max_file_bytes"
 class VectorTable:
     """The vectors of an index in one space.
 
-    `keys` are the chunks' keys, int64, ascending; `rows[i]` is the vector of the chunk `keys[i]`.
-    Chunks that are gone from the index may still have rows: `alive` says which have not, None
+    `keys` are the chunks' keys, int64, ascending, each as often as the chunk has passages; `rows[i]` is the vector of
+    a passage of the chunk `keys[i]`, in their order. Chunks that are gone from the index may still have rows: `alive` says which have not, None
     that all are there. The same table is handed out until something changes, so that what follows
     from it can be kept with it.
 

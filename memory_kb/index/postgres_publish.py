@@ -82,7 +82,7 @@ def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, 
     embedded = writer.add_vectors(local)
     writer.record(
         "made_with = %s, revision = %s, committed = %s, writer = %s, seen = %s, generation = generation + %s, "
-        "vectors = (SELECT count(*) FROM vectors e WHERE e.vault = id)",
+        "vectors = (SELECT count(DISTINCT key) FROM vectors e WHERE e.vault = id)",
         *(made_with, clone.commit, clone.time, clone.name, seen, int(bool(gone or new or embedded))),
     )
     return "", sent + embedded

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = "7"
+VERSION = "8"
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -59,7 +59,7 @@ CREATE TABLE memory_kb.vaults (
     chunks     bigint NOT NULL DEFAULT 0,
     terms      bigint NOT NULL DEFAULT 0,  -- the length of all chunks together
     space      text NOT NULL DEFAULT '',   -- the model of its vectors and their dimension
-    vectors    bigint NOT NULL DEFAULT 0   -- how many chunks have one
+    vectors    bigint NOT NULL DEFAULT 0   -- how many chunks have some
 );
 CREATE TABLE memory_kb.files (
     vault    integer NOT NULL REFERENCES memory_kb.vaults ON DELETE CASCADE,
@@ -101,8 +101,9 @@ CREATE INDEX postings_block ON memory_kb.postings (block);
 CREATE TABLE memory_kb.vectors (
     vault     integer NOT NULL,
     key       bigint  NOT NULL CHECK (key >> {KEY_BITS} = vault),
+    passage   integer NOT NULL,            -- its number in the chunk
     embedding real[]  NOT NULL,
-    PRIMARY KEY (vault, key)
+    PRIMARY KEY (vault, key, passage)
 );
 ALTER TABLE memory_kb.vectors ALTER embedding SET STORAGE EXTERNAL;
 

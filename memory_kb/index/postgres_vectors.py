@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.postgres_schema import VaultRow
-from memory_kb.index.vectors import make_passage
+from memory_kb.index.vectors import make_passages
 
 if TYPE_CHECKING:
     from psycopg import Connection, Copy
@@ -54,7 +54,7 @@ def describe_space(local: SqliteIndex) -> tuple[Space, int] | None:
 def fill(
     connection: Connection, vault: int, space: Space, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
 ) -> int:  # fmt: skip
-    """Send the vectors that chunks of a vault lack and the machine has; return how many."""
+    """Send the vectors that chunks of a vault lack and the machine has; return of how many chunks."""
     import numpy as np
 
     missing = connection.execute(
@@ -63,20 +63,21 @@ def fill(
         (vault,),
     ).fetchall()
     sent = 0
-    with arriving("vectors", "vault, key, embedding", "(FORMAT BINARY)") as copy:
-        copy.set_types(["int4", "int8", "float4[]"])
+    with arriving("vectors", "vault, key, passage, embedding", "(FORMAT BINARY)") as copy:
+        copy.set_types(["int4", "int8", "int4", "float4[]"])
         for source, rows in itertools.groupby(missing, key=operator.itemgetter(0)):
             keys = {position: key for _, position, key in rows}
             chunks = [one for one in local.chunks_of(source) if one.position in keys]
             titles = (one.title if one.is_titled else "" for one in chunks)
             made = [
-                make_passage(keys[one.position], title, one.headings, one.content)
+                make_passages(keys[one.position], title, one.headings, one.content)
                 for one, title in zip(chunks, titles, strict=True)
             ]
-            known = local.vectors.cache.known(space, {one.hash for one in made})
-            for one in made:
-                if one.hash in known:
-                    copy.write_row((vault, one.key, np.frombuffer(known[one.hash], "<f4").tolist()))
+            known = local.vectors.cache.known(space, {one.hash for passages in made for one in passages})
+            for passages in made:
+                if all(one.hash in known for one in passages):
+                    for number, one in enumerate(passages):
+                        copy.write_row((vault, one.key, number, np.frombuffer(known[one.hash], "<f4").tolist()))
                     sent += 1
     return sent
 
@@ -147,7 +148,7 @@ def compare(
 def _find_near(
     connection: Connection, extension: str, condition: str, values: Mapping[str, object], percent: float
 ) -> VectorTable:
-    """Return the cosines of the vectors nearest to a question, of their neighbours, and of a sample of all."""
+    """Return the cosines of the vectors of the chunks nearest to a question, and of a sample of all."""
     import numpy as np
 
     dimension = len(values["question"])  # type: ignore[arg-type]
@@ -159,17 +160,17 @@ def _find_near(
     )
     cosine = f"-(embedding::{whole} {distance}::{whole}) AS cosine"
     query = (
-        f"WITH near AS MATERIALIZED ({near}) SELECT key, {cosine}, false AS sampled FROM vectors WHERE vault = ANY(%(near)s) "
-        "AND key IN (SELECT key + side FROM near, unnest(ARRAY[-1, 0, 1]) side) UNION ALL "
-        f"SELECT key, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({min(100.0, percent)}) REPEATABLE (1) "
-        "WHERE vault = ANY(%(near)s) ORDER BY key, sampled DESC"
+        f"WITH near AS MATERIALIZED ({near}) SELECT key, passage, {cosine}, false AS sampled FROM vectors WHERE vault = ANY(%(near)s) "
+        "AND key IN (SELECT key FROM near) UNION ALL "
+        f"SELECT key, passage, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({min(100.0, percent)}) REPEATABLE (1) "
+        "WHERE vault = ANY(%(near)s) ORDER BY key, passage, sampled DESC"
     )
     connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
     rows = connection.execute(query.encode(), values, binary=True).fetchall()
-    found = np.array(rows, [("key", np.int64), ("cosine", np.float32), ("sampled", np.bool_)])
     # What is near and of the sample comes twice; the first says that it is of the sample.
-    keys, places = np.unique(found["key"], return_index=True)
-    cosines, sample = found["cosine"][places], found["sampled"][places]
+    once = [next(same) for _, same in itertools.groupby(rows, key=operator.itemgetter(0, 1))]
+    found = np.array(once, [("key", np.int64), ("passage", np.int32), ("cosine", np.float32), ("sampled", np.bool_)])
+    keys, cosines, sample = found["key"], found["cosine"], found["sampled"]
     return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines, sample=sample)
 
 
@@ -177,7 +178,7 @@ def _read_all(connection: Connection, vaults: Sequence[VaultRow]) -> VectorTable
     """Return all vectors of some vaults."""
     import numpy as np
 
-    query = "SELECT key, array_send(embedding) FROM vectors WHERE vault = ANY(%s) ORDER BY key"
+    query = "SELECT key, array_send(embedding) FROM vectors WHERE vault = ANY(%s) ORDER BY key, passage"
     rows = connection.execute(query, ([vault.id for vault in vaults],), binary=True).fetchall()
     numbers = np.frombuffer(b"".join(array[_HEAD:] for _, array in rows), _ELEMENT)["number"]
     keys = np.fromiter((key for key, _ in rows), np.int64, len(rows))

@@ -376,7 +376,7 @@ def _read(vault: Vault, raw: RawNote) -> ReadNote:
 def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[EmbeddedPassage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
-    from memory_kb.index.vectors import make_passage
+    from memory_kb.index.vectors import make_passages
 
     for _, file, known in differences(vault, index, settings, []):
         if file is None or (known and has_same_bytes(file, known, settings)):
@@ -384,7 +384,7 @@ def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> It
         with contextlib.suppress(OSError):
             raw = read_file(file, settings.index.max_file_bytes)
             for chunk in _read(vault, raw).chunks:
-                yield make_passage(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
+                yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 
 #: So many files are read at most, the newest first, so that a learn after a large checkout takes no second longer; and

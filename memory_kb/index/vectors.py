@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.schema import transaction
+from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import Space
 
@@ -37,21 +38,24 @@ _LENGTH_SLACK = 1e-3
 
 
 class EmbeddedPassage(NamedTuple):
-    """The text of a chunk as it is embedded, and the hash it is cached by."""
+    """The text of a chunk's passage as it is embedded, the hash it is cached by, and the chunk's key."""
 
     key: int
     hash: str
     text: str
 
 
-def make_passage(key: int, title: str, headings: str, content: str) -> EmbeddedPassage:
-    """Return what is embedded of a chunk; `title` is empty if it is only the file's name."""
-    text = embedded_text(title, headings, content)
-    return EmbeddedPassage(key, hash_text(text), text)
+def make_passages(key: int, title: str, headings: str, content: str) -> list[EmbeddedPassage]:
+    """Return what is embedded of a chunk, passage by passage; `title` is empty if it is only the file's name."""
+    pieces = split_text(content, 0, len(content), PASSAGE)
+    texts = [embedded_text(title, headings, content[piece.start : piece.end]) for piece in pieces] or [
+        embedded_text(title, headings, content)
+    ]
+    return [EmbeddedPassage(key, hash_text(text), text) for text in texts]
 
 
 def embedded_text(title: str, headings: str, content: str) -> str:
-    """Return a chunk's text under its title and headings, where they do not open it anyway.
+    """Return a passage's text under its title and headings, where they do not open it anyway.
 
     Example:
         >>> embedded_text("Deploy", "Rollback > By hand", "Stop the queue.")
@@ -242,7 +246,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_META = "vectors "
+_META = "passage vectors "
 _NO_END = 2**63 - 1
 _KEY_BYTES, _FLOAT_BYTES = 8, 4
 #: Rows of chunks that are gone are dropped when there are more of them than of the others.
@@ -253,8 +257,8 @@ _SELECT_TEXT = "SELECT rowid, CASE WHEN is_titled THEN title ELSE '' END, headin
 class VectorFile(NamedTuple):
     """A file of vectors as the database knows it.
 
-    Every chunk with a key up to `through` is in it; of those up to `checked`, the ones whose
-    vector was cached when they were looked up.
+    Every chunk with a key up to `through` is in it, with a row for each of its passages; of those up to `checked`,
+    the ones whose vectors were cached when they were looked up.
     """
 
     space: Space
@@ -323,14 +327,17 @@ class VectorStore:
         return vector_file.checked >= (last or 0)
 
     def passages(self, after: int = 0, last: int = _NO_END) -> Iterator[EmbeddedPassage]:
-        """Yield the chunks whose key is greater than `after` and at most `last`, in the order of their keys."""
+        """Yield the passages of the chunks whose key is greater than `after` and at most `last`, in their order."""
+        return itertools.chain.from_iterable(self._by_chunk(after, last))
+
+    def _by_chunk(self, after: int, last: int) -> Iterator[list[EmbeddedPassage]]:
         statement = f"{_SELECT_TEXT} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT 2000"
         while rows := self._connection.execute(statement, (after, last)).fetchall():
-            yield from itertools.starmap(make_passage, rows)
+            yield from itertools.starmap(make_passages, rows)
             after = rows[-1][0]
 
     def attach(self, space: Space, *, only_new: bool = False, until: int | None = None) -> None:
-        """Put every chunk whose vector is cached into the space's file.
+        """Put every chunk whose passages' vectors are cached into the space's file.
 
         With `only_new`, chunks that were looked up before are taken to be still without one; with
         `until`, only chunks with a key up to that are looked at.
@@ -340,17 +347,19 @@ class VectorStore:
         through, is_whole = vector_file.through, start == vector_file.through
         there = set(table.keys[table.keys > start].tolist()) if table else set()
         last = self._rowids_used() if until is None else until
-        for batch in batched(self.passages(start, last), 2000):
-            vectors = self.cache.known(space, {passage.hash for passage in batch})
-            new = [passage for passage in batch if passage.hash in vectors and passage.key not in there]
+        for batch in batched(self._by_chunk(start, last), 500):
+            vectors = self.cache.known(space, {passage.hash for chunk in batch for passage in chunk})
+            whole = [chunk for chunk in batch if all(passage.hash in vectors for passage in chunk)]
+            new = [passage for chunk in whole for passage in chunk if passage.key not in there]
             if new:
                 self.cache.touch(space, vectors)
                 vector_file = self._extend(
                     vector_file, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new)
                 )
-            for passage in batch:
-                is_whole = is_whole and (passage.hash in vectors or passage.key in there)
-                through = passage.key if is_whole else through
+            there.update(passage.key for passage in new)
+            for chunk in batch:
+                is_whole = is_whole and chunk[0].key in there
+                through = chunk[0].key if is_whole else through
         self._note(
             vector_file._replace(
                 through=max(last, through) if is_whole else through, checked=max(last, vector_file.checked)
@@ -427,7 +436,7 @@ class VectorStore:
         if table is not None and keys[0] < table.keys[-1]:
             vectors = np.frombuffer(rows, "<f4").reshape(len(keys), vector_file.space.dimension)
             together = np.concatenate([table.keys, np.array(keys, np.int64)])
-            order = np.argsort(together)
+            order = np.argsort(together, kind="stable")
             return self._rewrite(
                 vector_file, VectorTable(together[order], np.concatenate([table.rows, vectors])[order])
             )
@@ -453,7 +462,7 @@ class VectorStore:
 
         rows = self._connection.execute("SELECT rowid FROM chunks ORDER BY rowid").fetchall()
         keys = np.fromiter((key for (key,) in rows), np.int64, len(rows))
-        return np.isin(table.keys, keys, assume_unique=True)
+        return np.isin(table.keys, keys)
 
     def _map(self, vector_file: VectorFile) -> VectorTable | None:
         """Map a file into memory; None if it is not as the database knows it."""

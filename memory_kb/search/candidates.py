@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Candidate, Index, Question
@@ -45,14 +45,14 @@ class Request(NamedTuple):
 class Found(NamedTuple):
     """The chunks that fit a request.
 
-    `query` is None where they were found without words, `nearness` where they were found by
-    their words alone. `weights` is how rare each word is.
+    `query` is None where they were found without words, `nearness`, that of the passages of every chunk, where they were
+    found by their words alone. `weights` is how rare each word is.
     """
 
     query: TextQuery | None
     candidates: list[Candidate]
     notes: tuple[str, ...] = ()
-    nearness: Mapping[int, float] | None = None
+    nearness: Mapping[int, Sequence[float]] | None = None
     weights: Mapping[str, float] = {}
 
 

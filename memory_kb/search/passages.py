@@ -133,34 +133,53 @@ def _bare(letter: str) -> str:
 
 
 def find_passages(
-    index: Index, query: TextQuery | None, chunks: Mapping[int, StoredChunk], weights: Mapping[str, float]
+    index: Index,
+    query: TextQuery | None,
+    chunks: Mapping[int, StoredChunk],
+    weights: Mapping[str, float],
+    nearness: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Passage]:
-    """Return the passages that say a word of the query, by section.
+    """Return the passages that say a word of the query, and of every section that of the most `nearness`.
 
-    A section without one is a passage by itself, worth nothing by its words.
+    A section without either is a passage by itself, worth nothing by its words.
     """
+    near = {key: scores for key, scores in (nearness or {}).items() if key in chunks}
+    nearest = {key: scores.index(max(scores)) for key, scores in near.items()}
     if query is None or not weights:
-        return [Passage(key, 0, True, 0, len(chunk.content), 0.0) for key, chunk in chunks.items()]
+        return [_take_nearest(index, chunk, nearest.get(key)) for key, chunk in chunks.items()]
     finder = WordFinder(index, query, weights)
     parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
     found = finder.find([part for chunk in parts for part in chunk])
     by_chunk = zip(chunks.values(), found[::3], found[1::3], found[2::3], strict=True)
-    return [passage for words in by_chunk for passage in _cut(index, finder, *words)]
+    return [passage for words in by_chunk for passage in _cut(index, finder, nearest.get(words[0].key), *words)]
+
+
+def _take_nearest(index: Index, chunk: StoredChunk, nearest: int | None) -> Passage:
+    pieces = index.cut(chunk.content) if nearest is not None else []
+    if nearest is None or nearest >= len(pieces):
+        return Passage(chunk.key, 0, True, 0, len(chunk.content), 0.0)
+    return Passage(chunk.key, nearest, nearest == len(pieces) - 1, *pieces[nearest], 0.0)
 
 
 def _cut(
-    index: Index, finder: WordFinder, chunk: StoredChunk, titled: list[_Word], headed: list[_Word], words: list[_Word]
+    index: Index,
+    finder: WordFinder,
+    nearest: int | None,
+    chunk: StoredChunk,
+    titled: list[_Word],
+    headed: list[_Word],
+    words: list[_Word],
 ) -> Iterator[Passage]:
     text = chunk.content
     if not (words or titled or headed):
-        yield Passage(chunk.key, 0, True, 0, len(text), 0.0)
+        yield _take_nearest(index, chunk, nearest)
         return
     above = _count(headed, HEADING_TIMES, _count(titled, TITLE_TIMES, {}))
     pieces = index.cut(text)
     last = len(pieces) - 1
     for number, (start, end) in enumerate(pieces):
         found = [word for word in words if start <= word.start < end]
-        if found or not (words or number):
+        if found or number == nearest or (nearest is None and not (words or number)):
             own = _score(finder, _count(found, 1.0, above), end - start)
             yield Passage(chunk.key, number, number == last, start, end, own)
     if not pieces:

@@ -149,11 +149,11 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
     by_key = {section.candidate.key: section.candidate for section in sections[: None if cuts_all else SECTIONS]}
     chunks = index.chunks(by_key)
-    passages = find_passages(index, found.query, chunks, found.weights)
+    passages = find_passages(index, found.query, chunks, found.weights, found.nearness)
     entries = score_entries(index, found.query, found.weights, by_key) if found.query else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
-    sides = Sides(words, _look_up(found, [passage.key for passage in passages]), trusted)
+    sides = Sides(words, _look_up(found, [(passage.key, passage.number) for passage in passages]), trusted)
     scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, weights, ranking)
     scored = _below_successors(index, scored, chunks)
     kept = _without_shadowed(index, scored, chunks, request.filters)
@@ -167,9 +167,12 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage)
 
 
-def _look_up(found: Found, keys: Sequence[int]) -> list[float] | None:
-    """Return how near sections are in meaning; None where that does not count."""
-    return None if found.nearness is None else [found.nearness.get(key, 0.0) for key in keys]
+def _look_up(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
+    """Return how near passages of sections, or sections as wholes, are in meaning; None where that does not count."""
+    if found.nearness is None:
+        return None
+    near = ((found.nearness.get(key, (0.0,)), number) for key, number in wanted)
+    return [max(scores) if number is None else scores[number] for scores, number in near]
 
 
 def _score_sections(
@@ -178,7 +181,7 @@ def _score_sections(
     """Return all candidates as wholes, the best first."""
     keys = [candidate.key for candidate in found.candidates]
     words = normalise([texts[key].total for key in keys]) if texts else None
-    relevance = fuse(Sides(words, _look_up(found, keys), trusted), len(keys), ranking)
+    relevance = fuse(Sides(words, _look_up(found, [(key, None) for key in keys]), trusted), len(keys), ranking)
     sections = [
         Section(candidate, fit, weights[candidate.key].apply(fit))
         for candidate, fit in zip(found.candidates, relevance, strict=True)

@@ -30,17 +30,22 @@ SMALL = 30
 
 
 class Nearness(NamedTuple):
-    """The vector score of every chunk that is there, from 0 to 1; keys ascend."""
+    """The vector score of every passage that is there, from 0 to 1, and that of every chunk, its best one's.
+
+    `keys` ascend; the passages of the chunk `keys[i]` are those from `edges[i]` to `edges[i + 1]`.
+    """
 
     keys: NDArray[np.int64]
     scores: Floats
+    edges: NDArray[np.int64]
+    passages: Floats
 
 
 class NearChunk(NamedTuple):
-    """The nearest chunks that were not found by words, and the score of all candidates by key."""
+    """The nearest chunks that were not found by words, and the scores of the passages of all candidates by key."""
 
     candidates: list[Candidate]
-    scores: Mapping[int, float]
+    scores: Mapping[int, list[float]]
 
 
 def find_near(
@@ -53,7 +58,7 @@ def find_near(
     """
     import numpy as np
 
-    keys, scores = nearness
+    keys, scores = nearness[:2]
     nearest: list[Candidate] = []
     standing_out = np.flatnonzero(scores > LEAST_NEARNESS)
     for portion in best_first(scores[standing_out], NEAREST + NEAREST // 4):
@@ -79,24 +84,24 @@ def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
     return keys
 
 
-def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, float]:
-    """Return the scores of chunks by key; chunks without a vector are left out.
+def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]:
+    """Return the scores of the passages of chunks by key; chunks without a vector are left out.
 
     Example:
         >>> import numpy as np
-        >>> look_up(Nearness(np.array([4, 8]), np.array([0.5, 0.25], np.float32)), [8, 3, 9])
-        {8: 0.25}
+        >>> near = np.array([0.5, 0.25, 0.75], np.float32)
+        >>> look_up(Nearness(np.array([4, 8]), near[[0, 2]], np.array([0, 1, 3]), near), [8, 3, 9])
+        {8: [0.25, 0.75]}
     """
     import numpy as np
 
-    places = np.searchsorted(nearness.keys, keys)
-    places = np.minimum(places, len(nearness.keys) - 1)
-    found = (
-        zip(keys, nearness.keys[places].tolist(), nearness.scores[places].tolist(), strict=True)
-        if len(nearness.keys)
-        else ()
-    )
-    return {key: score for key, there, score in found if key == there}
+    places = dict(zip(keys, np.searchsorted(nearness.keys, keys).tolist(), strict=True))
+    edges, scores = nearness.edges, nearness.passages
+    return {
+        key: scores[edges[place] : edges[place + 1]].tolist()
+        for key, place in places.items()
+        if place < len(nearness.keys) and nearness.keys[place] == key
+    }
 
 
 def similarities(question: Question) -> Floats:
@@ -111,9 +116,9 @@ def similarities(question: Question) -> Floats:
 
 
 def score_nearness(question: Question) -> Nearness:
-    """Return how near all chunks are to a question.
+    """Return how near all passages, and so all chunks, are to a question.
 
-    What counts is how far a chunk exceeds all others, in standard deviations of this question's cosines: that
+    Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far a chunk exceeds all others, in standard deviations of this question's cosines: that
     is the same for models whose cosines are high and narrow. A table too small to have a
     deviation worth the name is measured by what is left to 1 instead.
     """
@@ -121,23 +126,26 @@ def score_nearness(question: Question) -> Nearness:
 
     table, cosines = question.table, similarities(question)
     alive = slice(None) if table.alive is None else table.alive
-    keys, cosines = table.keys[alive], cosines[alive]
+    repeated, cosines = table.keys[alive], cosines[alive]
+    keys, starts, sizes = np.unique(repeated, return_index=True, return_counts=True)
     if not len(keys):
-        return Nearness(keys, cosines)
+        return Nearness(keys, cosines, starts, cosines)
+    around = np.repeat(np.add.reduceat(cosines, starts) / sizes, sizes)
+    cosines = (0.5 * (cosines + around)).astype(np.float32)
     ordinary = cosines if table.sample is None else cosines[table.sample]
     squared = len(cosines) ** 2
     background = float(ordinary.mean(dtype=np.float64)) * squared / (squared + 10)
     deviation = float(ordinary.std(dtype=np.float64))
     spread = (squared * DEVIATIONS * deviation + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
-    scores = np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0)
-    return Nearness(keys, scores.astype(np.float32))
+    scores = np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0).astype(np.float32)
+    return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores)
 
 
 def find_nearest(question: Question, least: float, most: int) -> list[int]:
     """Return the keys of the chunks whose score is at least so much, the nearest first."""
     import numpy as np
 
-    keys, scores = score_nearness(question)
+    keys, scores = score_nearness(question)[:2]
     places = next(best_first(np.where(scores >= least, scores, np.float32(0.0)), most), np.empty(0, np.int64))
     return [int(key) for key in keys[places]]
 

@@ -152,7 +152,7 @@ def _describe_nearness(case: Case, trace: SearchTrace) -> str:
     mine = look_up(nearness, case.keys)
     if not mine:
         return "it has no vector yet"
-    best = max(mine.values())
+    best = max(map(max, mine.values()))
     before = int((nearness.scores > best).sum())
     return f"in meaning {before:,} passages are nearer, and the nearest {NEAREST} compete (nearness {best:.2f})"
 
