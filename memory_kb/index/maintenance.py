@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -199,11 +200,15 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
 
 
 def drop_vectors(vault_index: VaultIndex, is_gone: Callable[[str], bool]) -> None:
-    """Delete the cached vectors of the passages for which a function says so."""
+    """Delete the cached vectors of the chunks for which a function says so."""
 
     def drop(index: SqliteIndex) -> None:
-        store = index.vectors
-        store.cache.discard([passage.hash for passage in store.passages() if is_gone(passage.text)])
+        gone: list[str] = []
+        for key, passages in itertools.groupby(index.vectors.passages(), key=lambda passage: passage.key):
+            chunk = index.chunks([key])[key]
+            if is_gone(f"{chunk.title}\n{chunk.headings}\n\n{chunk.content}"):
+                gone += [passage.hash for passage in passages]
+        index.vectors.cache.discard(gone)
 
     vault_index.sync()
     with vault_index.writing():
