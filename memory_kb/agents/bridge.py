@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,7 +128,7 @@ class Bridge:
             UnreadableInput: a file cannot be read or written.
         """
         store = find_store(agent, self._vault)
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             return self._put(store, take=take, dry_run=dry_run)
 
     def _put(self, store: Store, *, take: bool, dry_run: bool) -> RunReport:
@@ -176,7 +175,7 @@ class Bridge:
         """
         store = find_store(agent, self._vault)
         _refuse_links(store)
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             files = self._files()
             for file, part in _parts(store, "").items():
                 if store.instructions and file == store.instructions[0] and _is_shared(store):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.agents.splicing import Installed, find_left, put_in, take_out
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain
+from memory_kb.reports import ChangeView
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
 from memory_kb.store.plan import Change, Remove, WriteFile
 from memory_kb.text import hash_of, load_json
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-class _Edit(NamedTuple):
-    """A file before and after, its path in output, how many empty folders around it go, and why."""
-
-    file: Path
-    shown: str
-    before: bytes | None
-    after: bytes | None
-    folders: int
+class _Planned(NamedTuple):
+    edit: FileEdit
     reason: str
+
+    @property
+    def change(self) -> Change:
+        action = Remove() if self.edit.after is None else WriteFile(self.edit.after)
+        before = self.edit.before
+        return Change(self.edit.path, action, self.reason, planned=None if before is None else hash_of(before))
 
 
 class AgentFiles:
@@ -49,7 +50,7 @@ class AgentFiles:
         self._vault, self._writer, self._record = vault, writer, record
         self._old = read_record(record)
         self._known = dict(self._old)
-        self._edits: list[_Edit] = []
+        self._planned: list[_Planned] = []
         self.left: list[str] = []
 
     def show(self, file: Path) -> str:
@@ -68,7 +69,7 @@ class AgentFiles:
         """Plan what a file is to hold, None for nothing: then empty folders around it go as well."""
         before = self.read(file)
         if before != after:
-            self._edits.append(_Edit(file, self.show(file), before, after, folders, reason))
+            self._planned.append(_Planned(FileEdit(self.show(file), file, before, after, prune=folders), reason))
 
     def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "") -> bytes:
         """Plan to put our parts into a file; return what it then holds.
@@ -106,36 +107,33 @@ class AgentFiles:
         Raises:
             VaultNotFound: the record cannot be written.
         """
-        from memory_kb.reports import ChangeView
         from memory_kb.store.render_changes import FileOutcome, diff
 
-        inner = [edit for edit in self._edits if edit.file.is_relative_to(self._vault.folder)]
-        outer = [edit for edit in self._edits if edit not in inner]
-        plan = [*changes, *map(_change, inner)]
+        inner = [one for one in self._planned if one.edit.file.is_relative_to(self._vault.folder)]
+        outer = [one for one in self._planned if one not in inner]
+        plan, edits = [*changes, *(one.change for one in inner)], [one.edit for one in outer]
         if dry_run:
             run = self._writer.run(verb, plan, dry_run=True)
-            shown = diff(FileOutcome(edit.shown, edit.before, edit.after) for edit in outer)
+            shown = diff(FileOutcome(edit.path, edit.before, edit.after) for edit in edits)
             run = run._replace(diff=f"{run.diff}{shown}")
         else:
-            run = self._commit(verb, plan, outer)
-            for edit in inner:
-                if edit.after is None:
-                    prune_folders(edit.file, edit.folders)
+            run = self._commit(verb, plan, edits)
+            for one in inner:
+                if one.edit.after is None:
+                    prune_folders(one.edit.file, one.edit.prune)
             if not run.conflicts:
                 self._write_record()
-        words = ("create" if edit.before is None else "remove" if edit.after is None else "write" for edit in outer)
-        views = (ChangeView(word, edit.shown, None, edit.reason) for word, edit in zip(words, outer, strict=True))
+        views = (ChangeView(one.change.word, one.edit.path, None, one.reason) for one in outer)
         return run._replace(changes=(*run.changes, *views))
 
-    def _commit(self, verb: str, plan: Sequence[Change], outer: Sequence[_Edit]) -> RunReport:
-        files = [FileEdit(edit.shown, edit.file, edit.before, edit.after, prune=edit.folders) for edit in outer]
+    def _commit(self, verb: str, plan: Sequence[Change], edits: Sequence[FileEdit]) -> RunReport:
         staged: list[Staged] = []
         try:
-            staged.extend(map(Staged, files))
+            staged.extend(map(Staged, edits))
             run = self._writer.run(verb, plan)
             for one in staged:
                 one.commit()
-            sync_folders(files)
+            sync_folders(edits)
         finally:
             discard(staged)
         return run
@@ -176,8 +174,3 @@ def _read_trace(value: Mapping[str, Any]) -> Installed:
         int(value["folders"]),
         tuple(map(str, value["agents"])),
     )
-
-
-def _change(edit: _Edit) -> Change:
-    action = Remove() if edit.after is None else WriteFile(edit.after)
-    return Change(edit.shown, action, edit.reason, planned=None if edit.before is None else hash_of(edit.before))

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -223,7 +222,7 @@ class Agents:
             UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=pin)
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             report = self._put_in(target, dry_run=dry_run)
         return report._replace(notices=(*report.notices, *(self._remarks(target) if report.changes else ())))
 
@@ -283,7 +282,7 @@ class Agents:
             UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=False)
-        with nullcontext() if dry_run else self._writer.lock():
+        with self._writer.lock(dry_run=dry_run):
             files = self._files(target)
             for wanted in target.files:
                 reason = f"Taken out of {target.agent.title}."

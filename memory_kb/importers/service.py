@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -265,7 +264,7 @@ class Imports:
             raise UsageError(f"{kind} holds no conversations", "only the exports of Claude and ChatGPT become sessions")
         if as_sessions:
             return self._import_sessions(file, kind, place, dry_run=dry_run)
-        with nullcontext() if dry_run else self._writer.lock(place.scope):
+        with self._writer.lock(place.scope, dry_run=dry_run):
             return self._import_entries(file, kind, place, dry_run=dry_run)
 
     def _refuse_own(self, source: Path) -> None:

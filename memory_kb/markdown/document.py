@@ -276,30 +276,20 @@ class _LineCounter:
 def _make_entry(text: str, path: str, block: Block, end: int, line: int, fields: Fields, default_status: str) -> Entry:
     body = Span(block.span.end, end)
     path_date = _date_in(path) if fields.dated is None or fields.seen is None else None
+    read = fields._asdict() | {
+        "id": fields.id or provisional_id(path, text[body.start : body.end]),
+        "status": fields.status or default_status,
+        "dated": fields.dated or path_date,
+        "seen": fields.seen or path_date,
+    }
     return Entry(
-        id=fields.id or provisional_id(path, text[body.start : body.end]),
-        kind=fields.kind,
-        type=fields.type,
-        domain=fields.domain,
-        importance=fields.importance,
-        phase=fields.phase,
-        status=fields.status or default_status,
-        reinforcement_count=fields.reinforcement_count,
-        last_reinforced=fields.last_reinforced,
-        created_at=fields.created_at,
-        title=fields.title,
-        tags=fields.tags,
-        priority=fields.priority,
-        applies_to=fields.applies_to,
-        links=fields.links,
+        **read,
         metadata=block.metadata,
         span=Span(block.span.start, end),
         body=body,
         line=line,
         has_frontmatter=block.span.end > block.span.start,
         has_own_id=fields.id is not None,
-        dated=fields.dated or path_date,
-        seen=fields.seen or path_date,
         fault=block.fault,
     )
 
