@@ -324,7 +324,7 @@ _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
 @flag("--open is_opening", "Open it in the browser.")
 @flag("--no-watch", "Do not keep the index up to date; look at the files before each answer.")
 @vaults_option
-def serve_verb(options: Options, /, **chosen: Any) -> int:
+def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: bool, **chosen: Any) -> int:
     """Open a page in the browser to search, read and edit.
 
     Only this machine can reach it; to listen elsewhere takes a token.
@@ -343,17 +343,8 @@ def serve_verb(options: Options, /, **chosen: Any) -> int:
     from memory_kb.serving.host_check import Listen
     from memory_kb.web.app import ServedPages, serve
 
-    return serve(
-        ServedPages(
-            options.vault,
-            options.home,
-            Listen(chosen["host"].strip("[]"), chosen["port"]),
-            chosen["token"] or None,
-            chosen["is_opening"],
-            not chosen["no_watch"],
-            chosen["vaults"],
-        )
-    )
+    place = Listen(host.strip("[]"), port)
+    return serve(ServedPages(options.vault, options.home, place, token or None, is_watching=not no_watch, **chosen))
 
 
 @click.command("completion")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.errors import GitFailed
 from memory_kb.git.merge_fields import MARKER_SIZE, CannotMerge, GitTexts
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
@@ -145,14 +144,8 @@ def install(
         GitFailed: the configuration cannot be written.
         UnreadableInput: the attributes cannot be.
     """
-    done = []
     file = folder / _NAME
-    old = read_if_there(_NAME, file)
-    new = encode(put_lines(decode(old or b""), is_memory=is_memory))
-    if old != new:
-        done.append(f"{'made' if old is None else 'wrote'} {file}")
-        if not dry_run:
-            apply(FileEdit(_NAME, file, old, new, mode=mode_of(file)))
+    done = _edit(file, partial(put_lines, is_memory=is_memory), dry_run=dry_run)
     wanted = {
         f"{_SECTION}.name": "memory-kb: entry by entry, field by field",
         f"{_SECTION}.driver": driver_command(command),
@@ -165,39 +158,28 @@ def install(
     return GitSetup(tuple(done), str(file), wanted[f"{_SECTION}.driver"])
 
 
+def _edit(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[str]:
+    """Change the attributes, which are removed where nothing is left of them; return what was done."""
+    old = read_if_there(_NAME, file)
+    new = encode(change(decode(old or b"")))
+    if new == (old or b""):
+        return []
+    if not dry_run:
+        apply(FileEdit(_NAME, file, old, new or None, mode=mode_of(file)))
+    return [f"{'made' if old is None else 'wrote' if new else 'removed'} {file}"]
+
+
 def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) -> GitSetup:
-    """Take out what `install` wrote, to the byte; the driver stays while another vault of the repository names it.
+    """Take out what `install` wrote, to the byte.
 
     Raises:
         GitFailed: the configuration cannot be written.
         UnreadableInput: the attributes cannot be.
     """
-    done = []
     file = folder / _NAME
-    old = read_if_there(_NAME, file)
-    new = encode(take_lines(decode(old or b"")))
-    if old is not None and old != new:
-        done.append(f"{'wrote' if new else 'removed'} {file}")
-        if not dry_run:
-            apply(FileEdit(_NAME, file, old, new or None, mode=mode_of(file)))
-    if repository.config(f"{_SECTION}.driver") is not None and not _is_named_elsewhere(repository, file):
+    done = _edit(file, take_lines, dry_run=dry_run)
+    if repository.config(f"{_SECTION}.driver") is not None:
         done.append(f"took {_SECTION} out of the configuration")
         if not dry_run:
             repository.git("config", "--local", "--remove-section", _SECTION)
     return GitSetup(tuple(done), str(file), None)
-
-
-def _is_named_elsewhere(repository: Repository, own: Path) -> bool:
-    output = b""
-    for more in ((), ("--others", "--exclude-standard")):
-        try:
-            output += repository.git("ls-files", "-z", *more)
-        except GitFailed:
-            return False
-    files = {
-        repository.top / os.fsdecode(name)
-        for name in output.split(b"\0")
-        if os.fsdecode(name).rpartition("/")[2] == _NAME
-    }
-    others = (file for file in files if Path(os.path.realpath(file)) != Path(os.path.realpath(own)))
-    return any(b"merge=memory-kb" in (read_if_there(str(file), file) or b"") for file in others)

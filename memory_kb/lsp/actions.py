@@ -57,34 +57,17 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.D
         return
     for one in mine:
         if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
-            yield _action(
-                f"Merge with {short_id(_about(one))}",
-                lsp.CodeActionKind.QuickFix,
-                page,
-                entry,
-                "merge",
-                _about(one),
-                one,
-            )
+            yield _action(f"Merge with {short_id(_about(one))}", page, entry, "merge", one)
     if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
-        yield _action("Approve this entry", lsp.CodeActionKind.Refactor, page, entry, "approve")
+        yield _action("Approve this entry", page, entry, "approve")
     if entry.status in LIVE_STATUSES:
         if place.scope in _UP:
-            yield _action(
-                f"Promote this entry to {_UP[place.scope]}", lsp.CodeActionKind.Refactor, page, entry, "promote"
-            )
-        yield _action("Retire this entry", lsp.CodeActionKind.Refactor, page, entry, "retire")
+            yield _action(f"Promote this entry to {_UP[place.scope]}", page, entry, "promote")
+        yield _action("Retire this entry", page, entry, "retire")
 
 
-def _action(
-    title: str,
-    kind: lsp.CodeActionKind,
-    page: Page,
-    entry: Entry,
-    action: str,
-    other: str = "",
-    about: lsp.Diagnostic | None = None,
-) -> lsp.CodeAction:
+def _action(title: str, page: Page, entry: Entry, action: str, about: lsp.Diagnostic | None = None) -> lsp.CodeAction:
+    kind, other = (lsp.CodeActionKind.QuickFix, _about(about)) if about else (lsp.CodeActionKind.Refactor, "")
     data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
     return lsp.CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
 

@@ -66,6 +66,11 @@ def paths_of(changes: Iterable[Change]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for change in changes for path in (change.path, change.to) if path))
 
 
+def make_conflict(change: Change, message: str, code: str = "changed") -> Conflict:
+    """Return why a change is not made, as reports say it."""
+    return Conflict(change.path, change.entry_id, change.reason, message, code)
+
+
 def compose(changes: Sequence[Change], files: Files) -> Composition:
     """Return what the changes make of the files.
 
@@ -106,11 +111,7 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         if not failed:
             break
         refused |= failed
-    conflicts = tuple(
-        Conflict(change.path, change.entry_id, change.reason, refused[number].message, refused[number].code)
-        for number, change in enumerate(changes)
-        if number in refused
-    )
+    conflicts = tuple(make_conflict(changes[number], *refused[number]) for number in sorted(refused))
     outcomes = working.outcomes()
     written = {outcome.path for outcome in outcomes}
     made = tuple(

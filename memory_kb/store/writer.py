@@ -16,7 +16,7 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, SecretRefused, UnreadableInput, VaultNotFound
 from memory_kb.markdown.splice import Splice
 from memory_kb.model import Problem
-from memory_kb.reports import ChangeView, Conflict, RunReport
+from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.files import (
     FileEdit,
     NoteText,
@@ -35,7 +35,7 @@ from memory_kb.store.files import (
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
 from memory_kb.store.machine import prepare_machine
 from memory_kb.store.plan import Change, Plan
-from memory_kb.store.render_changes import Composition, compose, diff, find_new_secrets, paths_of
+from memory_kb.store.render_changes import Composition, compose, diff, find_new_secrets, make_conflict, paths_of
 from memory_kb.store.targets import explain_unsafe, find_target
 from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
@@ -471,15 +471,8 @@ class Writer:
         kept = [change for change in plan if id(change) not in refused]
         if not kept:
             raise SecretRefused(found[0].finding.described)
-        conflicts = tuple(
-            Conflict(
-                one.change.path,
-                one.change.entry_id,
-                one.change.reason,
-                str(SecretRefused(one.finding.described)),
-                SecretRefused.code,
-            )
-            for one in found
+        conflicts = (
+            make_conflict(one.change, str(SecretRefused(one.finding.described)), SecretRefused.code) for one in found
         )
         rest = self._compose(kept, None)
         return rest._replace(conflicts=(*rest.conflicts, *conflicts))
@@ -559,13 +552,8 @@ def _views(made: Composition, left: Sequence[str] = ()) -> tuple[ChangeView, ...
 
 
 def _report(verb: str, run: Run, made: Composition, left: Sequence[str], notices: tuple[str, ...]) -> RunReport:
-    late = tuple(
-        Conflict(
-            step.change.path,
-            step.change.entry_id,
-            step.change.reason,
-            f"{step.change.path} was changed by somebody else meanwhile",
-        )
+    late = (
+        make_conflict(step.change, f"{step.change.path} was changed by somebody else meanwhile")
         for step in made.steps
         if step.change.path in left or step.change.to in left
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -62,11 +63,9 @@ class SearchPage(NamedTuple):
 async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     asked = read_query(request.query_params)
-    answer = (
-        await site.read(lambda kb: _search(kb, asked, _read_limit(request), site.info.vaults))
-        if asked.query.strip()
-        else None
-    )
+    limit = _MORE if one(request.query_params, "more") else _LIMIT
+    work = partial(_search, asked=asked, limit=limit, vaults=site.info.vaults)
+    answer = await site.read(work) if asked.query.strip() else None
     home = {} if answer else await _find_home(site, asked)
     return site.page(request, "search.html", asked=asked, answer=answer, choices=await site.choices(), **home)
 
@@ -76,26 +75,11 @@ async def show_results(site: Site, request: Request) -> Response:
     asked = read_query(request.query_params)
     if "hx-request" not in request.headers:
         return see_other(asked.address("/"))
-    if not asked.query.strip():
-        home = await _find_home(site, asked)
-        return site.page(
-            request,
-            "results.html",
-            asked=asked,
-            answer=None,
-            choices=await site.choices(),
-            **home,
-            headers={"hx-replace-url": asked.address("/")},
-        )
-    answer = await site.read(lambda kb: _search(kb, asked, _TYPING, site.info.vaults, is_typing=True))
-    return site.page(
-        request,
-        "results.html",
-        asked=asked,
-        answer=answer,
-        choices=await site.choices(),
-        headers={"hx-replace-url": asked.address("/")},
-    )
+    work = partial(_search, asked=asked, limit=_TYPING, vaults=site.info.vaults, is_typing=True)
+    answer = await site.read(work) if asked.query.strip() else None
+    home = {} if answer else await _find_home(site, asked)
+    headers, choices = {"hx-replace-url": asked.address("/")}, await site.choices()
+    return site.page(request, "results.html", headers=headers, asked=asked, answer=answer, choices=choices, **home)
 
 
 async def show_browse(site: Site, request: Request) -> Response:
@@ -105,14 +89,9 @@ async def show_browse(site: Site, request: Request) -> Response:
     browsed = await site.read(
         lambda kb: kb.browse(order=asked.order, offset=offset, limit=PAGE_SIZE, folder=asked.folder, **asked.filters)
     )
+    pages, choices = -(-browsed.total // PAGE_SIZE), await site.choices()
     return site.page(
-        request,
-        "browse.html",
-        asked=asked,
-        browsed=browsed,
-        pages=-(-browsed.total // PAGE_SIZE),
-        first=offset + 1,
-        choices=await site.choices(),
+        request, "browse.html", asked=asked, browsed=browsed, pages=pages, first=offset + 1, choices=choices
     )
 
 
@@ -157,10 +136,6 @@ def _search(
         for hit in result.hits
     )
     return SearchPage(tuple(found), result)
-
-
-def _read_limit(request: Request) -> int:
-    return _MORE if one(request.query_params, "more") else _LIMIT
 
 
 def _without_title(hit: Hit) -> str:
