@@ -69,24 +69,16 @@ class EvalReport:
         return tuple(one for one in self.outcomes if one.query.expect and not one.is_found)
 
 
+@dataclass(frozen=True)
 class Evaluation:
     """The verbs eval and ci."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        contexts: Contexts,
-        git: Git,
-        searching: Searching,
-        open_past: Callable[[Vault], PastVault],
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._contexts = contexts
-        self._git = git
-        self._searching = searching
-        self._open_past = open_past
+    _vault: Vault
+    _index: VaultIndex
+    _contexts: Contexts
+    _git: Git
+    _searching: Searching
+    _open_past: Callable[[Vault], PastVault]
 
     def eval(self) -> EvalReport:
         """Ask the saved queries of `queries.yaml` and measure what is found, beside grep.

@@ -291,27 +291,14 @@ def make_memory(stored: StoredMemory) -> Memory:
     """Return a stored entry as a value to plan with; values it cannot use have become defaults."""
     entry = stored.entry
     metadata, fields = _read(entry.metadata or "{}")
+    own = fields._asdict() | {name: getattr(entry, name) for name in ("title", "kind", "type", "status")}
+    del own["dated"]
     return Memory(
-        id=entry.entry_id,
+        **own | {"id": entry.entry_id},
         path=entry.source,
         hash=stored.hash,
         place=Location(entry.scope, stored.job, stored.task, stored.learning_type),
-        title=entry.title,
         text=stored.text,
-        kind=entry.kind,
-        type=entry.type,
-        domain=fields.domain,
-        importance=fields.importance,
-        phase=fields.phase,
-        status=entry.status,
-        reinforcement_count=fields.reinforcement_count,
-        tags=fields.tags,
-        priority=fields.priority,
-        applies_to=fields.applies_to,
-        links=fields.links,
-        last_reinforced=fields.last_reinforced,
-        created_at=fields.created_at,
-        seen=fields.seen,
         line=entry.line,
         metadata=metadata,
         fault=entry.fault,
