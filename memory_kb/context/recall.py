@@ -196,7 +196,9 @@ class Recall:
         if len(text) <= _SHORT:
             return text
         scale = self._beside_all if section.key in self._echoes else self._beside_notes
-        pieces = [text[start:end] for start, end in self._index.cut(text)]
+        from memory_kb.markdown.sections import PASSAGE, split_text
+
+        pieces = [text[one.start : one.end] for one in split_text(text, 0, len(text), PASSAGE)]
         return max(
             [piece for piece in pieces if not is_list_of_links(piece)] or pieces,
             key=lambda piece: sum(worth for word, worth in scale.worth.items() if says(piece.casefold(), word)),

@@ -179,9 +179,6 @@ class Index(Protocol):
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
         """Return those of the chunks with these keys that pass the filters; their rank is 0."""
 
-    def cut(self, text: str) -> list[tuple[int, int]]:
-        """Return where the passages of a chunk's text begin and end."""
-
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         """Return every word as the full-text index holds it."""
 

@@ -16,7 +16,6 @@ from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare
 from memory_kb.index.postgres_words import IN_VAULTS, LAST, Bm25, PostingsQuery, Words, find_rarity, parse
 from memory_kb.index.words import WordCutter
-from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
 
@@ -91,15 +90,17 @@ class PostgresIndex:
         return sorted(found, key=in_order)[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
-        words, query = self._parse(expression), PostingsQuery(keys)
-        # What nothing here says has not to be counted, which takes longest.
-        new = [phrase for phrase in words.some if Words((phrase,)) not in self._counts]
-        is_said = ", ".join(f"EXISTS ({query.matches(Words((phrase,)))})" for phrase in new)
-        unsaid = {
-            one for one, said in zip(new, self._rows(f"SELECT {is_said}", query.values)[0], strict=True) if not said
-        }
-        words, query = words._replace(some=tuple(one for one in words.some if one not in unsaid)), PostingsQuery(keys)
+        words, query = self._drop_unsaid(self._parse(expression), keys), PostingsQuery(keys)
         return dict(self._rows(query.ranks(words, self._bm25(words, weights)), query.values)) if words.some else {}
+
+    def _drop_unsaid(self, words: Words, keys: Sequence[int]) -> Words:
+        """Leave out phrases that none of some chunks says and that were never counted, which takes longest."""
+        query = PostingsQuery(keys)
+        new = [phrase for phrase in words.some if Words((phrase,)) not in self._counts]
+        are_said = ", ".join(f"EXISTS ({query.matches(Words((phrase,)))})" for phrase in new)
+        (found,) = self._rows(f"SELECT {are_said}", query.values)
+        unsaid = {phrase for phrase, is_said in zip(new, found, strict=True) if not is_said}
+        return words._replace(some=tuple(phrase for phrase in words.some if phrase not in unsaid))
 
     def neighbours(self, keys: Collection[int]) -> list[int]:
         rows = self._rows(
@@ -158,9 +159,6 @@ class PostgresIndex:
     def compare(self, asked: tuple[Space, Vectors], filters: Filters) -> tuple[VectorTable | None, tuple[str, ...]]:
         """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
         return compare(self._connection, self._vaults, asked, where(filters, "c", _DIALECT), self._tables)
-
-    def cut(self, text: str) -> list[tuple[int, int]]:
-        return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         return self._words.stems(words)

@@ -305,11 +305,6 @@ class SqliteIndex:
         )
         return frozenset(key for (key,) in rows)
 
-    def cut(self, text: str) -> list[tuple[int, int]]:
-        from memory_kb.markdown.sections import PASSAGE, split_text
-
-        return [(piece.start, piece.end) for piece in split_text(text, 0, len(text), PASSAGE)]
-
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         return self._words.stems(words)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
+from memory_kb.markdown.sections import PASSAGE, split_text
 from memory_kb.regex import regex
 from memory_kb.search.query import TextQuery
 from memory_kb.text import has_cjk
@@ -146,23 +147,23 @@ def find_passages(
     near = {key: scores for key, scores in (nearness or {}).items() if key in chunks}
     nearest = {key: scores.index(max(scores)) for key, scores in near.items()}
     if query is None or not weights:
-        return [_take_nearest(index, chunk, nearest.get(key)) for key, chunk in chunks.items()]
+        return [_take_nearest(chunk, nearest.get(key)) for key, chunk in chunks.items()]
     finder = WordFinder(index, query, weights)
     parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
     found = finder.find([part for chunk in parts for part in chunk])
     by_chunk = zip(chunks.values(), found[::3], found[1::3], found[2::3], strict=True)
-    return [passage for words in by_chunk for passage in _cut(index, finder, nearest.get(words[0].key), *words)]
+    return [passage for words in by_chunk for passage in _cut(finder, nearest.get(words[0].key), *words)]
 
 
-def _take_nearest(index: Index, chunk: StoredChunk, nearest: int | None) -> Passage:
-    pieces = index.cut(chunk.content) if nearest is not None else []
+def _take_nearest(chunk: StoredChunk, nearest: int | None) -> Passage:
+    pieces = split_text(chunk.content, 0, len(chunk.content), PASSAGE) if nearest is not None else []
     if nearest is None or nearest >= len(pieces):
         return Passage(chunk.key, 0, True, 0, len(chunk.content), 0.0)
-    return Passage(chunk.key, nearest, nearest == len(pieces) - 1, *pieces[nearest], 0.0)
+    start, end, _ = pieces[nearest]
+    return Passage(chunk.key, nearest, nearest == len(pieces) - 1, start, end, 0.0)
 
 
 def _cut(
-    index: Index,
     finder: WordFinder,
     nearest: int | None,
     chunk: StoredChunk,
@@ -172,12 +173,12 @@ def _cut(
 ) -> Iterator[Passage]:
     text = chunk.content
     if not (words or titled or headed):
-        yield _take_nearest(index, chunk, nearest)
+        yield _take_nearest(chunk, nearest)
         return
     above = _count(headed, HEADING_TIMES, _count(titled, TITLE_TIMES, {}))
-    pieces = index.cut(text)
+    pieces = split_text(text, 0, len(text), PASSAGE)
     last = len(pieces) - 1
-    for number, (start, end) in enumerate(pieces):
+    for number, (start, end, _) in enumerate(pieces):
         found = [word for word in words if start <= word.start < end]
         if found or number == nearest or (nearest is None and not (words or number)):
             own = _score(finder, _count(found, 1.0, above), end - start)
