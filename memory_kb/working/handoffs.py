@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
@@ -19,7 +18,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import LIVE_STATUSES, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import format_time
-from memory_kb.store.plan import Change, Memory, create_file
+from memory_kb.store.plan import Memory, create_file
 from memory_kb.working.ledgers import entries_of, git_state_of, is_at
 
 if TYPE_CHECKING:
@@ -196,50 +195,8 @@ def read_handoff(memory: Memory) -> Handoff:
     )
 
 
-def plan_handoff(draft: Handoff, now: datetime) -> Change:
-    """Plan the file of a new handoff."""
-    fields: dict[str, Value] = {"from_agent": draft.from_agent or "", "to_agent": draft.to_agent or ""}
-    if draft.git_state:
-        fields["git_state"] = draft.git_state if isinstance(draft.git_state, str) else dict(draft.git_state)
-    fields |= {name: list(value) for name in _LISTS if (value := getattr(draft, name))}
-    text = render(Draft(render_handoff(draft), "handoff", fields=tuple(fields.items())), draft.id, now)
-    return create_file(draft.path, text, f"{draft.from_agent} hands over to {draft.to_agent}.", draft.id)
-
-
-def next_id(names: Iterable[str]) -> str:
-    """Return the id of the next handoff of a scope; the number of one that was is not used again.
-
-    Example:
-        >>> next_id([]), next_id(["handoff-009", "handoff-1200"])
-        ('handoff-001', 'handoff-1201')
-    """
-    numbers = [int(found[1]) for name in names if (found := _ID.fullmatch(name))]
-    return f"handoff-{max(numbers, default=0) + 1:03d}"
-
-
-def newest_first(handoffs: Iterable[Handoff]) -> tuple[Handoff, ...]:
-    """Return handoffs newest first, by their time and then their number."""
-    return tuple(sorted(handoffs, key=lambda one: (one.timestamp or "", one.number, one.path), reverse=True))
-
-
-def find_handoff(handoffs: Sequence[Handoff], wanted: str) -> Handoff:
-    """Return the handoff of an id, or of its number alone.
-
-    Numbers are of one scope; where several scopes have the same, the project's is meant.
-
-    Raises:
-        UnknownEntry: there is none.
-        AmbiguousId: there are several.
-    """
-    number = int(wanted) if re.fullmatch(r"[0-9]{1,9}", wanted) else None
-    found = [one for one in handoffs if one.id == wanted or (number is not None and one.number == number)]
-    found = [one for one in found if one.status in LIVE_STATUSES] or found
-    if not found:
-        raise UnknownEntry(wanted, "handoff")
-    own = [one for one in found if one.scope == "project"] if len(found) > 1 else found
-    if len(own) != 1:
-        raise AmbiguousId(wanted, [f"{one.path}:{one.line}" for one in found])
-    return own[0]
+def _age(one: Handoff) -> tuple[str, int, str]:
+    return one.timestamp or "", one.number, one.path
 
 
 class Handoffs:
@@ -306,7 +263,17 @@ class Handoffs:
             UnknownEntry: there is none.
             AmbiguousId: several jobs have one of that number.
         """
-        return find_handoff(self._handoffs(job, task_id), wanted)
+        number = int(wanted) if re.fullmatch(r"[0-9]{1,9}", wanted) else None
+        everything = self._handoffs(job, task_id)
+        found = [one for one in everything if one.id == wanted or (number is not None and one.number == number)]
+        found = [one for one in found if one.status in LIVE_STATUSES] or found
+        if not found:
+            raise UnknownEntry(wanted, "handoff")
+        # Numbers are of one scope; where several scopes have the same, the project's is meant.
+        own = [one for one in found if one.scope == "project"] if len(found) > 1 else found
+        if len(own) != 1:
+            raise AmbiguousId(wanted, [f"{one.path}:{one.line}" for one in found])
+        return own[0]
 
     def latest(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> Handoff | None:
         """Return the newest handoff, or the newest to an agent; None where there is none."""
@@ -315,7 +282,7 @@ class Handoffs:
     def list(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> tuple[Handoff, ...]:
         """Return the handoffs, newest first; with a job those of that job."""
         live = (one for one in self._handoffs(job, task_id) if one.status in LIVE_STATUSES)
-        return newest_first(one for one in live if to in (None, one.to_agent))
+        return tuple(sorted((one for one in live if to in (None, one.to_agent)), key=_age, reverse=True))
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
@@ -326,15 +293,23 @@ class Handoffs:
         with self._writer.lock(dry_run=dry_run):
             found = entries_of(self._store, "handoff")
             here = [read_handoff(one) for one in found if one.place[:3] == place[:3]]
-            last = next(iter(newest_first(here)), None)
+            last = max(here, key=_age, default=None)
             if last and last.status == "active" and last.message == draft.message:
                 return HandedOff(last, "known", RunReport(None, "handoff create"))
             files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
-            entry_id = next_id((*(one.id for one in here), *files))
+            # The number of a handoff that was is not used again.
+            numbers = (int(named[1]) for name in (*(one.id for one in here), *files) if (named := _ID.fullmatch(name)))
+            entry_id = f"handoff-{max(numbers, default=0) + 1:03d}"
             now = self._vault.clock()
             time, path = f"{format_time(now)[:19]}Z", f"{folder}/{entry_id}.md"
             made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
-            run = self._writer.run("handoff create", [plan_handoff(made, now)], dry_run=dry_run)
+            fields: dict[str, Value] = {"from_agent": made.from_agent or "", "to_agent": made.to_agent or ""}
+            if made.git_state:
+                fields["git_state"] = made.git_state if isinstance(made.git_state, str) else dict(made.git_state)
+            fields |= {name: list(value) for name in _LISTS if (value := getattr(made, name))}
+            text = render(Draft(render_handoff(made), "handoff", fields=tuple(fields.items())), entry_id, now)
+            change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
+            run = self._writer.run("handoff create", [change], dry_run=dry_run)
         return HandedOff(made, "created", run)
 
     def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -18,7 +18,7 @@ from memory_kb.model import EVERYTHING, Location
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.git_command import read_git_state
-from memory_kb.store.plan import Change, Memory, Plan, create_file, plan_fields
+from memory_kb.store.plan import Memory, Plan, create_file, plan_fields
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -156,21 +156,6 @@ def _fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
     return {name: value for name, value in values.items() if name in always or given.get(name) not in (None, {})}
 
 
-def plan_checkpoint(memory: Memory, given: Mapping[str, Any], now: datetime) -> Change | None:
-    """Plan to bring a ledger up to date; its other fields and its text stay."""
-    values = _fields(apply_checkpoint(read_ledger(memory), given, now), given)
-    kept = {name: value for name, value in values.items() if name in memory.metadata or value not in ("", [], {}, 0)}
-    return plan_fields(memory, kept, "A checkpoint.")
-
-
-def plan_new_ledger(ledger: Ledger, given: Mapping[str, Any], now: datetime) -> Change:
-    """Plan the first ledger of an agent, as it is after its checkpoint."""
-    values = {"agent_id": ledger.agent_id} | _fields(ledger, given)
-    kept = {name: value for name, value in values.items() if value not in ([], {}, "") or name == "current_task"}
-    draft = Draft(f"# Ledger: {ledger.agent_id}", "ledger", fields=tuple(kept.items()))
-    return create_file(ledger.path, render(draft, ledger.id, now), "A checkpoint.", ledger.id)
-
-
 class Ledgers:
     """The verbs of `ledger`."""
 
@@ -268,7 +253,11 @@ class Ledgers:
 
         def plan(memories: Sequence[Memory]) -> Plan:
             memory = find(memories)
-            return [plan_checkpoint(memory, given, now) if memory else None]
+            if memory is None:
+                return [None]
+            values = _fields(apply_checkpoint(read_ledger(memory), given, now), given)
+            names = {name for name, value in values.items() if name in memory.metadata or value not in ("", [], {}, 0)}
+            return [plan_fields(memory, {name: values[name] for name in values if name in names}, "A checkpoint.")]
 
         with self._writer.lock(dry_run=dry_run):
             memories = entries_of(self._store, "ledger")
@@ -278,7 +267,13 @@ class Ledgers:
                 return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
             blank = _blank_ledger(self._vault, agent, place, {one.id for one in memories if one.place[:3] == place[:3]})
             ledger = apply_checkpoint(blank, given, now)
-            run = self._writer.run("ledger set", [plan_new_ledger(ledger, given, now)], dry_run=dry_run)
+            values = {"agent_id": agent} | _fields(ledger, given)
+            kept = {
+                name: value for name, value in values.items() if value not in ([], {}, "") or name == "current_task"
+            }
+            text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(kept.items())), ledger.id, now)
+            change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
+            run = self._writer.run("ledger set", [change], dry_run=dry_run)
         return Checkpointed(ledger, "created", run)
 
 

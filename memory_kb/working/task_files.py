@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
@@ -47,93 +46,9 @@ class Milestones(NamedTuple):
     torn: tuple[int, ...]
 
 
-def frame_plan(text: str, title: str, place: Location, now: datetime) -> str:
-    """Return a pre-mortem as it is written: the plan under its title and date.
-
-    Example:
-        >>> print(frame_plan("It may be slow.", "Import", Location("job", "api"), datetime(2026, 1, 2, tzinfo=UTC)), end="")
-        # Pre-mortem: Import
-        <BLANKLINE>
-        Date: 2026-01-02
-        Task: job api
-        <BLANKLINE>
-        ---
-        <BLANKLINE>
-        It may be slow.
-    """
-    where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}"))) or "project"
-    day = now.astimezone(UTC).date().isoformat()
-    return f"# Pre-mortem: {title}\n\nDate: {day}\nTask: {where}\n\n{_RULE}\n\n{text.strip()}\n"
-
-
-def plan_premortem(held: NoteText | None, path: str, framed: str) -> Change | None:
-    """Plan to write a pre-mortem, or return None where it says the same, whatever its day."""
-    if held is None:
-        return create_file(path, framed, "The plan before the work begins.")
-    if _undated(held.text) == _undated(framed):
-        return None
-    return write_file(held, framed, "The plan changed.")
-
-
 def _undated(text: str) -> str:
     head, _, rest = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
     return "\n".join(line for line in head.split("\n") if not line.startswith("Date: ")) + rest
-
-
-def check_plan(text: str, title: str | None, *, allow_secret: bool = False) -> tuple[str, str]:
-    """Return the text and the title of a pre-mortem; without a title, the text's first line is it.
-
-    Raises:
-        UsageError: there is no text.
-        SecretRefused: it holds what looks like a credential.
-
-    Example:
-        >>> check_plan("# Move the importer\\n\\nIt may be slow.", None)[1]
-        'Move the importer'
-    """
-    if not text.strip():
-        raise UsageError("there is no plan", 'try: memory-kb premortem "The import may be too slow for 10,000 files."')
-    text = printable(text)
-    first = next(line for line in text.splitlines() if line.strip())
-    named = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
-    refuse_secrets(text, named, allow=allow_secret)
-    return text, named
-
-
-def check_milestone(milestone: Milestone, *, allow_secret: bool = False) -> Milestone:
-    """Return a milestone that may be written.
-
-    Raises:
-        UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
-        SecretRefused: it holds what looks like a credential.
-    """
-    if not milestone.milestone.strip():
-        raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
-    if milestone.recommendation not in RECOMMENDATIONS:
-        raise UsageError(
-            f"unknown recommendation {milestone.recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}"
-        )
-    if not any(milestone.assumptions.values()):
-        raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
-    refuse_secrets(milestone.milestone, *milestone.assumptions.values(), allow=allow_secret)
-    return milestone
-
-
-def plan_milestone(held: NoteText | None, path: str, milestone: Milestone) -> Change | None:
-    """Plan to append a milestone, or return None where the last one says the same.
-
-    A line that was left unfinished stays as it is, on a line of its own.
-    """
-    line = json.dumps(milestone._asdict(), ensure_ascii=False)
-    reason = f"What is assumed at {milestone.milestone}."
-    if held is None:
-        return create_file(path, f"{line}\n", reason)
-    known = parse_milestones(held.text).checkpoints
-    if known and known[-1]._replace(timestamp=milestone.timestamp) == milestone:
-        return None
-    end = newline_of(held.text)
-    start = held.text if held.text.endswith("\n") or not held.text else held.text + end
-    return write_file(held, f"{start}{line}{end}", reason)
 
 
 def parse_milestones(text: str) -> Milestones:
@@ -193,17 +108,33 @@ class TaskFiles:
     ) -> RunReport:
         """Write down, before the work begins, the plan and what may go wrong with it.
 
-        It is written anew when the plan changes.
+        It is written anew when the plan changes. Without a title, the text's first line is it.
 
         Raises:
             UsageError: there is no text, or no such place.
             SecretRefused: it holds what looks like a credential.
         """
         place = self._vault.place_for("project", job, task)
-        plan, name = check_plan(text, title, allow_secret=self._vault.allows_secrets)
-        framed = frame_plan(plan, name, place, self._vault.clock())
-        write = functools.partial(plan_premortem, framed=framed)
-        return self._write_beside("premortem", place, PREMORTEM, write, dry_run=dry_run)
+        if not text.strip():
+            raise UsageError(
+                "there is no plan", 'try: memory-kb premortem "The import may be too slow for 10,000 files."'
+            )
+        text = printable(text)
+        first = next(line for line in text.splitlines() if line.strip())
+        name = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
+        refuse_secrets(text, name, allow=self._vault.allows_secrets)
+        where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}")))
+        day = self._vault.clock().astimezone(UTC).date().isoformat()
+        head = f"# Pre-mortem: {name}\n\nDate: {day}\nTask: {where or 'project'}\n"
+        framed = f"{head}\n{_RULE}\n\n{text.strip()}\n"
+
+        def plan(held: NoteText | None, path: str) -> Change | None:
+            if held is None:
+                return create_file(path, framed, "The plan before the work begins.")
+            is_same = _undated(held.text) == _undated(framed)
+            return None if is_same else write_file(held, framed, "The plan changed.")
+
+        return self._write_beside("premortem", place, PREMORTEM, plan, dry_run=dry_run)
 
     def assume(
         self,
@@ -231,15 +162,33 @@ class TaskFiles:
             dry_run: show what would be written.
 
         Raises:
-            UsageError: nothing is assumed, or a word is none of ours.
+            UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
             SecretRefused: it holds what looks like a credential.
         """
         place = self._vault.place_for("project", job, task)
         given = (milestone, complexity, approach, preferences, scope_note)
         name, *texts = (" ".join(printable(text).split()) for text in given)
+        if not name:
+            raise UsageError("the milestone has no name", "try: memory-kb assume planned --complexity medium")
+        if recommendation not in RECOMMENDATIONS:
+            raise UsageError(f"unknown recommendation {recommendation!r}", f"it may be {', '.join(RECOMMENDATIONS)}")
+        if not any(texts):
+            raise UsageError("nothing is assumed", "say one of --complexity, --approach, --preferences, --scope-note")
+        refuse_secrets(name, *texts, allow=self._vault.allows_secrets)
         made = Milestone(name, self._vault.timestamp(), dict(zip(ASSUMED, texts, strict=True)), recommendation)
-        checked = check_milestone(made, allow_secret=self._vault.allows_secrets)
-        plan = functools.partial(plan_milestone, milestone=checked)
+        line, reason = json.dumps(made._asdict(), ensure_ascii=False), f"What is assumed at {name}."
+
+        def plan(held: NoteText | None, path: str) -> Change | None:
+            if held is None:
+                return create_file(path, f"{line}\n", reason)
+            known = parse_milestones(held.text).checkpoints
+            if known and known[-1]._replace(timestamp=made.timestamp) == made:
+                return None
+            # A line that was left unfinished stays as it is, on a line of its own.
+            end = newline_of(held.text)
+            start = held.text if held.text.endswith("\n") or not held.text else held.text + end
+            return write_file(held, f"{start}{line}{end}", reason)
+
         return self._write_beside("assume", place, ASSUMPTIONS, plan, dry_run=dry_run)
 
     def assumptions(self, *, job: str | None = None, task: str | None = None) -> Milestones:
