@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
@@ -31,7 +31,6 @@ from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import (
     Change,
     Memory,
-    Plan,
     create_file,
     make_memory,
     move,
@@ -113,21 +112,6 @@ def _check_waiting(memory: Memory) -> None:
         raise UsageError(f"{memory.id} does not wait for review", hint)
 
 
-def find_waiting(memories: Iterable[Memory], today: date, session: str | None = None) -> tuple[ReviewItem, ...]:
-    """Return the queue: proposals, the newest first, then what was flagged; without what was put off.
-
-    `session` names the session that they come from, in full or by its beginning.
-    """
-    waiting = [memory for memory in memories if is_waiting(memory) and not is_snoozed(memory, today)]
-    if session is not None:
-        origins = ((one, (one.word("session_id") or "", *one.words("sources"))) for one in waiting)
-        waiting = [memory for memory, words in origins if any(word.startswith(session) for word in words)]
-    waiting.sort(key=lambda memory: (memory.path, memory.line))
-    waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
-    waiting.sort(key=lambda memory: memory.status != "proposed")
-    return tuple(make_item(memory, today) for memory in waiting)
-
-
 def make_item(memory: Memory, today: date) -> ReviewItem:
     """Return an entry as the queue shows it."""
     of, flags = original_of(memory), memory.words("flags")
@@ -159,40 +143,6 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         session=memory.word("session_id") or None,
         created=memory.created_at[:10] if memory.created_at else None,
     )
-
-
-def plan_snooze(wanted: Sequence[Memory], today: date, days: int) -> Plan:
-    """Plan to leave entries out of the queue for some days.
-
-    Raises:
-        UsageError: one of them does not wait for review, or the days are none.
-    """
-    if not 0 < days <= _LONGEST:
-        raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
-    until = (today + timedelta(days=days)).isoformat()
-    for memory in wanted:
-        _check_waiting(memory)
-    return [plan_fields(memory, {SNOOZED: until}, f"Review: put off until {until}.") for memory in wanted]
-
-
-def plan_edit(memory: Memory, note: NoteText, text: str, *, allow_secret: bool = False) -> Change | None:
-    """Plan to put another text in the place of what a proposal says; its frontmatter stays.
-
-    Raises:
-        UsageError: it does not wait for review, or the text is empty.
-        SecretRefused: the text holds what looks like a credential.
-    """
-    _check_waiting(memory)
-    if not text.strip():
-        raise UsageError("there is no text", f"`memory-kb review reject {memory.id}` turns it down")
-    refuse_secrets(text, allow=allow_secret)
-    entry = find_entry(note.text, note.path, memory.id)
-    refuse_broken(entry, note.path)
-    old = note.text[entry.span.start : entry.span.end]
-    newline = newline_of(note.text)
-    tail = old[len(old.rstrip()) :] or newline
-    new = f"{note.text[entry.span.start : entry.body.start]}{newline.join(text.strip().splitlines())}{tail}"
-    return None if new == old else replace_entry(note, memory.id, new, "Review: edited.")
 
 
 def _explain(memory: Memory, of: str | None, today: date) -> str:
@@ -333,27 +283,6 @@ def _closed(text: str, newline: str) -> str:
     return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
 
 
-def plan_rejection(wanted: Sequence[Memory], reason: str | None, ground: ApprovalInput) -> Plan:
-    """Plan to reject entries: they stay where they are and keep their text from coming back.
-
-    What contradicted one of them, and against nothing else, is settled with it.
-
-    Raises:
-        UsageError: one of them does not wait for review.
-    """
-    changes: list[Change | None] = []
-    for memory in wanted:
-        values: dict[str, Value] = {}
-        if memory.status != "rejected":
-            _check_waiting(memory)
-            values = {"status": "rejected", "reviewed": ground.today.isoformat()}
-        if reason and reason.strip():
-            values["review_reason"] = " ".join(reason.split())
-        said = values.get("review_reason")
-        changes.append(plan_fields(memory, values, f"Review: rejected, {said}." if said else "Review: rejected."))
-    return [*changes, *plan_settlements(wanted, ground.memories)]
-
-
 class Review:
     """The verbs review list, show, scan, approve, edit, reject and snooze."""
 
@@ -376,10 +305,19 @@ class Review:
             statuses=chosen.statuses or everything.statuses,
             learning_types=chosen.learning_types or everything.learning_types,
         )
+        today = self._vault.today()
+
+        def is_listed(memory: Memory) -> bool:
+            origins = (memory.word("session_id") or "", *memory.words("sources"))
+            is_meant = session is None or any(word.startswith(session) for word in origins)
+            return is_meant and is_waiting(memory) and not is_snoozed(memory, today)
+
         # Few of many wait: all of them in memory would be hundreds of megabytes in a large vault.
-        return self._index.read(
-            lambda index: find_waiting(map(make_memory, index.memories(wanted)), self._vault.today(), session)
-        )
+        waiting = self._index.read(lambda index: list(filter(is_listed, map(make_memory, index.memories(wanted)))))
+        waiting.sort(key=lambda memory: (memory.path, memory.line))
+        waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
+        waiting.sort(key=lambda memory: memory.status != "proposed")
+        return tuple(make_item(memory, today) for memory in waiting)
 
     def show(self, wanted: str) -> ReviewView:
         """Return an entry of the queue with its text, and with what approving it would write.
@@ -431,8 +369,17 @@ class Review:
             UsageError: one of them does not wait for review, or none is named.
         """
         with self._store.planning(dry_run=dry_run):
-            found = self._find_all(wanted)
-            return self._writer.run("review reject", plan_rejection(found, reason, self.ground()), dry_run=dry_run)
+            found, said = self._find_all(wanted), " ".join((reason or "").split())
+            plan: list[Change | None] = []
+            for one in found:
+                values: dict[str, Value] = {"review_reason": said} if said else {}
+                if one.status != "rejected":
+                    _check_waiting(one)
+                    values = {"status": "rejected", "reviewed": self._vault.today().isoformat()} | values
+                plan.append(plan_fields(one, values, f"Review: rejected{f', {said}' * bool(said)}."))
+            # What contradicted one of them, and nothing else, is settled with it.
+            plan += plan_settlements(found, self._store.all())
+            return self._writer.run("review reject", plan, dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in the place of what a proposal says; it goes on waiting.
@@ -445,8 +392,17 @@ class Review:
         """
         with self._store.planning(dry_run=dry_run):
             found = self._store.find(wanted)
+            _check_waiting(found)
+            if not text.strip():
+                raise UsageError("there is no text", f"`memory-kb review reject {found.id}` turns it down")
+            refuse_secrets(text, allow=self._vault.allows_secrets)
             note = self._writer.read(found.path)
-            change = plan_edit(found, note, text, allow_secret=self._vault.allows_secrets)
+            entry = find_entry(note.text, note.path, found.id)
+            refuse_broken(entry, note.path)
+            old, newline = note.text[entry.span.start : entry.span.end], newline_of(note.text)
+            said = newline.join(text.strip().splitlines())
+            new = f"{note.text[entry.span.start : entry.body.start]}{said}{old[len(old.rstrip()) :] or newline}"
+            change = None if new == old else replace_entry(note, found.id, new, "Review: edited.")
             return self._writer.run("review edit", [change], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
@@ -457,7 +413,13 @@ class Review:
             UsageError: one of them does not wait for review, or none is named.
         """
         with self._store.planning(dry_run=dry_run):
-            plan = plan_snooze(self._find_all(wanted), self._vault.today(), days)
+            found = self._find_all(wanted)
+            if not 0 < days <= _LONGEST:
+                raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
+            until = (self._vault.today() + timedelta(days=days)).isoformat()
+            for one in found:
+                _check_waiting(one)
+            plan = [plan_fields(one, {SNOOZED: until}, f"Review: put off until {until}.") for one in found]
             return self._writer.run("review snooze", plan, dry_run=dry_run)
 
     def _find_all(self, wanted: Sequence[str]) -> tuple[Memory, ...]:
