@@ -130,24 +130,17 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
 
 
 def _show_session(scope: Scope, session: Finished) -> ShownRecord:
-    talk = session.conversation
-    match scope.reads:
-        case "human":
-            return _need(talk.humans, "nobody said anything in this session")
-        case "errors":
-            return _need(talk.errors, "nothing failed in this session")
-        case reads:
-            name, words = DOCUMENTS[reads]
-            text = session.documents.get(reads, "").strip()
-            if not text:
-                raise NothingToAsk(f"there is no {name}, which would hold {words}")
-            return with_document(_need(talk.execution, "nothing was done in this session"), name, text)
-
-
-def _need(shown: ShownRecord, otherwise: str) -> ShownRecord:
+    talk, text = session.conversation, session.documents.get(scope.reads, "").strip()
+    shown, otherwise = {
+        "human": (talk.humans, "nobody said anything in this session"),
+        "errors": (talk.errors, "nothing failed in this session"),
+    }.get(scope.reads, (talk.execution, "nothing was done in this session"))
+    name, words = DOCUMENTS.get(scope.reads, ("", ""))
+    if name and not text:
+        raise NothingToAsk(f"there is no {name}, which would hold {words}")
     if not shown.passages:
         raise NothingToAsk(otherwise)
-    return shown
+    return with_document(shown, name, text) if name else shown
 
 
 def make_offers(

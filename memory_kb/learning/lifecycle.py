@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
@@ -24,8 +24,6 @@ from memory_kb.store.plan import Change, Memory, move, plan_fields
 from memory_kb.store.session_log import SessionFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.reinforcement import Due
     from memory_kb.providers.models import Models
@@ -39,32 +37,6 @@ ARCHIVE_BELOW = 0.1
 NEW_DAYS = 30
 #: Kinds that are always injected, that age by rules of their own, or that are work in progress.
 _EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff", "ledger"})
-
-
-def plan_archiving(
-    memories: Iterable[Memory],
-    folder_of: Callable[[Location], str],
-    now: datetime,
-    half_life: float = 90.0,
-    taken_in: frozenset[str] = frozenset(),
-) -> tuple[Change, ...]:
-    """Plan to archive the live entries whose activation score fell below 0.1.
-
-    What has been applied counts as seen. Pinned and institutional entries stay, and so do notes
-    that are not memories. What was made in the last weeks, of old sources too, stays for now:
-    nobody could look at it before. `taken_in` are the ids of that.
-    """
-    today = now.astimezone(UTC).date()
-    changes: list[Change] = []
-    for memory in memories:
-        if memory.id in taken_in or not _may_go(memory):
-            continue
-        seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
-        score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
-        if score < ARCHIVE_BELOW:
-            reason = f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
-            changes += plan_move_to_archive(memory, folder_of(memory.place), today, reason)
-    return tuple(changes)
 
 
 def _may_go(memory: Memory) -> bool:
@@ -200,11 +172,23 @@ class Lifecycle:
         return chosen, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:
-        """Archive what nobody looked at for long."""
-        half_life, now = self._vault.settings.ranking.half_life_days, self._vault.clock()
-        taken_in = self._store.taken_in(self._vault.today() - timedelta(days=NEW_DAYS))
-        return self._store.carry_out(
-            "archive",
-            lambda memories: plan_archiving(memories, self._vault.folder_of, now, half_life, taken_in),
-            dry_run=dry_run,
-        )
+        """Archive the live entries whose activation score fell below 0.1.
+
+        What has been applied counts as seen. Pinned and institutional entries stay, and so do notes
+        that are not memories. What was made in the last weeks, of old sources too, stays for now:
+        nobody could look at it before.
+        """
+        half_life, today = self._vault.settings.ranking.half_life_days, self._vault.today()
+        taken_in = self._store.taken_in(today - timedelta(days=NEW_DAYS))
+
+        def plan(memories: Sequence[Memory]) -> Iterator[Change]:
+            for memory in memories:
+                if memory.id in taken_in or not _may_go(memory):
+                    continue
+                seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
+                score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
+                if score < ARCHIVE_BELOW:
+                    reason = f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
+                    yield from plan_move_to_archive(memory, self._vault.folder_of(memory.place), today, reason)
+
+        return self._store.carry_out("archive", plan, dry_run=dry_run)
