@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 from memory_kb.episodes.diary import (
     DiaryLists,
@@ -23,7 +23,6 @@ from memory_kb.episodes.diary import (
     write_body,
 )
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.lifecycle import plan_move_to_archive
 from memory_kb.learning.new_entry import Draft, plan_entry
 from memory_kb.learning.wrappers import sentences
 from memory_kb.markdown.splice import Value
@@ -31,9 +30,8 @@ from memory_kb.model import Location, make_place
 from memory_kb.session_reports import Trace
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
-from memory_kb.store.plan import Change, Memory, Plan, plan_fields, set_body
-from memory_kb.store.session_log import OUTCOMES
-from memory_kb.text import hash_of, printable, shorten, slugify
+from memory_kb.store.plan import Memory, Plan, plan_fields, set_body
+from memory_kb.text import hash_of, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
@@ -121,7 +119,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
         id=f"ep-{day}-{hash_of(named.encode())[:8]}",
         session=trace.session,
         place=_place(trace),
-        title=_title(goal) or f"Session {trace.session}",
+        title=title_of(goal) or f"Session {trace.session}",
         body=write_body(trace, diary),
         tags=(category,) if (category := infer_category(goal)) != "general" else (),
         seq=trace.seq,
@@ -135,7 +133,7 @@ def _day_of(session: str) -> str | None:
     return "-".join(found.groups()) if found else None
 
 
-def _title(goal: str) -> str:
+def title_of(goal: str) -> str:
     """Return the first sentence of a goal that has three words or more, which no greeting has."""
     first = next((sentence for sentence in sentences(goal) if len(sentence.split()) >= _FEWEST_WORDS), goal)
     return shorten(first, _TITLE).rstrip(".:")
@@ -235,39 +233,6 @@ def _draft(episode: Episode) -> Draft:
     return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
 
 
-def record_event(
-    event: str, outcome: str | None, tags: Sequence[str], place: Location, now: datetime, **known: str | None
-) -> tuple[str, Draft]:
-    """Return the id and the draft of an episode that somebody reported in one sentence.
-
-    The same event on the same day is the same episode.
-
-    Raises:
-        UsageError: the outcome is none.
-
-    Example:
-        >>> entry_id, draft = record_event("Rolled back 4.2.", "failure", ["release"], Location(), datetime(2026, 3, 24, tzinfo=UTC))
-        >>> entry_id, dict(draft.fields)["quality_score"]
-        ('ep-2026-03-24-6edcb983', 0.2)
-    """
-    if outcome is not None and outcome not in OUTCOMES:
-        raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
-    day = now.astimezone(UTC).date().isoformat()
-    text = " ".join(event.split())
-    named = "\n".join((text.casefold(), outcome or "", place.job or "", place.task or "", place.scope))
-    entry_id = f"ep-{day}-{hash_of(printable(named).encode())[:8]}"
-    values: dict[str, Value | None] = {
-        "session_id": known.get("session"),
-        "task_id": place.task,
-        "agent": known.get("agent"),
-        "outcome": outcome or "mixed",
-        "quality_score": quality_score(outcome, (), 0),
-        "goal": shorten(text, 200),
-    }
-    fields = tuple((name, value) for name, value in values.items() if value is not None)
-    return entry_id, Draft(event.strip(), "episode", _title(text), tuple(tags), source="user_explicit", fields=fields)
-
-
 #: Days in full detail, and days until the archive.
 FULL_DAYS, SUMMARY_DAYS = 7, 30
 #: Days that an episode stays as it is that was made of an old session: its transcript may still grow.
@@ -315,51 +280,8 @@ def references(memories: Iterable[Memory]) -> Callable[[Memory], bool]:
     return is_referenced
 
 
-def plan_ageing(
-    memories: Sequence[Memory],
-    folder_of: Callable[[Location], str],
-    as_written: Callable[[Memory], Memory],
-    now: datetime,
-    taken_in: frozenset[str] = frozenset(),
-) -> Plan:
-    """Plan to summarise and archive episodes by their age; none is ever deleted.
-
-    Only what was built from a log is summarised, and only while nobody has edited its action log.
-    Pinned and evergreen episodes stay, and those in MEMORY.md. An episode without a date does not age.
-
-    What was made in the last days, of old sessions too, stays for now: `taken_in` are the ids of that.
-    """
-    today = now.astimezone(UTC).date()
-    is_referenced = references(memories)
-    changes: list[Change | None] = []
-    for memory in memories:
-        if (
-            memory.kind != "episode"
-            or memory.id in taken_in
-            or not memory.is_live
-            or not memory.is_ours
-            or memory.is_pinned
-            or memory.is_evergreen
-            or memory.is_in_people_file
-        ):
-            continue
-        days = age_in_days(memory, today)
-        stage = stage_of(days, is_referenced=is_referenced(memory)) if days > FULL_DAYS else "full"
-        if stage == "archive":
-            changes += plan_move_to_archive(
-                memory, folder_of(memory.place), today, f"It is {days} days old and nothing refers to it."
-            )
-        elif stage == "summary" and memory.metadata.get("detail") == "full" and memory.word("built_from"):
-            changes += _summarise(memory, as_written, days)
-    return changes
-
-
-def age_in_days(memory: Memory, today: date) -> int:
-    """Return how old an episode is: since it was last reinforced, made, or dated."""
-    return max(0, (today - memory.seen).days) if memory.seen else 0
-
-
-def _summarise(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> Plan:
+def plan_summary(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> Plan:
+    """Plan to summarise an episode that was built from a log, while nobody has edited its action log."""
     try:
         written = as_written(memory)
     except MemoryKBError:

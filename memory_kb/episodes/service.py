@@ -8,25 +8,38 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.episodes.consolidation import WINDOW_DAYS, Semantic, cluster_episodes, plan_consolidation
-from memory_kb.episodes.diary import DiaryLists, Reflected, Reflection, ask_diary, export_diary, read_diary
+from memory_kb.episodes.diary import (
+    DiaryLists,
+    Reflected,
+    Reflection,
+    ask_diary,
+    export_diary,
+    quality_score,
+    read_diary,
+)
 from memory_kb.episodes.episode import (
     EPISODE_NEW_DAYS,
+    FULL_DAYS,
     is_current,
     make_episode,
     name_episode,
-    plan_ageing,
     plan_episode,
-    record_event,
+    plan_summary,
+    references,
+    stage_of,
+    title_of,
 )
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.conversation import read_conversation
-from memory_kb.learning.new_entry import check_draft, plan_entry
+from memory_kb.learning.lifecycle import plan_move_to_archive
+from memory_kb.learning.new_entry import Draft, check_draft, plan_entry
+from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_reports import Trace
-from memory_kb.store.plan import Memory, Plan
-from memory_kb.store.session_log import SessionFiles, find_id
-from memory_kb.text import fits_tag
+from memory_kb.store.plan import Change, Memory, Plan
+from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
+from memory_kb.text import fits_tag, hash_of, printable, shorten
 
 if TYPE_CHECKING:
     from datetime import date
@@ -143,7 +156,21 @@ class Episodes:
         """
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
-        entry_id, made = record_event(event, outcome, tags, place, now, session=session, agent=agent)
+        if outcome is not None and outcome not in OUTCOMES:
+            raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
+        text = " ".join(event.split())
+        named = "\n".join((text.casefold(), outcome or "", place.job or "", place.task or "", place.scope))
+        entry_id = f"ep-{self._vault.today().isoformat()}-{hash_of(printable(named).encode())[:8]}"
+        values: dict[str, Value | None] = {
+            "session_id": session,
+            "task_id": place.task,
+            "agent": agent,
+            "outcome": outcome or "mixed",
+            "quality_score": quality_score(outcome, (), 0),
+            "goal": shorten(text, 200),
+        }
+        fields = tuple((name, value) for name, value in values.items() if value is not None)
+        made = Draft(event.strip(), "episode", title_of(text), tuple(tags), source="user_explicit", fields=fields)
         draft = check_draft(made, allow_secret=self._vault.allows_secrets)
         there = next((memory for memory in self._store.all(_EPISODES) if memory.id == entry_id), None)
         if there:
@@ -184,16 +211,30 @@ class Episodes:
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
 
+        None is ever deleted. Pinned and evergreen episodes stay, and those in MEMORY.md. An episode without a date does
+        not age. What was made in the last days, of old sessions too, stays for now.
+
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        now, since = self._vault.clock(), self._vault.today() - timedelta(days=EPISODE_NEW_DAYS)
-        taken_in = self._store.taken_in(since)
-        return self._store.carry_out(
-            "age",
-            lambda memories: plan_ageing(memories, self._vault.folder_of, self._store.as_written, now, taken_in),
-            dry_run=dry_run,
-        )
+        today, folder_of = self._vault.today(), self._vault.folder_of
+        taken_in = self._store.taken_in(today - timedelta(days=EPISODE_NEW_DAYS))
+
+        def plan(memories: Sequence[Memory]) -> Iterator[Change | None]:
+            is_referenced = references(memories)
+            for one in memories:
+                is_kept = one.is_pinned or one.is_evergreen or one.is_in_people_file or one.id in taken_in
+                if one.kind != "episode" or is_kept or not (one.is_live and one.is_ours and one.seen):
+                    continue
+                days = (today - one.seen).days
+                stage = stage_of(days, is_referenced=days > FULL_DAYS and is_referenced(one))
+                if stage == "archive":
+                    reason = f"It is {days} days old and nothing refers to it."
+                    yield from plan_move_to_archive(one, folder_of(one.place), today, reason)
+                elif stage == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
+                    yield from plan_summary(one, self._store.as_written, days)
+
+        return self._store.carry_out("age", plan, dry_run=dry_run)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
@@ -18,9 +17,10 @@ from memory_kb.learning.contradictions import (
 )
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.lifecycle import archive_path
-from memory_kb.learning.merging import BodyOf, by_rank, find_repeats, longest, merge, plan_repeats
+from memory_kb.learning.merging import by_rank, find_repeats, longest, merge, plan_repeats
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.fields import parse_date
+from memory_kb.markdown.splice import Value
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
@@ -53,70 +53,8 @@ if TYPE_CHECKING:
 LEAST_WORDS, CLUSTER_BONUS = 4, 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What compaction needs beside the entries: the time, and how to name and read files and their texts."""
-
-    now: datetime
-    folder_of: Callable[[Location], str]
-    note_of: Callable[[str], NoteText]
-    body_of: BodyOf
-    meanings: Meanings | None = None
-
-
-def plan_compaction(
-    memories: Sequence[Memory], around: Surroundings, threshold: float | None = None
-) -> tuple[CompactReport, tuple[Change, ...]]:
-    """Plan to compact some entries; a second time there is nothing to do.
-
-    In this order: retired ones go to the archive as they are, where they go on keeping their text
-    from coming back; of entries that share an id one stays; entries that say the same become one.
-
-    With a threshold, paraphrases are merged too, whose stemmed words overlap by this much.
-    """
-    mine = [memory for memory in memories if takes_part(memory)]
-    day = around.now.astimezone(UTC).date()
-
-    def archive(memory: Memory, entry_id: str | None = None) -> str:
-        return archive_path(memory, around.folder_of(memory.place), day, entry_id)
-
-    mine = [one for one in mine if not one.path.startswith(f"{around.folder_of(one.place)}archive/")]
-    live = [memory for memory in mine if memory.is_live]
-    repeats = find_repeats(live)
-    left = {id(memory) for group in repeats for memory in group[1:]}
-    staying = [memory for memory in memories if id(memory) not in left]
-    in_file, in_scope = (
-        Counter((memory.path, memory.id) for memory in staying),
-        Counter((memory.place, memory.id) for memory in staying),
-    )
-    retired = (memory for memory in mine if memory.status == "retired")
-    gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
-    single = [memory for memory in live if id(memory) not in left and in_scope[memory.place, memory.id] == 1]
-    # Files are written anew where ids repeat in them; whatever else is changed there comes after that.
-    changes = list(plan_repeats(repeats, archive, around.note_of))
-    changes += [move(memory, archive(memory), "It is retired.", memory.id) for memory in gone]
-    clusters = list(find_clusters(single, around.meanings, threshold))
-    for cluster in clusters:
-        changes += _plan_merge(by_rank(cluster), archive, around, threshold)
-    merged = sum(len(cluster) - 1 for cluster in clusters)
-    before, after = len(live) + len(gone), len(live) - len(left) - merged
-    return CompactReport(before, after, len(gone), len(left), merged, RunReport(None, "compact")), tuple(changes)
-
-
-def _plan_merge(
-    cluster: Sequence[Memory], archive: Callable[[Memory], str], around: Surroundings, threshold: float | None
-) -> tuple[Change, ...]:
-    primary, *others = cluster
-    if threshold is None:
-        return merge(primary, others, archive, around.body_of, f"{len(cluster)} entries say the same.")
-    importance = round(min(1.0, max(memory.importance for memory in cluster) + CLUSTER_BONUS * len(others)), 6)
-    count = max(memory.reinforcement_count for memory in cluster) + 1
-    extra = {"importance": importance, "reinforcement_count": count}
-    return merge(primary, others, archive, around.body_of, f"{len(cluster)} entries are paraphrases.", extra)
-
-
-def find_clusters(
-    memories: Sequence[Memory], meanings: Meanings | None = None, threshold: float | None = None
+def _find_clusters(
+    memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
     """Yield the entries that say the same.
 
@@ -258,11 +196,65 @@ class Compactor:
         is_meant = _choose(scope, job, task)
         with self._writer.lock(dry_run=dry_run):
             memories, meanings = self._store.with_meanings(lambda memory: is_meant(memory.place))
-            planned, changes = plan_compaction(memories, self._surroundings(meanings), threshold)
+            planned, changes = self._plan(memories, meanings, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
             run = self._writer.run("compact", changes, dry_run=dry_run)
         gone = sum(change.action in ("move", "create") for change in run.changes)
         return replace(planned, after=planned.before - gone, run=run)
+
+    def _plan(
+        self, memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None
+    ) -> tuple[CompactReport, list[Change]]:
+        """Plan to compact some entries; a second time there is nothing to do.
+
+        In this order: retired ones go to the archive as they are, where they go on keeping their text
+        from coming back; of entries that share an id one stays; entries that say the same become one.
+        """
+        folder_of, day = self._vault.folder_of, self._vault.today()
+
+        def archive(memory: Memory, entry_id: str | None = None) -> str:
+            return archive_path(memory, folder_of(memory.place), day, entry_id)
+
+        mine = [
+            one for one in memories if takes_part(one) and not one.path.startswith(f"{folder_of(one.place)}archive/")
+        ]
+        live = [memory for memory in mine if memory.is_live]
+        repeats = find_repeats(live)
+        left = {id(memory) for group in repeats for memory in group[1:]}
+        staying = [memory for memory in memories if id(memory) not in left]
+        in_file = Counter((memory.path, memory.id) for memory in staying)
+        in_scope = Counter((memory.place, memory.id) for memory in staying)
+        retired = (memory for memory in mine if memory.status == "retired")
+        gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
+        single = [memory for memory in live if id(memory) not in left and in_scope[memory.place, memory.id] == 1]
+        # Files are written anew where ids repeat in them; whatever else is changed there comes after that.
+        changes = list(plan_repeats(repeats, archive, self._note_of))
+        changes += [move(memory, archive(memory), "It is retired.", memory.id) for memory in gone]
+        clusters = list(_find_clusters(single, meanings, threshold))
+        for cluster in clusters:
+            primary, *others = by_rank(cluster)
+            said, extra = "say the same", dict[str, Value]()
+            if threshold is not None:
+                importance = max(memory.importance for memory in cluster) + CLUSTER_BONUS * len(others)
+                count = max(memory.reinforcement_count for memory in cluster) + 1
+                said = "are paraphrases"
+                extra = {"importance": round(min(1.0, importance), 6), "reinforcement_count": count}
+            changes += merge(primary, others, archive, self._body_of, f"{len(cluster)} entries {said}.", extra)
+        merged = sum(len(cluster) - 1 for cluster in clusters)
+        before, after = len(live) + len(gone), len(live) - len(left) - merged
+        return CompactReport(before, after, len(gone), len(left), merged, RunReport(None, "compact")), changes
+
+    def _note_of(self, path: str) -> NoteText:
+        try:
+            return self._writer.read(path)
+        except UnreadableInput:  # gone since it was indexed: what is planned for it no longer fits
+            return NoteText(path, b"")
+
+    def _body_of(self, memory: Memory) -> str:
+        try:
+            return self._store.as_written(memory).text
+        except (CannotSplice, UnreadableInput):
+            return memory.text
 
     def contradictions(
         self, *, resolve: bool = False, since: date | None = None, dry_run: bool = False
@@ -304,21 +296,6 @@ class Compactor:
         except ProviderFailed as exc:
             return None, f"{explain_failure(exc)}; the rule decided"
         return (LlmClassifier(llm), "") if llm else (None, "")
-
-    def _surroundings(self, meanings: Meanings | None) -> Surroundings:
-        def note_of(path: str) -> NoteText:
-            try:
-                return self._writer.read(path)
-            except UnreadableInput:  # gone since it was indexed: what is planned for it no longer fits
-                return NoteText(path, b"")
-
-        def body_of(memory: Memory) -> str:
-            try:
-                return self._store.as_written(memory).text
-            except (CannotSplice, UnreadableInput):
-                return memory.text
-
-        return Surroundings(self._vault.clock(), self._vault.folder_of, note_of, body_of, meanings)
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
