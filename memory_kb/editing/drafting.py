@@ -26,9 +26,9 @@ from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
 from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.lifecycle import offer_by_hand
 from memory_kb.learning.merging import by_rank, merge
 from memory_kb.learning.new_entry import free_path
-from memory_kb.learning.promotion import offer_by_hand
 from memory_kb.learning.review import plan_approval
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry

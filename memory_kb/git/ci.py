@@ -14,9 +14,9 @@ from memory_kb.git.backtest import find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
 from memory_kb.git.touched import find_touched
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
-from memory_kb.learning.checks import Checks, run_check
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import guarding_rules, read_guard
+from memory_kb.learning.rules import Checks, run_check
 from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
 from memory_kb.search.evaluation import File, grep, measure, propose_queries, summarize

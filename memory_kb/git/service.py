@@ -26,8 +26,8 @@ from memory_kb.git.history import MOST_COMMITS, Sought, trace
 from memory_kb.git.repository import Repository, lay_out, settings_file
 from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
-from memory_kb.learning.checks import Checks, run_check
 from memory_kb.learning.guards import read_guard
+from memory_kb.learning.rules import Checks, run_check
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.files import find_note

@@ -1,15 +1,22 @@
-"""The verbs of rules: list, select, feedback, import, export and sweep."""
+"""The verbs of rules: list, select, feedback, import, export and sweep; and the commands (`check:`) that rules may run.
+
+A rule comes with a cloned repository. Its command is run only if the person's own configuration has exactly that
+text in `checks`, or if they allowed it on this machine, for this vault.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.checks import Checks
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
 from memory_kb.learning.inversion import set_aside, spot_of, targets_of
@@ -27,8 +34,12 @@ from memory_kb.learning.playbook import (
 from memory_kb.learning.playbook_file import ImportPlace, RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
+from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.providers.command import end_group
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory, plan_fields
+from memory_kb.text import load_json
+from memory_kb.trust import Seal, write_plain
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -40,9 +51,75 @@ if TYPE_CHECKING:
     from memory_kb.learning.playbook_file import RuleImported
     from memory_kb.model import Filters
     from memory_kb.providers.models import Models
-    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
+
+#: How long a command may take, in seconds.
+_SECONDS = 300
+_MAX_OUTPUT, _MAX_SAID = 100_000, 200
+
+
+class Checks:
+    """The commands that may be run for a vault."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._file = vault.machine / "checks.json"
+        self._seal: Seal = vault.seal
+        self._named = vault.settings.checks
+
+    def allows(self, command: str) -> bool:
+        """Return whether a command may be run."""
+        return command in self._named or (bool(self._seal.key) and self._read().get(command) == self._sign(command))
+
+    def allow(self, command: str) -> None:
+        """Let a command be run from now on.
+
+        Raises:
+            OSError: this cannot be stored.
+        """
+        kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
+        make_folder(self._file.parent)
+        write_plain(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
+
+    def _sign(self, command: str) -> str:
+        return self._seal.sign(b"check\n" + command.encode("utf-8", "surrogatepass"))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with read_plain(self._file) as stream:
+                found = load_json(stream.read())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def run_check(command: str, folder: Path, environ: Mapping[str, str], seconds: float = _SECONDS) -> str | None:
+    """Return why a command fails in a folder, None where it exits with 0.
+
+    Example:
+        >>> run_check("echo no tests; exit 3", Path("."), os.environ), run_check("exit 0", Path("."), os.environ)
+        ('exit code 3: no tests', None)
+    """
+    detached: Mapping[str, Any] = {"creationflags": 0x00000200} if os.name == "nt" else {"start_new_session": True}
+    with tempfile.TemporaryFile() as out:
+        try:
+            process = subprocess.Popen(  # noqa: S602 - the person allowed this very line of a shell
+                command, shell=True, cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                **detached,
+            )  # fmt: skip
+        except OSError as exc:
+            return f"it cannot be run: {exc.strerror}"
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return f"it took over {seconds:g} s"
+        finally:
+            end_group(process)
+        size = out.seek(0, os.SEEK_END)
+        out.seek(max(0, size - _MAX_OUTPUT))
+        lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    said = " ".join(lines[-1].split())[:_MAX_SAID] if lines else ""
+    return f"exit code {code}{f': {said}' if said else ''}" if code else None
 
 
 @dataclass(frozen=True, slots=True)
