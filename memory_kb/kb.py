@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.ingest import SessionEvidence
+    from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review

@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
-from memory_kb.learning.ingest import NearRule, SessionCounts, find_nearest, judge_rule, keywords
+from memory_kb.learning.review_gate import NearRule, SessionCounts, find_nearest, judge_rule, keywords
 from memory_kb.model import Location
 from memory_kb.store.events import Event
 from memory_kb.store.plan import Memory

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from memory_kb.episodes.diary import DiaryEntry
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import SessionEvidence
+    from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.providers.models import Models
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer

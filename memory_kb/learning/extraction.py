@@ -41,7 +41,7 @@ from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import SessionEvidence
+    from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.stages import Stages
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.store.writer import Writer

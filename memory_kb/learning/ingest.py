@@ -1,17 +1,16 @@
-"""Turn candidates into entries, proposals or reinforcements, in one place for all sources, and weigh the evidence for rules."""
+"""Turn candidates into entries, proposals or reinforcements, in one place for all sources."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.duplicates import comparable, find_duplicate, find_older, is_replaced, is_stated, likeness
+from memory_kb.learning.duplicates import comparable, find_duplicate, find_older, is_replaced, is_stated
 from memory_kb.learning.new_entry import (
     Draft,
     check_draft,
@@ -23,14 +22,8 @@ from memory_kb.learning.new_entry import (
 )
 from memory_kb.learning.playbook import plan_feedback
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Link, Location, make_place
-from memory_kb.search.query import parse_words
-from memory_kb.store.events import EventFilter
+from memory_kb.model import EVERYTHING, Link, Location
 from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_links, with_words
-
-if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.vault import Vault
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
@@ -295,138 +288,3 @@ def newest(moments: Iterable[str | None]) -> str | None:
         '2026-03-01T10:00:00Z'
     """
     return max(filter(None, moments), default=None)
-
-
-#: Sessions that accept a rule, sessions that reject one, and how alike an existing one says the same.
-ACCEPTING, REJECTING, ALIKE = 5, 3, 0.85
-_SHORTEST = 15
-DRAFT_CONFIDENCE = 0.4
-_KEYWORDS, _LONG = 3, 4
-
-
-class SessionCounts(NamedTuple):
-    """How many past sessions about a rule's words ended well, and how many badly."""
-
-    successes: int = 0
-    failures: int = 0
-
-
-class NearRule(NamedTuple):
-    """The rule that says nearly the same, and how nearly."""
-
-    rule: Memory
-    similarity: float
-
-
-def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None) -> GateVerdict:
-    """Return what becomes of a proposed rule.
-
-    Example:
-        >>> judge_rule("Run the migrations first.", SessionCounts(5, 0)).decision, judge_rule("Run the migrations first.", SessionCounts(0, 3)).decision
-        ('accept', 'reject')
-        >>> judge_rule("Run the migrations first.", SessionCounts(4, 1))
-        GateVerdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
-    """
-    if len(" ".join(text.split())) < _SHORTEST:
-        return GateVerdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
-    if near and near.similarity >= ALIKE:
-        return GateVerdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
-    good, bad = evidence
-    counts = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
-    if good >= ACCEPTING and not bad:
-        return GateVerdict("accept", counts)
-    if bad >= REJECTING and not good:
-        return GateVerdict("reject", counts)
-    return GateVerdict("draft", counts, DRAFT_CONFIDENCE)
-
-
-def find_nearest(text: str, rules: Iterable[Memory]) -> NearRule | None:
-    """Return the live rule or pitfall that is most like a text; one that says the opposite is not.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("r1", "a.md", "", Location(), "T", "Run the migrations first.", kind="rule")
-        >>> find_nearest("run the migrations first", [rule]).similarity, find_nearest("never run the migrations first", [rule])
-        (1.0, None)
-    """
-    found = [
-        NearRule(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")
-    ]
-    best = max(found, key=lambda near: near.similarity, default=None)
-    return best if best and best.similarity > 0 else None
-
-
-def keywords(text: str) -> tuple[str, ...]:
-    """Return the words of a rule that past sessions are searched for, the longest first.
-
-    Example:
-        >>> keywords("Always run the database migrations before the integration tests.")
-        ('integration', 'migrations', 'database')
-    """
-    words = list(dict.fromkeys(word.strip('"') for word in parse_words(text).terms))
-    long = [word for word in words if len(word) >= _LONG] or words
-    return tuple(sorted(long, key=len, reverse=True))[:_KEYWORDS]
-
-
-#: Sessions looked at for and against a rule.
-_MOST_SESSIONS = 200
-_RULES = EVERYTHING._replace(kinds=("rule", "pitfall"))
-
-
-class SessionEvidence:
-    """The gate that a rule passes which a machine found."""
-
-    def __init__(self, vault: Vault, store: EntryStore) -> None:
-        self._vault = vault
-        self._store = store
-
-    def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
-        """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
-
-        Past sessions are searched for the words of a rule's title. Only what holds where the rule
-        would apply can use the same.
-        """
-        if not any(offer.draft.kind == "rule" for offer in offers):
-            return None
-        known = [rule for rule in self._store.all(_RULES) if not rule.is_in_people_file]
-
-        def weigh(offer: Offer) -> GateVerdict | None:
-            if offer.draft.kind != "rule":
-                return None
-            text, without = offer.draft.title or offer.draft.text, [offer.origin] if offer.origin else ()
-            rules = (rule for rule in known if offer.place.is_within(rule.place))
-            return judge_rule(
-                offer.draft.text, self.session_evidence(text, without), find_nearest(offer.draft.text, rules)
-            )
-
-        return weigh
-
-    def weigh_rule(
-        self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
-    ) -> GateVerdict:
-        """Return what past sessions, and the rules there are, make of a rule that somebody proposes.
-
-        Five sessions about its words that ended well and none that ended badly accept it, three that ended
-        badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
-        """
-        place = make_place(scope, job, task)
-        known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
-        return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
-
-    def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:
-        """Return how past sessions about the words of a rule ended.
-
-        `without` are sessions that do not count, such as the one that the rule comes from.
-        """
-        from memory_kb.index.event_search import SessionIndex
-
-        words = keywords(text)
-        if not words:
-            return SessionCounts()
-        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
-            index.sync()
-            query = " AND ".join(f'"{word}"' for word in words)
-            found = [hit.session for hit in index.search(query, EventFilter(), _MOST_SESSIONS)]
-            ended = {one.session: one.outcome for one in index.seen()}
-        outcomes = [ended.get(session) for session in found if session not in without]
-        return SessionCounts(outcomes.count("success"), outcomes.count("failure"))
