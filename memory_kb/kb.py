@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
+    from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.stages import Stages
     from memory_kb.model import Problem
