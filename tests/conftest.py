@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is_quick = config.getoption("markexpr") == "not slow"
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     settings.register_profile(
-        "tests", derandomize=True, deadline=None, max_examples=10 if is_quick else 100, suppress_health_check=checks
+        "tests", derandomize=True, deadline=None, max_examples=5 if is_quick else 100, suppress_health_check=checks
     )
     settings.load_profile("tests")
     if can_fork({}):

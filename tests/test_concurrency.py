@@ -199,12 +199,14 @@ def test_everybody_at_once_loses_nothing(vault: Vault, open_kb: Open, home: Path
     assert_equals_rebuild(kb, tmp_path / "fresh")
 
 
+@pytest.mark.slow
 def test_first_searches_at_once_on_a_new_vault_all_answer(vault: Vault, start: Start) -> None:
     folder = vault(notes(200))
     processes = [start(*command("--vault", folder, "search", "zebra", "--json", "-k", "50")) for _ in range(5)]
     assert [out.count('"rank"') for out in finish(processes)] == [5] * 5
 
 
+@pytest.mark.slow
 def test_the_same_lesson_from_several_processes_is_kept_once(vault: Vault, open_kb: Open, start: Start) -> None:
     folder = vault({"memory/MEMORY.md": "# Memory\n"})
     processes = [

@@ -239,6 +239,7 @@ with hold_lock(Path(sys.argv[1]), 5):
 """
 
 
+@pytest.mark.slow
 def test_a_lock_dies_with_its_holder(sandbox: Sandbox) -> None:
     (sandbox.notes / "a.md").write_text("zebra\n")
     locks = [sandbox.database.parent / name for name in ("index.lock", "lock")]

@@ -39,6 +39,7 @@ def test_the_second_end_waits_for_the_first(place: Path) -> None:
     assert "1 created" in told
 
 
+@pytest.mark.slow
 def test_of_two_ends_at_once_neither_has_a_conflict(place: Path) -> None:
     processes = [start(place), start(place)]
     told = [process.communicate(timeout=60) for process in processes]

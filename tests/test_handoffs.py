@@ -169,6 +169,7 @@ def test_a_handoff_of_any_text_reads_back(folder: Path, open_kb: Open) -> None:
     assert (shown.done, shown.known_issues) == (tuple(done), ("last",))
 
 
+@pytest.mark.slow
 def test_two_processes_take_two_numbers(folder: Path, home: Path) -> None:
     code = (
         "import sys; from memory_kb import KnowledgeBase\n"

@@ -309,6 +309,7 @@ def test_the_same_prompt_of_two_configurations_is_one(notes: Path, hook: Callabl
     assert len(events(notes, "twice")) == 2
 
 
+@pytest.mark.slow
 def test_two_at_once(notes: Path, home: Path) -> None:
     payloads = [
         json.dumps({"session_id": "s", "tool_name": f"T{one}", "tool_use_id": str(one), "tool_response": "x"})

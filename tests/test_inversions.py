@@ -227,6 +227,7 @@ def test_an_edit_in_between_is_not_overwritten(
     assert (kb.show("r").status, kb.show(proposed).status) == ("active", "proposed")
 
 
+@pytest.mark.slow
 def test_two_scans_and_two_approvals_at_once(vault: MakeVault, home: Path, open_kb: OpenKB) -> None:
     folder = vault({**CONFIG, "memory/rules/r.md": rule()})
 

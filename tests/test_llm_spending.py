@@ -135,6 +135,7 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
     log.check(0.0)
 
 
+@pytest.mark.slow
 def test_several_processes_keep_one_ledger(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"

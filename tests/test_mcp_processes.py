@@ -99,6 +99,7 @@ def test_another_configuration_is_taken_up(project: Path, home: Path) -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_cleanly(project: Path, home: Path) -> None:
     with process(project, home) as server:
         greet(server)

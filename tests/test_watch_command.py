@@ -76,6 +76,7 @@ def test_the_command_writes_json_lines_and_ends_with_its_standard_input(vault: M
         assert process.wait(PATIENCE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_command_at_once(

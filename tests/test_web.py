@@ -233,6 +233,7 @@ def test_open_pages_are_notified_of_a_change(start: Start) -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 @pytest.mark.skipif(os.name == "nt", reason="signals are others there")
 def test_it_ends_when_stopped(start: Start, number: int, code: int) -> None:
