@@ -87,11 +87,14 @@ class PostgresIndex:
         found = [one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)]
         if len(found) < limit and len(ranks) >= 2 * limit:
             found = list(self._choose(filters, query.values, "f.rank", f"JOIN ({ranked}) f ON f.key = c.key"))
-        return sorted(found, key=in_order)[:limit]
+        return sorted((one._replace(rank=_round(one.rank)) for one in found), key=in_order)[:limit]
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
         words, query = self._drop_unsaid(self._parse(expression), keys), PostingsQuery(keys)
-        return dict(self._rows(query.ranks(words, self._bm25(words, weights)), query.values)) if words.some else {}
+        if not words.some:
+            return {}
+        rows = self._rows(query.ranks(words, self._bm25(words, weights)), query.values)
+        return {key: _round(rank) for key, rank in rows}
 
     def _drop_unsaid(self, words: Words, keys: Sequence[int]) -> Words:
         """Leave out phrases that none of some chunks says and that were never counted, which takes longest."""
@@ -263,6 +266,11 @@ class PostgresIndex:
         condition, values = visible(filters, "c", _DIALECT)
         query = f"SELECT DISTINCT {_SOURCE}, c.fault {_FROM} AND c.fault IS NOT NULL AND {condition} ORDER BY 1, 2"
         return list(map(Fault._make, self._rows(query, values)))
+
+
+def _round(rank: float) -> float:
+    """Return a rank that is the same for the same words, in whichever order their parts were added up."""
+    return float(f"{rank:.12g}")
 
 
 def _passes(filters: Filters, tags: str, applies_to: str) -> bool:
