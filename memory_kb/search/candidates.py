@@ -45,8 +45,8 @@ class Request(NamedTuple):
 class Found(NamedTuple):
     """The chunks that fit a request.
 
-    `query` is None where they were found without words, `nearness`, that of the passages of every chunk, where they were
-    found by their words alone. `weights` is how rare each word is.
+    `query` is None where they were found without words, and `nearness`, that of the passages of every chunk, where by
+    their words alone. `weights` is how rare each word is, and `trusted` how far nearness is to be trusted, from 0 to 1.
     """
 
     query: TextQuery | None
@@ -54,6 +54,7 @@ class Found(NamedTuple):
     notes: tuple[str, ...] = ()
     nearness: Mapping[int, Sequence[float]] | None = None
     weights: Mapping[str, float] = {}
+    trusted: float = 1.0
 
 
 def find_candidates(index: Index, request: Request, question: Question | None = None) -> Found:
@@ -107,13 +108,14 @@ def _find(index: Index, request: Request, query: TextQuery, question: Question |
     common = _find_common(query, counts, weights)
     if question is None:
         return Found(query, _match(index, request, query, common), notes, weights=weights)
-    from memory_kb.search.vector_scores import find_near, score_nearness
+    from memory_kb.search.vector_scores import find_near, look_up, score_nearness
 
     is_by_words = request.mode != "vector"
     candidates = _match(index, request, query, common) if is_by_words else []
-    near = find_near(index, request.filters, query, score_nearness(question), candidates)
-    found = query if is_by_words else None
-    return Found(found, candidates + near.candidates, notes, near.scores, weights)
+    nearness = score_nearness(question)
+    candidates += find_near(index, request.filters, query, nearness, candidates)
+    near = look_up(nearness, [candidate.key for candidate in candidates])
+    return Found(query if is_by_words else None, candidates, notes, near, weights, nearness.trusted)
 
 
 def _match(index: Index, request: Request, query: TextQuery, common: Mapping[str, float]) -> list[Candidate]:

@@ -143,7 +143,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
     # Who asks in the words of a note needs no guess at the meaning: BM25 beside the most that there can be.
     said = max((text.own for text in texts.values()), default=0.0) / (MOST_TIMES * most) if most else 0.0
-    trusted = 1.0 - min(1.0, said) ** 2
+    trusted = found.trusted * (1.0 - min(1.0, said) ** 2)
     sections = _score_sections(found, texts, trusted, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
     cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)

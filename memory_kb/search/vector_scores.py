@@ -7,7 +7,8 @@ the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.port import Candidate, Index, Question
@@ -32,25 +33,20 @@ SMALL = 30
 class Nearness(NamedTuple):
     """The vector score of every passage that is there, from 0 to 1, and that of every chunk, its best one's.
 
-    `keys` ascend; the passages of the chunk `keys[i]` are those from `edges[i]` to `edges[i + 1]`.
+    `keys` ascend; the passages of the chunk `keys[i]` are those from `edges[i]` to `edges[i + 1]`. The scores say less
+    where they are `trusted` less than 1.
     """
 
     keys: NDArray[np.int64]
     scores: Floats
     edges: NDArray[np.int64]
     passages: Floats
-
-
-class NearChunk(NamedTuple):
-    """The nearest chunks that were not found by words, and the scores of the passages of all candidates by key."""
-
-    candidates: list[Candidate]
-    scores: Mapping[int, list[float]]
+    trusted: float = 1.0
 
 
 def find_near(
     index: Index, filters: Filters, query: TextQuery, nearness: Nearness, found: Sequence[Candidate]
-) -> NearChunk:
+) -> list[Candidate]:
     """Return the chunks nearest to a question among those that pass the filters.
 
     Every phrase of the query must occur in them, and no excluded word may. Those that are also
@@ -69,8 +65,7 @@ def find_near(
         if len(nearest) >= NEAREST:
             break
     there = {candidate.key for candidate in found}
-    new = [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
-    return NearChunk(new, look_up(nearness, [candidate.key for candidate in (*found, *new)]))
+    return [candidate for candidate in nearest[:NEAREST] if candidate.key not in there]
 
 
 def _fitting(index: Index, query: TextQuery, keys: list[int]) -> list[int]:
@@ -118,9 +113,10 @@ def similarities(question: Question) -> Floats:
 def score_nearness(question: Question) -> Nearness:
     """Return how near all passages, and so all chunks, are to a question.
 
-    Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far a chunk exceeds all others, in standard deviations of this question's cosines: that
-    is the same for models whose cosines are high and narrow. A table too small to have a
-    deviation worth the name is measured by what is left to 1 instead.
+    Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far that
+    exceeds all others, in standard deviations of this question's cosines: it is the same for models whose cosines are
+    high and narrow. A table too small to have a deviation worth the name is measured by what is left to 1 instead.
+    Where the nearest of many is no nearer than by chance, as in a language that the model does not know, it is trusted less.
     """
     import numpy as np
 
@@ -134,11 +130,14 @@ def score_nearness(question: Question) -> Nearness:
     cosines = (0.5 * (cosines + around)).astype(np.float32)
     ordinary = cosines if table.sample is None else cosines[table.sample]
     squared = len(cosines) ** 2
-    background = float(ordinary.mean(dtype=np.float64)) * squared / (squared + 10)
-    deviation = float(ordinary.std(dtype=np.float64))
+    mean, deviation = float(ordinary.mean(dtype=np.float64)), float(ordinary.std(dtype=np.float64))
+    background = mean * squared / (squared + 10)
     spread = (squared * DEVIATIONS * deviation + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
+    by_chance = deviation * math.sqrt(2 * math.log(len(cosines) + 1))
+    lead = min(1.0, (float(cosines.max()) - mean) / max(by_chance, 1e-9))
+    trusted = (squared * lead + SMALL**2) / (squared + SMALL**2)
     scores = np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0).astype(np.float32)
-    return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores)
+    return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores, trusted)
 
 
 def find_nearest(question: Question, least: float, most: int) -> list[int]:
