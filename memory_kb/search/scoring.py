@@ -147,13 +147,12 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     asked = asked - stop or asked
 
     @functools.cache
-    def likeness(line: str) -> float:
-        words = _words_of(line)
-        return 0.0 if asked.isdisjoint(words) else jaccard(asked, words - stop or words)
+    def likeness(lines: str, mark: str) -> float:
+        said = [words for words in map(_words_of, lines.split(mark)) if not asked.isdisjoint(words)]
+        return max((jaccard(asked, words - stop or words) for words in said), default=0.0)
 
     def compare(one: Candidate) -> float:
-        names, headings = (one.title, *one.names.splitlines()), one.headings.split(" > ")
-        return HEADING_BONUS * (max(map(likeness, names)) + max(map(likeness, headings)))
+        return HEADING_BONUS * (likeness(f"{one.title}\n{one.names}", "\n") + likeness(one.headings, " > "))
 
     return {one.key: compare(one) for one in candidates}
 
