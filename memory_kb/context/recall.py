@@ -196,9 +196,9 @@ class Recall:
         if len(text) <= _SHORT:
             return text
         scale = self._beside_all if section.key in self._echoes else self._beside_notes
-        from memory_kb.markdown.sections import PASSAGE, split_text
+        from memory_kb.markdown.sections import cut_passages
 
-        pieces = [text[one.start : one.end] for one in split_text(text, 0, len(text), PASSAGE)]
+        pieces = [text[one.start : one.end] for one in cut_passages(text)]
         return max(
             [piece for piece in pieces if not is_list_of_links(piece)] or pieces,
             key=lambda piece: sum(worth for word, worth in scale.worth.items() if says(piece.casefold(), word)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.schema import transaction
-from memory_kb.markdown.sections import PASSAGE, split_text
+from memory_kb.markdown.sections import cut_passages
 from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import Space
 
@@ -47,7 +47,7 @@ class EmbeddedPassage(NamedTuple):
 
 def make_passages(key: int, title: str, headings: str, content: str) -> list[EmbeddedPassage]:
     """Return what is embedded of a chunk, passage by passage; `title` is empty if it is only the file's name."""
-    pieces = split_text(content, 0, len(content), PASSAGE)
+    pieces = cut_passages(content)
     texts = [embedded_text(title, headings, content[piece.start : piece.end]) for piece in pieces] or [
         embedded_text(title, headings, content)
     ]

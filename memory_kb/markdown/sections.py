@@ -6,6 +6,7 @@ the text itself pauses.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -59,6 +60,18 @@ def split_text(text: str, start: int, end: int, sizes: Sizes = SECTION) -> list[
         place, _, level, heading = first
         return [Piece(place, end, (heading,) if level > 0 else ())]
     return list(_merge_runt(_pack(text, scan_blocks(text, start, end), sizes), sizes.limit))
+
+
+# The sections that answer one question answer others like it.
+@functools.lru_cache(maxsize=2_000)
+def cut_passages(text: str) -> tuple[Piece, ...]:
+    """Return the passages of a section.
+
+    Example:
+        >>> [piece.end - piece.start for piece in cut_passages("Some words. " * 90)]
+        [599, 479]
+    """
+    return tuple(split_text(text, 0, len(text), PASSAGE))
 
 
 def _pack(text: str, blocks: Iterator[Block], sizes: Sizes) -> Iterator[Piece]:

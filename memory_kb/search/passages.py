@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
-from memory_kb.markdown.sections import PASSAGE, split_text
+from memory_kb.markdown.sections import cut_passages
 from memory_kb.regex import regex
 from memory_kb.search.query import TextQuery
 from memory_kb.text import has_cjk
@@ -156,7 +156,7 @@ def find_passages(
 
 
 def _take_nearest(chunk: StoredChunk, nearest: int | None) -> Passage:
-    pieces = split_text(chunk.content, 0, len(chunk.content), PASSAGE) if nearest is not None else []
+    pieces = cut_passages(chunk.content) if nearest is not None else ()
     if nearest is None or nearest >= len(pieces):
         return Passage(chunk.key, 0, True, 0, len(chunk.content), 0.0)
     start, end, _ = pieces[nearest]
@@ -176,7 +176,7 @@ def _cut(
         yield _take_nearest(chunk, nearest)
         return
     above = _count(headed, HEADING_TIMES, _count(titled, TITLE_TIMES, {}))
-    pieces = split_text(text, 0, len(text), PASSAGE)
+    pieces = cut_passages(text)
     last = len(pieces) - 1
     for number, (start, end, _) in enumerate(pieces):
         found = [word for word in words if start <= word.start < end]
