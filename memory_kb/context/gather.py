@@ -49,18 +49,6 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
     return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
 
 
-def keep_fitting(rules: Iterable[Memory], labels: Sequence[str], found: Container[str]) -> list[Memory]:
-    """Return the rules that fit a task by labels that nobody chose.
-
-    Args:
-        rules: those that have one of the labels.
-        labels: the tags that the task says.
-        found: the ids of what a search for the task found.
-    """
-    shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
-    return [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
-
-
 def _words(task: str) -> list[str]:
     """Return the words of a task in their order, an empty one for each that is too common to be a tag."""
     tokens = _TOKEN.findall(task.casefold())
@@ -198,7 +186,9 @@ class Gathering:
         if chosen:
             return chosen, rules
         labels = find_labels(self._wanted.task, rules)
-        return labels, keep_fitting(rules, labels, found)
+        shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
+        fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
+        return labels, fitting
 
     def _holds(self, memory: Memory) -> bool:
         return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined

@@ -94,7 +94,11 @@ def build_layers(
         else:
             page.is_cut = True
     always = len(chosen)
-    for memory in order_contextual(fitting, today):
+    # Those too long for a line are left to the retrieved learnings, which show them in full.
+    known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
+    short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
+    present = [(score, one) for one in short if (score := _activation(one, today)) > MIN_ACTIVATION]
+    for _, memory in sorted(present, key=lambda pair: (-pair[0], pair[1].path, pair[1].id)):
         if memory not in chosen and page.add("contextual", line(memory)):
             chosen.append(memory)
     proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
@@ -115,21 +119,6 @@ def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
     high = (one for one in memories if one.kind in BASELINE_KINDS and priority_of(one) in _BASELINE_PRIORITIES)
     holding = [one for one in high if _is_in_force(one) and not one.is_unverified]
     return sorted(holding, key=lambda one: (-PRIORITIES[priority_of(one)], -_activation(one, today), one.path, one.id))
-
-
-def order_contextual(memories: Iterable[Memory], today: date) -> list[Memory]:
-    """Return the entries that are still present enough, the most present first.
-
-    Those too long for a line are left to the retrieved learnings, which show them in full.
-    """
-    known = (one for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified)
-    short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH)
-    scored = [(_activation(one, today), one) for one in short if _is_in_force(one)]
-    return [
-        one
-        for score, one in sorted(scored, key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
-        if score > MIN_ACTIVATION
-    ]
 
 
 def priority_of(memory: Memory) -> str:

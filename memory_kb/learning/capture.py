@@ -91,9 +91,6 @@ MARKERS = (
         r"(?:мы )?(?:всегда|никогда)\b|(?:常に|必ず|絶対に|总是|始终|务必|一律|永远不要|绝不|千万不要)(?=.)",
         r"(?:whenever|every ?time|any ?time) you\b(?=.*,)|(?:[\w`'/.*-]+ ){1,5}?(?:should|must|shall) (?:just )?(?:always|never)\b",
         _FOR_ALL + r"(?:(?:should|must|needs? to) )?(?:start|end|begin)s? with\b",
-        r"(?:ensure|make sure)(?: that)? (?!\w+ the\b)"
-        + _FOR_ALL
-        + r"(?:starts?|ends?|begins?|uses?|includes?|have|has|follows?)\b",
         r"(?:i|we)(?:'d| would)? (?:want|need|like) (?:(?:all|every|each|our|your) )?(?:[\w-]+ ){1,3}to (?:always|never|start|end|begin)\b",
         r"(?:i|we)(?:'d| would)?(?: also)? (?:want|like|need)(?: us)? to emphasi[sz]e (?:that|the (?:importance|use|consistent use) of) (?=.*\b(?:in|for|to|with) (?:all|every|each|any|your|our)\b)",
         r"(?:one|another|an?) (?:[\w'’-]+ ){0,5}?(?:practice|convention|rule|standard|thing)s? (?:that )?(?:we|i)\b(?: [\w'’-]+){1,7}? is (?:to |the (?:use|inclusion) of |always |\w+ing |end |start )",
@@ -156,11 +153,6 @@ _EMPTY = _shape(
 _POINTS = _shape(
     r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$|.*\b(?:in|of|on|with) that \w"
 )
-#: What only announces: the sentence after it is the statement.
-_ANNOUNCES = _shape(
-    r"(?!.*['\"`_\d]).*\b(?:an?|one|two|three|some|few|several|couple of|following|your|our|slight)(?: [\w-]+){0,4}? "
-    r"(?:conventions?|standards?|guidelines|instructions|practices?|things|aspects|formats?|styles?|rules|changes?|updates?|decorators)\b"
-)
 _POINTING = _shape(r"(?:it|this|that|these|those|them|there|here|so|do|be|use|always|never|again|the|an?|ones?|to|of)$")
 _AT_THE_END = _shape(
     r",? (?:from (?:now|here) on(?:wards?)?|going forward|moving forward|ab jetzt|désormais|dorénavant|a partir de ahora)\W*$"
@@ -181,14 +173,12 @@ class Statement(NamedTuple):
         text: the sentence without its lead-in.
         marker: what it was recognised by.
         is_proposal: whether a person has to decide on it.
-        replaces: whether it says that something changed.
     """
 
     kind: str
     text: str
     marker: str
     is_proposal: bool = False
-    replaces: bool = False
 
 
 def find_statements(message: str | None, before: str = "") -> tuple[Statement, ...]:
@@ -219,11 +209,8 @@ def read_message(message: str | None, before: str = "") -> tuple[tuple[Statement
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
         return (), f"{size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are read"
     found: dict[str, Statement] = {}
-    is_announced = False
     for sentence in sentences(own):
-        one = _read_sentence(sentence, before, is_announced=is_announced)
-        is_announced = one is not None and one.replaces and _ANNOUNCES.match(one.text) is not None
-        if one and not is_announced:
+        if one := _read_sentence(sentence, before):
             found.setdefault(one.text, one)
         before = sentence
     return tuple(found.values()), "" if found else "no sentence begins with a marker"
@@ -251,7 +238,7 @@ def _without_lead(sentence: str) -> str:
     return sentence[lead.end() :] if lead else sentence
 
 
-def _read_sentence(sentence: str, before: str, *, is_announced: bool = False) -> Statement | None:
+def _read_sentence(sentence: str, before: str) -> Statement | None:
     bare = _without_lead(sentence)
     if _WRITE_DOWN.match(bare):
         return _pointed_at(before)
@@ -261,8 +248,6 @@ def _read_sentence(sentence: str, before: str, *, is_announced: bool = False) ->
     is_question = sentence.rstrip(" )\"'").endswith(("?", "？")) and not is_asked
     if is_question or _QUESTION.match(bare) or _NOT_MEANT.search(bare):
         return None
-    if is_announced:
-        return _statement(Marker("policy", _LEAD, is_dropped=True), bare, "announced")
     return _marked(bare) or _proposed(bare)
 
 
@@ -300,7 +285,6 @@ def _pointed_at(before: str) -> Statement | None:
 
 
 def _statement(marker: Marker, text: str, found: str) -> Statement | None:
-    replaces = marker.is_dropped and marker.kind == "policy"
     has_clause = _CLAUSE.match(text) is not None
     if marker.is_dropped:
         text = _without_lead(text)
@@ -316,4 +300,4 @@ def _statement(marker: Marker, text: str, found: str) -> Statement | None:
         return None
     name = " ".join(found.split()).strip(" ,:").casefold()
     text = text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
-    return Statement(marker.kind, text, name, replaces=replaces)
+    return Statement(marker.kind, text, name)

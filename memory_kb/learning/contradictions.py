@@ -275,7 +275,6 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     importance is lowered once, however many entries they contradict. Nothing is deleted.
     """
     edits: dict[int, _EntryEdit] = {}
-    groups: dict[int, int] = {}
 
     def note(memory: Memory, to: Memory, relation: str, reason: str, values: Mapping[str, Value]) -> None:
         edit = edits.setdefault(id(memory), _EntryEdit(memory, reason, {}, []))
@@ -288,9 +287,6 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     for older, newer, _, signal, resolution in (*outdated, *(one for one in found if one.resolution == "weaken")):
         if id(older) in retired or id(newer) in retired:
             continue
-        # What is set in two entries is set together or not at all.
-        one, other = groups.setdefault(id(older), id(older)), groups.setdefault(id(newer), id(newer))
-        groups = {key: one if group == other else group for key, group in groups.items()}
         if resolution == "retire":
             retired.add(id(older))
             note(older, newer, "superseded_by", f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
@@ -299,10 +295,10 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
             note(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
             note(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
     changes: list[Change] = []
-    for key, edit in edits.items():
-        first = edits[groups[key]].memory
+    for edit in edits.values():
         change = plan_fields(edit.memory, {**edit.values, "links": with_links(edit.memory, *edit.links)}, edit.reason)
-        changes += [change.joined(f"contradiction {first.path} {first.id}")] if change else []
+        # What is set in two entries is set together or not at all.
+        changes += [change.joined("contradictions")] if change else []
     return tuple(changes)
 
 

@@ -301,18 +301,15 @@ def _drop_runs(journal: DecisionLog, text: PurgedText, entry_id: str, *, dry_run
 
 
 def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_id: str) -> bool:
-    if any(decision.entry_id == entry_id for decision in record.decisions):
-        return True
-    if any(text.is_in(file.path) for file in record.head.files):
-        return True
+    said = [file.path for file in record.head.files]
     for decision in record.decisions:
-        if text.is_in(decision.path) or text.is_in(decision.reason):
+        if decision.entry_id == entry_id:
             return True
+        said += [decision.path, decision.reason]
         with contextlib.suppress(UnreadableInput, KeyError, TypeError, ValueError):
-            for splice in journal.unpack(decision).splices:
-                if any(text.is_in(decode(data)) for data in (splice.before, splice.after)):
-                    return True
-    return False
+            splices = journal.unpack(decision).splices
+            said += [decode(data) for splice in splices for data in (splice.before, splice.after)]
+    return any(map(text.is_in, said))
 
 
 # -- machine folders ----------------------------------------------------------------------------
@@ -342,22 +339,33 @@ def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, d
         # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
         is_damaged = ".broken" in file.name or ".foreign" in file.name
         is_there = is_damaged or text.may_be_in(file.read_bytes())
-        return is_there and _delete(file, dry_run=dry_run)
-    if file.parent.name == "vectors":
-        return False
-    if file.parent.name == "blobs":
-        data = file.read_bytes()
-        return text.is_in(decode(data)) and _delete(file, dry_run=dry_run)
+    elif file.parent.name in ("vectors", "blobs"):
+        is_there = file.parent.name == "blobs" and text.is_in(decode(file.read_bytes()))
+    else:
+        return _clean_log(file, text, entry_id, machine, dry_run=dry_run)
+    if is_there and not dry_run:
+        file.unlink(missing_ok=True)
+    return is_there
+
+
+def _clean_log(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dry_run: bool) -> bool:
+    """Take the text out of a file of lines, which is written anew, complete or not at all."""
     with contextlib.ExitStack() as stack:
         if not dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
             stack.enter_context(SessionFiles(machine).writing(file.stem))
         try:
-            stream = stack.enter_context(read_plain(file))
+            old = stack.enter_context(read_plain(file))
         except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
             return False
-        is_there = any(_cut_line(line, text, entry_id) != line for line in stream)
+        is_there = any(_cut_line(line, text, entry_id) != line for line in old)
         if is_there and not dry_run:
-            _rewrite(file, text, entry_id)
+            part = file.with_name(f"{file.name}.tmp")
+            descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with os.fdopen(descriptor, "wb") as stream, read_plain(file) as lines:
+                stream.writelines(_cut_line(line, text, entry_id) for line in lines)
+                stream.flush()
+                os.fsync(descriptor)
+            os.replace(part, file)
         return is_there
 
 
@@ -368,23 +376,6 @@ def _cut_line(line: bytes, text: PurgedText, entry_id: str) -> bytes:
         if "query" in found and isinstance(found.get("ids"), list) and entry_id in found["ids"]:
             line = dump({name: value for name, value in found.items() if name != "query"})
     return text.cut_from_line(line)
-
-
-def _delete(file: Path, *, dry_run: bool) -> bool:
-    if not dry_run:
-        file.unlink(missing_ok=True)
-    return True
-
-
-def _rewrite(file: Path, text: PurgedText, entry_id: str) -> None:
-    """Write a file anew line by line, complete or not at all."""
-    part = file.with_name(f"{file.name}.tmp")
-    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    with os.fdopen(descriptor, "wb") as stream, read_plain(file) as old:
-        stream.writelines(_cut_line(line, text, entry_id) for line in old)
-        stream.flush()
-        os.fsync(descriptor)
-    os.replace(part, file)
 
 
 # -- git ----------------------------------------------------------------------------------------

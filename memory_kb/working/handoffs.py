@@ -98,28 +98,6 @@ class HandedOff:
     notices: tuple[str, ...] = ()
 
 
-def check_handoff(draft: Handoff, *, allow_secret: bool = False) -> Handoff:
-    """Return a draft whose names are on one line each, without what is empty.
-
-    Raises:
-        UsageError: it does not say from whom or to whom.
-        SecretRefused: it holds what looks like a credential.
-    """
-    from_agent, to_agent = read_text(draft.from_agent), read_text(draft.to_agent)
-    if from_agent is None or to_agent is None:
-        raise UsageError(
-            "a handoff is from an agent to an agent",
-            "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
-        )
-    lists: dict[str, Any] = {name: _filled(getattr(draft, name)) for name in _SECTIONS}
-    lists |= {name: _listed(list(getattr(draft, name))) for name in _LISTS}
-    kept = replace(draft, from_agent=from_agent, to_agent=to_agent, **lists)
-    whole = "\n".join((render_handoff(kept), *kept.artifacts, *kept.relevant_patterns))
-    check_draft(Draft(whole, "handoff"), allow_secret=allow_secret)
-    refuse_secrets(kept.git_state if isinstance(kept.git_state, str) else "", allow=allow_secret)
-    return kept
-
-
 def _filled(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean_item(item) for item in items if item.strip()))
 
@@ -251,9 +229,17 @@ class Handoffs:
         place = self._vault.place_for("project", job, task_id)
         ids, notices = self._resolve_patterns(patterns)
         state = git_state or (describe_git(git_state_of(self._vault, repository)) if git else None)
-        lists = (tuple(needs_testing), tuple(known_issues), ids)
-        made = Handoff(from_agent, to_agent, tuple(done), tuple(artifacts), state, *lists)
-        draft = check_handoff(made, allow_secret=self._vault.allows_secrets)
+        goes, comes = read_text(from_agent), read_text(to_agent)
+        if goes is None or comes is None:
+            raise UsageError(
+                "a handoff is from an agent to an agent",
+                "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
+            )
+        lists = (_filled(needs_testing), _filled(known_issues), _listed(list(ids)))
+        draft = Handoff(goes, comes, _filled(done), _listed(list(artifacts)), state, *lists)
+        whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns))
+        check_draft(Draft(whole, "handoff"), allow_secret=self._vault.allows_secrets)
+        refuse_secrets(state if isinstance(state, str) else "", allow=self._vault.allows_secrets)
         return replace(self._hand_off(draft, place, dry_run=dry_run), notices=notices)
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
