@@ -38,13 +38,19 @@ Files = Mapping[str, str | bytes]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the same examples at each run, fewer in the quick tier; no test fails because the machine is busy."""
+    """Draw the same examples at each run, fewer in the quick tier, and be nobody who has set anything.
+
+    No test fails because the machine is busy.
+    """
     is_quick = config.getoption("markexpr") == "not slow"
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     settings.register_profile(
         "tests", derandomize=True, deadline=None, max_examples=5 if is_quick else 100, suppress_health_check=checks
     )
     settings.load_profile("tests")
+    os.environ["HOME"] = os.devnull
+    for name in [name for name in os.environ if name.startswith("XDG_")]:
+        del os.environ[name]
     if can_fork({}):
         offer_fork_servers()
 
@@ -75,11 +81,17 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An empty folder, numbered without a look at those of all other tests."""
+    """An empty folder, numbered without a look at those of all other tests.
+
+    It is the home of the person that this process is, with `open_kb` and with `run`: machine folders are signed with
+    a person's secret. Without such a folder nobody has a home.
+    """
     name = re.sub(r"\W", "_", request.node.name)[:30]
     folder = tmp_path_factory.getbasetemp() / f"{name}_{os.getpid()}_{next(_NUMBERS)}"
     folder.mkdir(0o700)
+    os.environ["HOME"] = str(folder)
     yield folder
+    os.environ["HOME"] = os.devnull
     if request.config.getini("tmp_path_retention_policy") == "failed":
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -88,14 +100,6 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def home(tmp_path: Path) -> Path:
     """A global home that does not exist yet."""
     return tmp_path / "home"
-
-
-@pytest.fixture(autouse=True)
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be one person in this process, with `open_kb` and with `run`: machine folders are signed with a person's secret."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in [name for name in os.environ if name.startswith("XDG_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture
