@@ -135,7 +135,7 @@ def score_nearness(question: Question) -> Nearness:
     spread = (squared * DEVIATIONS * deviation + SMALL**2 * (1.0 - background)) / (squared + SMALL**2)
     by_chance = deviation * math.sqrt(2 * math.log(len(cosines) + 1))
     lead = min(1.0, (float(cosines.max()) - mean) / max(by_chance, 1e-9))
-    trusted = (squared * lead + SMALL**2) / (squared + SMALL**2)
+    trusted = (squared * lead**2 + SMALL**2) / (squared + SMALL**2)
     scores = np.clip((cosines - background) / max(spread, 1e-9), 0.0, 1.0).astype(np.float32)
     return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores, trusted)
 
