@@ -541,4 +541,4 @@ def test_a_plain_folder_of_notes_needs_no_frontmatter_and_has_project_scope(vaul
 def test_an_explanation_of_nothing_is_no_negative_number(vault: Vault, open_kb: Open) -> None:
     """In a vault of one note every word has a BM25 of nearly 0."""
     (hit,) = open_kb(vault({"a.md": "Deploys need approvals.\n"})).search("approvals", explain=True).hits
-    assert "0.39 x section 1.0000 + 0.26 x passage 1.0000 + 0.35 x note 1.0000 = 1.0000" in hit.explanation[1]
+    assert "0.42 x section 1.0000 + 0.28 x passage 1.0000 + 0.3 x note 1.0000 = 1.0000" in hit.explanation[1]

@@ -1,11 +1,12 @@
-"""Cut the best sections into passages, and choose those to return."""
+"""Cut the best sections into passages, and value the words of passages and of whole entries."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
@@ -18,8 +19,8 @@ from memory_kb.text import has_cjk
 TITLE_TIMES, HEADING_TIMES = 2.0, 1.0
 #: BM25's constants: how soon a word that is said again counts less, and how much length does.
 _SATURATION, _LENGTH = 1.2, 0.75
-#: Characters of a passage of usual length.
-_USUAL = 400
+#: Characters of a passage and of an entry of usual length, and of a section that is not read.
+_USUAL, _USUAL_ENTRY, _UNREAD = 400, 2_000, 1_600
 
 _TOKEN = regex(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
@@ -52,6 +53,14 @@ class _Word(NamedTuple):
     stem: str
 
 
+class Said(NamedTuple):
+    """The words of the query that a section says, and that are above it."""
+
+    titled: Sequence[_Word]
+    headed: Sequence[_Word]
+    words: Sequence[_Word]
+
+
 class WordFinder:
     """Finds the words of a query in texts, in all their forms.
 
@@ -65,6 +74,8 @@ class WordFinder:
         tokens = {term: _TOKEN.findall(term) for term in (*query.terms, *query.phrases)}
         stems = index.stems({token for found in tokens.values() for token in found})
         self.weights: dict[str, float] = {}
+        #: A term of the query by what is counted of it.
+        self.terms: dict[str, str] = {}
         self._literals: dict[str, re.Pattern[str]] = {}
         self._beginnings: list[str] = []
         for term in dict.fromkeys((*query.terms, *query.phrases)):
@@ -73,14 +84,15 @@ class WordFinder:
                 continue
             if has_cjk(term):
                 letters = found[0] + "".join(token[-1] for token in found[1:])
-                self._add_literal(r"[^\w\s]*".join(letters), weight)  # Thai's marks, say, are none
+                self._add_literal(r"[^\w\s]*".join(letters), term, weight)  # Thai's marks, say, are none
             elif symbol := _SYMBOL.fullmatch(term):
-                self._add_literal(re.escape(symbol[1] + ("++" if symbol[2] == "plusplus" else "#")), weight)
+                self._add_literal(re.escape(symbol[1] + ("++" if symbol[2] == "plusplus" else "#")), term, weight)
             elif len(found) > 1:
-                self._add_literal(r"(?<![^\W_])" + r"[\W_]+".join(found), weight)
+                self._add_literal(r"(?<![^\W_])" + r"[\W_]+".join(found), term, weight)
             else:
                 stem = stems[found[0]]
                 self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
+                self.terms[stem] = term
                 if term.endswith("*"):
                     self._beginnings.append(stem)
         words = [word for pair in stems.items() for word in pair if not has_cjk(pair[0])]
@@ -90,8 +102,13 @@ class WordFinder:
         # A pattern that begins with a class of letters is found fastest.
         self._pattern = re.compile(rf"{first}(?<![^\W_].){''.join(others)}[^\W_]*")
 
-    def find(self, texts: Sequence[str]) -> list[list[_Word]]:
-        """Return the query's words in every one of some texts."""
+    def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Said]:
+        """Return the query's words in every one of some sections."""
+        parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
+        found = self._find([part for chunk in parts for part in chunk])
+        return dict(zip(chunks, map(Said, found[::3], found[1::3], found[2::3]), strict=True))
+
+    def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
         matches = [[(match.start(), match.group()) for match in self._pattern.finditer(text)] for text in texts]
         words = {word for found in matches for _, word in found}
         stems = self._index.stems(words - self._stems.keys())
@@ -110,10 +127,11 @@ class WordFinder:
             found += [_Word(match.start(), literal) for match in pattern.finditer(text)]
         return found
 
-    def _add_literal(self, expression: str, weight: float) -> None:
+    def _add_literal(self, expression: str, term: str, weight: float) -> None:
         """Look for a phrase, a name, or a term of a script without spaces as it is."""
         self._literals[expression] = re.compile(f"(?={expression})", re.IGNORECASE)
         self.weights[expression] = weight
+        self.terms[expression] = term
 
 
 def _one_of(letters: Iterable[str]) -> str:
@@ -134,10 +152,9 @@ def _bare(letter: str) -> str:
 
 
 def find_passages(
-    index: Index,
-    query: TextQuery | None,
+    finder: WordFinder | None,
     chunks: Mapping[int, StoredChunk],
-    weights: Mapping[str, float],
+    said: Mapping[int, Said],
     nearness: Mapping[int, Sequence[float]] | None = None,
 ) -> list[Passage]:
     """Return the passages that say a word of the query, and of every section that of the most `nearness`.
@@ -146,13 +163,9 @@ def find_passages(
     """
     near = {key: scores for key, scores in (nearness or {}).items() if key in chunks}
     nearest = {key: scores.index(max(scores)) for key, scores in near.items()}
-    if query is None or not weights:
+    if finder is None:
         return [_take_nearest(chunk, nearest.get(key)) for key, chunk in chunks.items()]
-    finder = WordFinder(index, query, weights)
-    parts = ((f"{chunk.title}\n{chunk.names}", chunk.headings, chunk.content) for chunk in chunks.values())
-    found = finder.find([part for chunk in parts for part in chunk])
-    by_chunk = zip(chunks.values(), found[::3], found[1::3], found[2::3], strict=True)
-    return [passage for words in by_chunk for passage in _cut(finder, nearest.get(words[0].key), *words)]
+    return [passage for key, chunk in chunks.items() for passage in _cut(finder, nearest.get(key), chunk, said[key])]
 
 
 def _take_nearest(chunk: StoredChunk, nearest: int | None) -> Passage:
@@ -163,28 +176,61 @@ def _take_nearest(chunk: StoredChunk, nearest: int | None) -> Passage:
     return Passage(chunk.key, nearest, nearest == len(pieces) - 1, start, end, 0.0)
 
 
-def _cut(
-    finder: WordFinder,
-    nearest: int | None,
-    chunk: StoredChunk,
-    titled: list[_Word],
-    headed: list[_Word],
-    words: list[_Word],
-) -> Iterator[Passage]:
+def _cut(finder: WordFinder, nearest: int | None, chunk: StoredChunk, said: Said) -> Iterator[Passage]:
     text = chunk.content
-    if not (words or titled or headed):
+    if not any(said):
         yield _take_nearest(chunk, nearest)
         return
-    above = _count(headed, HEADING_TIMES, _count(titled, TITLE_TIMES, {}))
+    above = _count_above(said, {})
     pieces = cut_passages(text)
     last = len(pieces) - 1
     for number, (start, end, _) in enumerate(pieces):
-        found = [word for word in words if start <= word.start < end]
-        if found or number == nearest or (nearest is None and not (words or number)):
-            own = _score(finder, _count(found, 1.0, above), end - start)
+        found = [word for word in said.words if start <= word.start < end]
+        if found or number == nearest or (nearest is None and not (said.words or number)):
+            own = _score(finder, _count(found, 1.0, above), (end - start) / _USUAL)
             yield Passage(chunk.key, number, number == last, start, end, own)
     if not pieces:
         yield Passage(chunk.key, 0, True, 0, len(text), _score(finder, above, 0))
+
+
+def score_entries(
+    index: Index, finder: WordFinder, chunks: Mapping[int, StoredChunk], said: Mapping[int, Said]
+) -> dict[int, float]:
+    """Return what the query's words are worth in the whole entry of every section, by the section's key.
+
+    A section that was read counts a word as often as it says it, any other of the entry once. An entry that is about
+    all of the query, a part of it here and a part there, is worth more than one that says the same words in one place.
+    """
+    entries = _find_entries(index.neighbours(chunks), chunks)
+    unread = [key for entry in entries for key in entry if key not in chunks]
+    others = {stem: index.matching(term, unread) for stem, term in finder.terms.items()} if unread else {}
+    sizes = {entry: sum(len(chunks[key].content) if key in chunks else _UNREAD for key in entry) for entry in entries}
+    # Beside others as long no entry is long: the files of a log, say.
+    usual = max(_USUAL_ENTRY, min(sizes.values(), default=0))
+    scores: dict[int, float] = {}
+    for entry, size in sizes.items():
+        read = [key for key in entry if key in chunks]
+        counts = {stem: float(len(sections.intersection(entry))) for stem, sections in others.items()}
+        for key in read:
+            counts = _count(said[key].words, 1.0, _count_above(said[key], counts))
+        scores |= dict.fromkeys(read, _score(finder, counts, size / usual))
+    return scores
+
+
+def _find_entries(neighbours: Sequence[int], keys: Collection[int]) -> list[tuple[int, ...]]:
+    """Return the entries that some sections are of, each as the keys of its sections, which follow each other.
+
+    Example:
+        >>> _find_entries([1, 2, 3, 7, 9, 10], {2, 10})
+        [(1, 2, 3), (9, 10)]
+    """
+    runs = itertools.groupby(enumerate(neighbours), lambda numbered: numbered[1] - numbered[0])
+    entries = [tuple(key for _, key in run) for _, run in runs]
+    return [entry for entry in entries if any(key in keys for key in entry)]
+
+
+def _count_above(said: Said, before: Mapping[str, float]) -> dict[str, float]:
+    return _count(said.headed, HEADING_TIMES, _count(said.titled, TITLE_TIMES, before))
 
 
 def _count(words: Sequence[_Word], times: float, before: Mapping[str, float]) -> dict[str, float]:
@@ -194,7 +240,7 @@ def _count(words: Sequence[_Word], times: float, before: Mapping[str, float]) ->
     return counts
 
 
-def _score(finder: WordFinder, counts: Mapping[str, float], length: int) -> float:
-    """Return what the words in a passage are worth: BM25 by the statistics of sections."""
-    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length / _USUAL)
+def _score(finder: WordFinder, counts: Mapping[str, float], length: float) -> float:
+    """Return what words are worth in a text of some times the usual length: BM25 by the statistics of sections."""
+    norm = _SATURATION * (1 - _LENGTH + _LENGTH * length)
     return sum(finder.weights[stem] * count * (_SATURATION + 1) / (count + norm) for stem, count in counts.items())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -42,11 +41,9 @@ _TYPE_WEIGHTS = {
 #: What a passage's own words count beside those of its section.
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
-ENTRY_WEIGHT = 0.35
+ENTRY_WEIGHT = 0.3
 #: Titles and headings come again with every search.
 _words_of = functools.lru_cache(maxsize=5_000)(tokens)
-#: BM25's constants for entries, in which a section that says a word counts as an occurrence of it.
-_SATURATION, _LENGTH = 1.2, 0.9
 
 
 class TextScore(NamedTuple):
@@ -100,44 +97,6 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     for key in index.matching(query.whole, keys) if query.whole and keys else ():
         bonus[key] += WHOLE_BONUS
     return {key: TextScore(own[key], bonus[key]) for key in keys}
-
-
-def score_entries(
-    index: Index, query: TextQuery, weights: Mapping[str, float], keys: Collection[int]
-) -> dict[int, float]:
-    """Return what the query's words are worth in the whole entry of every section, by the section's key.
-
-    It is BM25 over entries: how many sections say a word counts, and how many there are. An entry that is about all of
-    the query, a part of it here and a part there, is worth more than one that says the same words in one place.
-    """
-    entries = _find_entries(index.neighbours(keys), keys)
-    sections = [key for entry in entries for key in entry]
-    usual = len(sections) / len(entries) if entries else 1.0
-    scores = dict.fromkeys(entries, 0.0)
-    for term in query.terms:
-        said = index.matching(term, sections)
-        for entry in entries:
-            if times := len(said.intersection(entry)):
-                norm = _SATURATION * (1 - _LENGTH + _LENGTH * len(entry) / usual)
-                scores[entry] += weights.get(term, 0.0) * times * (_SATURATION + 1) / (times + norm)
-    return {key: score for entry, score in scores.items() for key in entry if key in keys}
-
-
-def _find_entries(neighbours: Sequence[int], keys: Collection[int]) -> list[range]:
-    """Return the entries that some sections are of, each as the range of its sections' keys.
-
-    Example:
-        >>> _find_entries([1, 2, 3, 7, 9, 10], {2, 10})
-        [range(1, 4), range(9, 11)]
-    """
-    entries: list[range] = []
-    for key in neighbours:
-        if entries and entries[-1].stop == key:
-            entries[-1] = range(entries[-1].start, key + 1)
-        else:
-            entries.append(range(key, key + 1))
-    wanted = sorted(keys)
-    return [one for one in entries if bisect_left(wanted, one.start) < bisect_left(wanted, one.stop)]
 
 
 def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict[int, float]:

@@ -13,7 +13,7 @@ from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
 from memory_kb.search.diversity import mmr_order, one_of_each
 from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
-from memory_kb.search.passages import Passage, find_passages
+from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
 from memory_kb.search.scoring import (
     ENTRY_WEIGHT,
     MOST_TIMES,
@@ -28,7 +28,6 @@ from memory_kb.search.scoring import (
     WordShares,
     fuse,
     normalise,
-    score_entries,
     score_passages,
     score_texts,
     weigh,
@@ -149,8 +148,10 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
     by_key = {section.candidate.key: section.candidate for section in sections[: None if cuts_all else SECTIONS]}
     chunks = index.chunks(by_key)
-    passages = find_passages(index, found.query, chunks, found.weights, found.nearness)
-    entries = score_entries(index, found.query, found.weights, by_key) if found.query else {}
+    finder = WordFinder(index, found.query, found.weights) if found.query else None
+    read = finder.read(chunks) if finder else {}
+    passages = find_passages(finder, chunks, read, found.nearness)
+    entries = score_entries(index, finder, chunks, read) if finder else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
     sides = Sides(words, _look_up(found, [(passage.key, passage.number) for passage in passages]), trusted)
@@ -257,7 +258,8 @@ def _further(index: Index, trace: SearchTrace, request: Request, ranking: Rankin
         more = index.match(found.query.expression, WEIGHTS, request.filters, len(known) + request.limit)
         relevance |= {one: one.rank / best if best else 1.0 for one in more if one.key not in known}
     chunks = index.chunks(one.key for one in relevance)
-    passages = find_passages(index, found.query, chunks, found.weights)
+    finder = WordFinder(index, found.query, found.weights) if found.query else None
+    passages = find_passages(finder, chunks, finder.read(chunks) if finder else {})
     first = {passage.key: passage for passage in sorted(passages, key=lambda passage: passage.words)}
     scored = []
     for one, fit in relevance.items():
