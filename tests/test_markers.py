@@ -39,11 +39,6 @@ KEPT = [
     ("Fix the login, and remember that the CI has no Docker.", "fact", "The CI has no Docker."),
     ("We should never run in mock mode in production.", "policy", "We should never run in mock mode in production."),
     ("I'd like all branch names to start with 'wip/'.", "policy", "I'd like all branch names to start with 'wip/'."),
-    (
-        "I want a change to our style. From now on, follow a new convention. Put one blank line between imports.",
-        "policy",
-        "Put one blank line between imports.",
-    ),
 ]
 PASSED = [
     "Should we always use zod for validation?",

@@ -23,6 +23,8 @@ from memory_kb.sessions.transcripts import (
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "claude-code"
+#: Events that wait for a record that names the session: titles come first.
+_HELD = 200
 #: Attachments that carry text into the conversation.
 _HOOKS = ("hook_additional_context", "hook_success", "hook_system_message", "hook_blocking_error")
 #: How a refused call ends where the person gave a reason.
@@ -38,7 +40,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     Every record has an id of its own, so that the copies a resumed session begins with are known.
     """
     session, ts, calls, origins = None, "", Calls(), Origins("cc")
-    begun = set[str | None]()
+    begun, early = set[str | None](), list[Event]()
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
@@ -47,10 +49,16 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         session = named if isinstance(named, str) and named else session
         ts = normal_time(record.get("timestamp")) or ts
         events = list(_shared(record, line, list(_read(record, calls)), ts, origins))
+        if events and session is None and len(early) < _HELD:
+            early += events
+            continue
         if events and session not in begun:
             begun.add(session)
             yield LineResult(session, _start(record, ts))
-        yield from results(session, events)
+        yield from results(session, [*early, *events] if events else ())
+        early = [] if events else early
+    if early:
+        yield from results(None, (_start({}, early[0].ts), *early))
 
 
 def _start(record: Mapping[str, Any], ts: str) -> Event:
