@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 #: The system calls that a run changes the disk by.
 CALLS = ("replace", "link", "unlink", "fsync", "open", "truncate", "ftruncate", "mkdir", "rmdir", "chmod", "write")
 KILLED = 77
 
 
-def kill_at(step: int, work: Callable[[], object]) -> bool:
-    """Do something in a process that dies just before its n-th system call of those above; tell whether it died.
+def kill_at(step: int, work: Callable[[], object], calls: Sequence[str] = CALLS) -> bool:
+    """Do something in a process that dies just before its n-th system call of those; return whether it died.
 
     It dies in the middle of writing, not before it.
     """
@@ -31,7 +31,7 @@ def kill_at(step: int, work: Callable[[], object]) -> bool:
 
             return counted
 
-        for name in CALLS:
+        for name in calls:
             setattr(os, name, dying(getattr(os, name)))
         try:
             work()
