@@ -25,7 +25,7 @@ from pathlib import Path
 from conftest import REPOSITORY
 
 _BLOCK = re.compile(r"^```(\w+)(?:[ ]+([^\n]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_RANDOM = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=\w*\d)[0-9a-f]{7,12}\b")
+_RANDOM = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{7,12}\b")
 _SECONDS = re.compile(r" +\d+\.\d+ (s|ms)\b")
 _MARK = "\x1e"
 _GIT_CONFIG = "[user]\n\tname = Ana\n\temail = ana@example.org\n[init]\n\tdefaultBranch = master\n[advice]\n\tdetachedHead = false\n"
