@@ -265,3 +265,13 @@ def test_filters_leave_the_best_of_those_that_pass(open_with: Open, every: int) 
     for limit in (1, 3, 10, 60):
         expected = [candidate for candidate in everything if candidate.key in passing][:limit]
         assert index.match('"otter"', WEIGHTS, Filters(kinds=("fact",)), limit) == expected
+
+
+def test_a_long_section_without_vectors_is_found_by_its_words_beside_others_with_vectors(open_with: Open) -> None:
+    kb = open_with(FILLER)
+    lines = "\n\n".join(f"Plain words of paragraph {number}, which go on for a while. " * 4 for number in range(4))
+    write_files(kb.vault.folder, {f"late{number:02}.md": f"{lines}\n\nWombat {number}.\n" for number in range(40)})
+    kb.sync(embed=False)
+    result = kb.search("wombat 7", sync=False, mode="hybrid")
+    assert result.hits[0].path == "late07.md"
+    assert "no vector yet" in " ".join(result.degraded)

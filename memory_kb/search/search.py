@@ -172,8 +172,11 @@ def _look_up(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[flo
     """Return how near passages of sections, or sections as wholes, are in meaning; None where that does not count."""
     if found.nearness is None:
         return None
-    near = ((found.nearness.get(key, (0.0,)), number) for key, number in wanted)
-    return [max(scores) if number is None else scores[number] for scores, number in near]
+    near = ((found.nearness.get(key, ()), number) for key, number in wanted)
+    return [
+        max(scores, default=0.0) if number is None else next(iter(scores[number : number + 1]), 0.0)
+        for scores, number in near
+    ]
 
 
 def _score_sections(
