@@ -26,7 +26,8 @@ class WatcherLock:
     """A locked file that says that a watcher runs; the system unlocks it however the process ends."""
 
     def __init__(self, machine: Path) -> None:
-        self._file = machine / _FOLDER / f"{os.getpid()}-{id(self):x}"
+        # Never the name of an earlier lock: a search that still holds that one's file would delete this one's.
+        self._file = machine / _FOLDER / f"{os.getpid()}-{os.urandom(8).hex()}"
         self._held = contextlib.ExitStack()
 
     def acquire(self) -> None:
