@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import Index, StoredChunk
@@ -25,10 +24,7 @@ _USUAL, _USUAL_ENTRY, _UNREAD = 400, 2_000, 1_600
 _TOKEN = regex(r"[^\W_]+")
 #: Names as the index spells them out; see `memory_kb.text.symbol_terms`.
 _SYMBOL = regex(r'"(\w+?)(plusplus|sharp)"')
-#: Latin letters with accents, which the index's tokenizer takes for those without.
-_ACCENTED = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
-#: So many letters of a word are compared before the tokenizer is asked about it.
-_MOST_SURE = 3
+_ACCENTED = regex("[\u00b5\u00c0-\u024f\u1e00-\u1eff]")
 
 
 class Passage(NamedTuple):
@@ -95,12 +91,8 @@ class WordFinder:
                 self.terms[stem] = term
                 if term.endswith("*"):
                     self._beginnings.append(stem)
-        words = [word for pair in stems.items() for word in pair if not has_cjk(pair[0])]
         # The last letter of a stem may be another one in the text: cries, cry.
-        sure = max(1, min(_MOST_SURE, min(map(len, words), default=1) - 1))
-        first, *others = (_one_of({word[place] for word in words}) for place in range(sure))
-        # A pattern that begins with a class of letters is found fastest.
-        self._pattern = re.compile(rf"{first}(?<![^\W_].){''.join(others)}[^\W_]*")
+        self._starts = {_bare(stem)[: max(1, len(stem) - 1)] for stem in stems.values() if not has_cjk(stem)}
 
     def read(self, chunks: Mapping[int, StoredChunk]) -> dict[int, Said]:
         """Return the query's words in every one of some sections."""
@@ -109,11 +101,18 @@ class WordFinder:
         return dict(zip(chunks, map(Said, found[::3], found[1::3], found[2::3]), strict=True))
 
     def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
-        matches = [[(match.start(), match.group()) for match in self._pattern.finditer(text)] for text in texts]
+        matches = [self._begin_alike(text) for text in texts]
         words = {word for found in matches for _, word in found}
         stems = self._index.stems(words - self._stems.keys())
         self._stems |= {word: self._recognise(stem) for word, stem in stems.items()}
         return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
+
+    def _begin_alike(self, text: str) -> list[tuple[int, str]]:
+        """Return the words of a text that begin like one of the query, each with its place."""
+        bare = _bare(text)
+        places = {place for start in self._starts for place in _find_all(bare, start)}
+        firsts = (place for place in sorted(places) if not place or not bare[place - 1].isalnum())
+        return [(place, word.group()) for place in firsts if (word := _TOKEN.match(text, place))]
 
     def _recognise(self, stem: str) -> str:
         """Return what a word of a text counts as: itself, if the query has it, or a beginning that it has."""
@@ -134,21 +133,24 @@ class WordFinder:
         self.terms[expression] = term
 
 
-def _one_of(letters: Iterable[str]) -> str:
-    """Return an expression for one of some letters, whatever its case and accents; for none of none."""
-    return f"[{re.escape(''.join(sorted(map(_variants, letters))))}]" if letters else "(?!)"
+def _find_all(text: str, part: str) -> Iterator[int]:
+    """Yield every place where a text has a part."""
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
 
 
-@functools.cache
-def _variants(letter: str) -> str:
-    """Return a letter with all that differ from it by case and accents."""
-    block = ord(letter) & ~0xFF
-    near = map(chr, (*range(block, block + 256), *_ACCENTED))
-    return "".join({letter, *(char for char in near if _bare(char) == _bare(letter))})
+def _bare(text: str) -> str:
+    """Return a text in small letters, and as long, without the accents that the index's tokenizer leaves out.
 
-
-def _bare(letter: str) -> str:
-    return unicodedata.normalize("NFD", letter)[0].casefold()
+    Example:
+        >>> _bare("Größe, İzmir, ÉTÉ")
+        'große, izmir, ete'
+    """
+    if text.isascii():
+        return text.lower()
+    return _ACCENTED.sub(lambda letter: unicodedata.normalize("NFKD", letter[0])[0], text.replace("İ", "i").lower())
 
 
 def find_passages(
