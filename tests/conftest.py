@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from forking import can_fork, command, offer_fork_servers, run_here
 from hypothesis import HealthCheck, settings
+from parallel import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks
 
 from memory_kb import KnowledgeBase
 
