@@ -31,7 +31,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     files = [list(tests) for _, tests in itertools.groupby(session.items, lambda item: item.path)]
     config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # one for all
     waiting, offered = os.pipe()
-    os.write(offered, b"".join(map(_NUMBER.pack, range(len(files)))))
+    # The last begin first: the year and the watchers take longest.
+    os.write(offered, b"".join(map(_NUMBER.pack, reversed(range(len(files))))))
     os.close(offered)
     workers: dict[Connection, int] = {}
     try:
@@ -77,7 +78,9 @@ def _report(session: pytest.Session, workers: dict[Connection, int]) -> None:
                 raise session.Failed(session.shouldfail)
 
 
-def _work(session: pytest.Session, files: Sequence[list[pytest.Item]], waiting: int, connection: Connection) -> NoReturn:
+def _work(
+    session: pytest.Session, files: Sequence[list[pytest.Item]], waiting: int, connection: Connection
+) -> NoReturn:
     """Run files until none waits, and end without what the process that collected them has to do at its end."""
     code = 1
     try:
