@@ -189,15 +189,12 @@ def test_a_model_that_cannot_be_used_is_not_fetched(hub: FakeHub, models: Path, 
     assert hub.sent == []
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "hint"),
-    [(404, "has no model", "spelling"), (401, "those who sign in", "HF_TOKEN"), (403, "does not give you", "terms")],
-)
-def test_a_refusal_is_one_sentence(hub: FakeHub, models: Path, status: int, said: str, hint: str) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_is_one_sentence(hub: FakeHub, models: Path, status: int) -> None:
     hub.status = status
     failed = refuse(hub, models, HF_TOKEN="hf_mine")
-    assert said in str(failed)
-    assert hint in str(failed.hint)
+    assert f"has no model {OWNED}, or does not give it to you (status {status})" in str(failed)
+    assert all(word in str(failed.hint) for word in ("spelling", "terms", "HF_TOKEN"))
     assert "hf_mine" not in f"{failed} {failed.hint}"
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +23,6 @@ WIDTH, WORDS, POSITIONS = 8, 40, 70
 LONGEST = 64
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
-_POOLING = {
-    "cls": "cls_token",
-    "max": "max_tokens",
-    "mean": "mean_tokens",
-    "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "weightedmean": "weightedmean_tokens",
-    "lasttoken": "lasttoken",
-}
-
 
 def numbers(name: str, *shape: int) -> Floats:
     """Return numbers between -1 and 1 that follow from a name, the same with every numpy."""
@@ -42,19 +31,6 @@ def numbers(name: str, *shape: int) -> Floats:
 
 #: The vector of every token, by its number.
 TABLE = numbers("table", WORDS, WIDTH)
-
-
-def write_tensors(file: Path, tensors: Mapping[str, Floats], kind: str = "F32") -> None:
-    """Write a safetensors file, its numbers as F32 or F16."""
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    data = b""
-    for name, array in tensors.items():
-        raw = (array.astype(np.float16) if kind == "F16" else array).tobytes()
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def write_json(file: Path, value: object) -> None:
@@ -84,14 +60,14 @@ def write_tokenizer(folder: Path) -> None:
     write_json(folder / "tokenizer_config.json", config)
 
 
-def make_model(folder: Path, modes: Sequence[str] = ("mean",), dense: str | None = None, table: Floats = TABLE) -> Path:
-    """Write a model folder: a transformer, pooling, perhaps a dense layer, and normalising."""
+def make_model(folder: Path, mode: str = "mean", table: Floats = TABLE) -> Path:
+    """Write a model folder: a transformer, pooling, and normalising."""
     config = {"model_type": "bert", "hidden_size": WIDTH, "max_position_embeddings": POSITIONS, "pad_token_id": 1}
     write_json(folder / "config.json", config)
     write_onnx(folder / "onnx" / "model.onnx", table)
     write_tokenizer(folder)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": LONGEST, "do_lower_case": False})
-    kinds = ["Transformer", "Pooling", *(["Dense"] if dense else []), "Normalize"]
+    kinds = ["Transformer", "Pooling", "Normalize"]
     paths = [f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)]
     modules = [
         {"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in zip(paths, kinds, strict=True)
@@ -100,19 +76,9 @@ def make_model(folder: Path, modes: Sequence[str] = ("mean",), dense: str | None
         folder / "modules.json",
         [{"idx": number, "name": str(number)} | module for number, module in enumerate(modules)],
     )
-    pooling = {f"pooling_mode_{key}": mode in modes for mode, key in _POOLING.items()}
+    pooling = {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": mode == "mean"}
+    pooling |= {"pooling_mode_lasttoken": mode == "lasttoken"}
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": WIDTH} | pooling)
-    if dense:
-        inputs = WIDTH * len(modes)
-        activation = f"torch.nn.modules.activation.{dense}"
-        write_json(
-            folder / "2_Dense" / "config.json",
-            {"in_features": inputs, "out_features": 4, "bias": True, "activation_function": activation},
-        )
-        write_tensors(
-            folder / "2_Dense" / "model.safetensors",
-            {"linear.weight": numbers("dense", 4, inputs), "linear.bias": numbers("bias", 4)},
-        )
     return folder
 
 

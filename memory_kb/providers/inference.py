@@ -7,8 +7,6 @@ quantized export rounds by all that is in a batch, so that a vector would depend
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.model_config import Dense, ModelConfig, Pooling, find_onnx
+from memory_kb.providers.model_config import ModelConfig, find_onnx
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -37,14 +35,12 @@ _PACKAGES = "pip install 'memory-kb[local]'"
 class Window(NamedTuple):
     """Tokens that are read together.
 
-    `text` is the number of the text they are of, `weight` how many tokens of it they hold, and
-    `skipped` how many of the first belong to a prompt.
+    `text` is the number of the text they are of, `weight` how many tokens of it they hold.
     """
 
     text: int
     tokens: list[int]
     weight: int
-    skipped: int
 
 
 class OnnxModel:
@@ -56,8 +52,7 @@ class OnnxModel:
 
     def __init__(self, config: ModelConfig) -> None:
         self._windows = Windows(config)
-        self._pooling = config.pooling
-        self._steps = [None if step is None else Projection.load(step) for step in config.steps]
+        self._pooling, self._is_normalized = config.pooling, config.is_normalized
         self._session = Session(find_onnx(config.folder))
         self._cores = min(_count_cores(), _MOST_WORKERS)
 
@@ -70,9 +65,8 @@ class OnnxModel:
         windows = list(self._windows.cut(texts, prompt))
         with np.errstate(all="ignore"):
             rows = np.stack(self._pool_all(windows))
-            for step in self._steps:
-                rows = to_length_one(rows) if step is None else step.apply(rows)
-            rows = to_length_one(rows)
+            # Twice where the model says so itself, to the last bit like the vectors that caches hold.
+            rows = to_length_one(to_length_one(rows) if self._is_normalized else rows)
             joined = np.zeros((len(texts), rows.shape[1]), np.float32)
             weights = np.array([[window.weight] for window in windows], np.float32)
             np.add.at(joined, [window.text for window in windows], rows * weights)
@@ -90,7 +84,7 @@ class OnnxModel:
 
     def _pool(self, window: Window) -> Floats:
         with np.errstate(all="ignore"):
-            return pool(self._session.states(window.tokens), self._pooling, window.skipped)
+            return pool(self._session.states(window.tokens), self._pooling)
 
 
 class Session:
@@ -158,15 +152,14 @@ class Windows:
         for place, encoding in enumerate(self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)):
             tokens = encoding.ids if encoding.ids or self._before else [0]
             if len(tokens) <= self._room:
-                yield self._frame(place, [], tokens, len(head))
+                yield self._frame(place, tokens)
                 continue
             # A text may share a token with the end of the prompt; where it is cut, that makes no difference.
             for start, stop in split_evenly(len(tokens) - len(head), self._room - len(head)):
-                yield self._frame(place, head, tokens[len(head) + start : len(head) + stop], len(head))
+                yield self._frame(place, tokens[len(head) + start : len(head) + stop], head)
 
-    def _frame(self, place: int, head: list[int], tokens: list[int], prompt: int) -> Window:
-        skipped = len(self._before) + prompt if prompt else 0
-        return Window(place, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1), skipped)
+    def _frame(self, place: int, tokens: list[int], head: Sequence[int] = ()) -> Window:
+        return Window(place, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1))
 
 
 def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:
@@ -203,88 +196,18 @@ def split_evenly(length: int, room: int) -> list[tuple[int, int]]:
 # -- tokens into a vector ------------------------------------------------------------------
 
 
-def pool(states: Floats, pooling: Pooling, skipped: int) -> Floats:
+def pool(states: Floats, mode: str) -> Floats:
     """Return one vector for the tokens of a text.
-
-    The first `skipped` tokens are a prompt, which some models leave out here.
 
     Example:
         >>> states = np.array([[1, 5], [3, 1], [2, 0]], dtype=np.float32)
-        >>> pool(states, Pooling(("mean", "max")), 0), pool(states, Pooling(("lasttoken",), counts_prompt=False), 1)
-        (array([2., 2., 3., 5.], dtype=float32), array([2., 0.], dtype=float32))
+        >>> pool(states, "mean"), pool(states, "cls"), pool(states, "lasttoken")
+        (array([2., 2.], dtype=float32), array([1., 5.], dtype=float32), array([2., 0.], dtype=float32))
     """
-    start = 0 if pooling.counts_prompt else min(skipped, len(states) - 1)
-    return np.concatenate([_pool_one(states[start:], mode, start) for mode in pooling.modes])
-
-
-def _pool_one(states: Floats, mode: str, start: int) -> Floats:
-    vector: Floats
-    if mode in ("cls", "lasttoken"):
-        vector = states[0 if mode == "cls" else -1]
-    elif mode == "max":
-        vector = states.max(axis=0)
-    elif mode == "weightedmean":
-        weights = np.arange(start + 1, start + len(states) + 1, dtype=np.float32)
-        vector = weights @ states / weights.sum()
-    else:
-        vector = states.sum(axis=0) / np.float32(len(states) if mode == "mean" else math.sqrt(len(states)))
+    if mode == "mean":
+        return np.asarray(states.sum(axis=0) / np.float32(len(states)))
+    vector: Floats = states[0 if mode == "cls" else -1]
     return vector
-
-
-class Projection(NamedTuple):
-    """A dense layer behind the pooling."""
-
-    weight: Floats
-    bias: Floats | None
-    activation: str
-
-    @classmethod
-    def load(cls, dense: Dense) -> Projection:
-        """Read the numbers of a dense layer.
-
-        Raises:
-            ProviderFailed: they are missing or do not fit.
-        """
-        file = dense.folder / "model.safetensors"
-        try:
-            tensors = read_safetensors(file.read_bytes())
-            weight = tensors["linear.weight"].reshape(dense.outputs, dense.inputs)
-            bias = tensors["linear.bias"].reshape(dense.outputs) if dense.has_bias else None
-        except OSError as exc:
-            raise ProviderFailed(f"the model has no {file}", _AGAIN) from exc
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise ProviderFailed(f"{file} does not hold the layer that its configuration describes", _AGAIN) from exc
-        return cls(weight, bias, dense.activation)
-
-    def apply(self, rows: Floats) -> Floats:
-        """Return what the layer makes of some rows."""
-        rows = rows @ self.weight.T
-        if self.bias is not None:
-            rows += self.bias
-        if self.activation == "Tanh":
-            np.tanh(rows, out=rows)
-        elif self.activation == "ReLU":
-            np.maximum(rows, 0, out=rows)
-        elif self.activation == "GELU":
-            rows *= np.array([[0.5 * (1 + math.erf(x / math.sqrt(2))) for x in row] for row in rows], np.float32)
-        return rows
-
-
-def read_safetensors(data: bytes) -> dict[str, Floats]:
-    """Return the tensors of a safetensors file: eight bytes of length, a JSON header, and the numbers.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is none, or its numbers are not of 16 or 32 bits.
-    """
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensors: dict[str, Floats] = {}
-    for name, row in json.loads(data[8:start]).items():
-        if name != "__metadata__":
-            kind = {"F32": "<f4", "F16": "<f2"}[row["dtype"]]
-            first, last = row["data_offsets"]
-            numbers = np.frombuffer(data[start + first : start + last], kind)
-            tensors[name] = numbers.reshape(row["shape"]).astype(np.float32)
-    return tensors
 
 
 def to_length_one(rows: Floats) -> Floats:

@@ -1,12 +1,13 @@
-"""Find a model's folder on this machine, and parse its configuration files.
+"""Find a model's folder on this machine, and read its configuration.
 
-A folder is as sentence-transformers writes it: `modules.json` lists the steps (the transformer, pooling, dense
-layers, normalising), each with a folder of its own. A folder without it is a plain transformer, whose tokens
-are averaged. Weights are read from an ONNX export.
+A folder is as sentence-transformers writes it: `modules.json` lists the transformer, the pooling and perhaps
+normalising. A folder without it is a plain transformer, whose tokens are averaged. Weights are read from an ONNX
+export. A model with any other module is not supported.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -26,7 +27,8 @@ _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 #: Families whose first positions stand for the padding.
 _OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
-#: In the order in which sentence-transformers joins their vectors.
+_WIDTH_KEYS = ("hidden_size", "dim", "d_model", "n_embd")
+_MODULES = ["Transformer", "Pooling", "Normalize"]
 _POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -35,7 +37,7 @@ _POOLING_KEYS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_DENSE_ACTIVATIONS = ("Identity", "Tanh", "GELU", "ReLU")
+_POOLINGS = ("mean", "cls", "lasttoken")
 #: What the prompt of a text to be found may be called.
 _DOCUMENTS = ("document", "passage", "corpus")
 _PROMPTS_FILE = "config_sentence_transformers.json"
@@ -46,26 +48,9 @@ _POSITIONS = 512
 _WHOLE_LIMIT = 1 << 20
 _SAMPLE, _SAMPLES = 1 << 16, 6
 #: Folders with these names are called by the name of the folder around them.
-_GENERIC = {"model", "models", "snapshot", "snapshots", "main", "onnx", "0_Transformer", ""}
+_GENERIC = {"model", "models", "main", "onnx", "0_Transformer", ""}
 _AGAIN = "fetch the model again with `memory-kb model fetch`"
 _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx/model.onnx in its folder"
-
-
-class Dense(NamedTuple):
-    """A linear layer behind the pooling, with its folder."""
-
-    folder: Path
-    inputs: int
-    outputs: int
-    has_bias: bool
-    activation: str
-
-
-class Pooling(NamedTuple):
-    """How the vectors of the tokens become one; several ways are joined end to end."""
-
-    modes: tuple[str, ...] = ("mean",)
-    counts_prompt: bool = True
 
 
 class Prompts(NamedTuple):
@@ -82,15 +67,16 @@ class ModelConfig(NamedTuple):
         folder: of the transformer.
         files: the configuration files.
         max_tokens: how many tokens it reads at once.
-        steps: what follows the pooling; None among them is normalising.
+        pooling: how the vectors of the tokens become one: mean, cls or lasttoken.
+        is_normalized: whether normalising is among its modules.
     """
 
     folder: Path
     files: tuple[Path, ...]
     max_tokens: int
     is_lowered: bool
-    pooling: Pooling
-    steps: tuple[Dense | None, ...]
+    pooling: str
+    is_normalized: bool
     prompts: Prompts
     dimension: int
 
@@ -101,8 +87,7 @@ class ModelConfig(NamedTuple):
 def find_model(name: str | None, environ: Mapping[str, str]) -> Path | None:
     """Return the folder of a model, None where there is none of this name.
 
-    A path is taken as it is. A name may have its owner before it, as in `BAAI/bge-small-en`; it
-    is looked up in the models folder and then in the cache of Hugging Face. No name stands for
+    A path is taken as it is. A name may have its owner before it, as in `BAAI/bge-small-en`. No name stands for
     the default model, or else the only one in the models folder.
     """
     models = models_folder(environ)
@@ -113,7 +98,10 @@ def find_model(name: str | None, environ: Mapping[str, str]) -> Path | None:
         return _expand(name, home_folder(environ))
     if not is_name(name):
         return None
-    return next(filter(_is_whole, _places(name, models, _cache_folder(environ, home_folder(environ)))), None)
+    names = [name, name.removeprefix(f"{DEFAULT_OWNER}/")]
+    names += [] if "/" in name else [f"{DEFAULT_OWNER}/{name}", f"*/{name}"]
+    found = (folder for one in names for folder in (sorted(models.glob(one)) if models else ()))
+    return next(filter(_is_whole, found), None)
 
 
 def models_folder(environ: Mapping[str, str]) -> Path | None:
@@ -173,27 +161,6 @@ def _list_models(folder: Path | None) -> list[Path]:
     return sorted({file.parent for pattern in patterns for file in folder.glob(pattern)})
 
 
-def _places(name: str, models: Path | None, cache: Path | None) -> Iterator[Path]:
-    """Yield where a model may be: among the fetched ones, then in the cache of Hugging Face, there the newest first."""
-    names = [name, name.removeprefix(f"{DEFAULT_OWNER}/")]
-    names += [] if "/" in name else [f"{DEFAULT_OWNER}/{name}", f"*/{name}"]
-    for one in names:
-        yield from sorted(models.glob(one)) if models else ()
-    for one in names:
-        found = cache.glob(f"models--{one.replace('/', '--')}/snapshots/*") if cache else ()
-        snapshots = filter(Path.is_dir, found)
-        yield from sorted(snapshots, key=lambda place: place.stat().st_mtime, reverse=True)
-
-
-def _cache_folder(environ: Mapping[str, str], home: Path | None) -> Path | None:
-    if environ.get("HF_HUB_CACHE"):
-        return _expand(environ["HF_HUB_CACHE"], home)
-    if environ.get("HF_HOME"):
-        return _expand(environ["HF_HOME"], home) / "hub"
-    cache = environ.get("XDG_CACHE_HOME") or (home / ".cache" if home else None)
-    return Path(cache, "huggingface", "hub") if cache else None
-
-
 def _is_whole(folder: Path) -> bool:
     """Return whether a folder holds all that a model needs."""
     try:
@@ -208,12 +175,9 @@ def find_name(folder: Path) -> str:
     """Return what people call the model in a folder.
 
     Example:
-        >>> find_name(Path("/home/a/hub/models--BAAI--bge-small-en/snapshots/5c38")), find_name(Path("/srv/e5-small/model"))
-        ('bge-small-en', 'e5-small')
+        >>> find_name(Path("/srv/e5-small/model"))
+        'e5-small'
     """
-    if folder.parent.name == "snapshots" and folder.parent.parent.name.startswith("models--"):
-        full = folder.parent.parent.name.removeprefix("models--")
-        return full.partition("--")[2] or full
     names = [name for name in (folder.name, *(parent.name for parent in folder.parents)) if name not in _GENERIC]
     return names[0] if names else "model"
 
@@ -245,14 +209,9 @@ def find_fingerprint(config: ModelConfig) -> str:
     import hashlib
 
     digest = hashlib.sha256(str(config.max_tokens).encode(), usedforsecurity=False)
-    layers = [step.folder / "model.safetensors" for step in config.steps if step]
-    for file in (*config.files, config.folder / "tokenizer.json", find_onnx(config.folder), *layers):
-        try:
+    with _reading(config.folder):
+        for file in (*config.files, config.folder / "tokenizer.json", find_onnx(config.folder)):
             _add_file(digest, file)
-        except FileNotFoundError as exc:
-            raise ProviderFailed(f"the model has no {file}", _AGAIN) from exc
-        except OSError as exc:
-            raise ProviderFailed(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
     return digest.hexdigest()[:8]
 
 
@@ -271,95 +230,72 @@ def _add_file(digest: _Hash, file: Path) -> None:
 # -- configuration -------------------------------------------------------------------------
 
 
-class _Config:
-    """A JSON file that is named when it does not say what it should."""
-
-    def __init__(self, file: Path, values: Any = None) -> None:
-        self.file = file
-        self.values = _read_json(file) if values is None else values
-        if not isinstance(self.values, Mapping):
-            raise ProviderFailed(f"{file} is not a JSON object", _AGAIN)
-
-    def get(self, kind: type, *names: str, default: Any = None) -> Any:
-        """Return the first of these values that exists, of the kind wanted."""
-        for name in names:
-            value = self.values.get(name)
-            if value is not None:
-                if not isinstance(value, (int, float) if kind is float else kind):
-                    raise ProviderFailed(f"{self.file} gives {value!r} for {name}", _AGAIN)
-                return value
-        if default is None:
-            raise ProviderFailed(f"{self.file} does not say {names[0]}", _AGAIN)
-        return default
-
-
 def read_config(folder: Path) -> ModelConfig:
     """Read the configuration of a model folder.
 
     Raises:
-        ProviderFailed: a file is missing or broken, or the model is of an unknown kind.
+        ProviderFailed: a file is missing or broken, or the model is of a kind that is not supported.
     """
     if not folder.is_dir():
         raise ProviderFailed(f"there is no model folder {folder}", "`memory-kb model fetch` downloads one")
+    with _reading(folder):
+        first, *others = _find_parts(folder)
+        shape = _read_json(first / "config.json")
+        width = int(next(filter(None, map(shape.get, _WIDTH_KEYS)), ""))
+        max_tokens, is_lowered = _read_limits(first, shape)
+        prompts, cut = _read_prompts(folder / _PROMPTS_FILE)
+        own = [folder / "modules.json", first / "config.json", *_sentence_configs(first), folder / _PROMPTS_FILE]
+        files = tuple(file for file in (*own, *(place / "config.json" for place in others[:1])) if file.exists())
+        pooling = _read_pooling(folder, others[0]) if others else "mean"
+    dimension = min(width, cut or width)
+    return ModelConfig(first, files, max_tokens, is_lowered, pooling, len(others) > 1, prompts, dimension)
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Report what is missing or damaged in a model's folder."""
+    try:
+        yield
+    except OSError as exc:
+        raise ProviderFailed(f"{exc.filename} cannot be read: {exc.strerror}", _AGAIN) from exc
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise ProviderFailed(f"the configuration of the model in {folder} is damaged", _AGAIN) from exc
+
+
+def _find_parts(folder: Path) -> list[Path]:
+    """Return the folders of the transformer and of what follows it, in the order of `_MODULES`."""
     modules = folder / "modules.json"
     if not modules.exists():
-        return _read_parts(folder, folder, [])
+        return [folder]
     rows = _read_json(modules)
-    if not isinstance(rows, list) or not rows:
-        raise ProviderFailed(f"{modules} is not a list of modules", _AGAIN)
-    parts: list[tuple[str, Path]] = []
-    for row in rows:
-        config = _Config(modules, row)
-        kind, path = config.get(str, "type").rpartition(".")[2], PurePosixPath(config.get(str, "path", default="."))
-        if path.is_absolute() or ".." in path.parts:
-            raise ProviderFailed(f"{modules} points outside of its folder: {path}", "do not use this model")
-        parts.append((kind, folder / path))
-    if parts[0][0] != "Transformer":
-        raise ProviderFailed(
-            f"{modules} begins with {parts[0][0]}, not with a transformer",
-            "choose a model made of a transformer and pooling",
-        )
-    return _read_parts(folder, parts[0][1], parts[1:])
+    kinds = [row["type"].rpartition(".")[2] for row in rows]
+    paths = [PurePosixPath(row.get("path", "")) for row in rows]
+    if any(path.is_absolute() or ".." in path.parts for path in paths):
+        raise ProviderFailed(f"{modules} points outside of its folder", "do not use this model")
+    if not kinds or kinds != _MODULES[: len(kinds)]:
+        raise _unsupported(folder, ", ".join(kinds))
+    return [folder / path for path in paths]
 
 
-def _read_parts(folder: Path, first: Path, rest: list[tuple[str, Path]]) -> ModelConfig:
-    shape = _Config(first / "config.json")
-    width = shape.get(int, "hidden_size", "dim", "d_model", "n_embd")
-    pooling, steps = Pooling(), list[Dense | None]()
-    for kind, place in rest:
-        if kind == "Pooling":
-            pooling = _read_pooling(_Config(place / "config.json"))
-            width *= len(pooling.modes)
-        elif kind == "Dense":
-            dense = _read_dense(_Config(place / "config.json"))
-            if dense.inputs != width:
-                raise ProviderFailed(f"{place / 'config.json'} takes {dense.inputs} numbers, but gets {width}", _AGAIN)
-            steps.append(dense)
-            width = dense.outputs
-        elif kind == "Normalize":
-            steps.append(None)
-        elif kind != "Dropout":
-            raise ProviderFailed(f"{folder / 'modules.json'} has an unknown module: {kind}", "choose another model")
-    own = [folder / "modules.json", shape.file, *_sentence_configs(first), folder / _PROMPTS_FILE]
-    files = [*own, *[place / "config.json" for kind, place in rest if kind in ("Pooling", "Dense")]]
-    max_tokens, is_lowered = _read_limits(first, _count_positions(shape))
-    prompts, cut = _read_prompts(folder / _PROMPTS_FILE)
-    return ModelConfig(
-        first,
-        tuple(file for file in files if file.exists()),
-        max_tokens,
-        is_lowered,
-        pooling,
-        tuple(steps),
-        prompts,
-        min(width, cut or width),
+def _unsupported(folder: Path, what: str) -> ProviderFailed:
+    return ProviderFailed(
+        f"the model in {folder} is of a kind that is not supported ({what})",
+        f"choose one made of a transformer and pooling by {', '.join(_POOLINGS)}",
     )
 
 
-def _count_positions(shape: _Config) -> int:
-    positions = shape.get(int, "max_position_embeddings", default=_POSITIONS)
-    first = _OFFSET if shape.get(str, "model_type") in _OFFSET_FAMILIES else 0
-    return max((positions if positions > 0 else _POSITIONS) - first, 1)
+def _read_json(file: Path) -> Any:
+    return load_json(file.read_text(encoding="utf-8-sig"))
+
+
+def _read_pooling(folder: Path, place: Path) -> str:
+    config = _read_json(place / "config.json")
+    named = config.get("pooling_mode")
+    modes = [mode for key, mode in _POOLING_KEYS.items() if config.get(key)] if named is None else named
+    modes = [modes] if isinstance(modes, str) else modes or ["mean"]
+    if len(modes) != 1 or modes[0] not in _POOLINGS or not config.get("include_prompt", True):
+        raise _unsupported(folder, f"pooling by {', '.join(modes)}")
+    return str(modes[0])
 
 
 def _sentence_configs(folder: Path) -> list[Path]:
@@ -367,60 +303,26 @@ def _sentence_configs(folder: Path) -> list[Path]:
     return sorted(folder.glob("sentence_*_config.json"))[:1]
 
 
-def _read_json(file: Path) -> Any:
-    try:
-        return load_json(file.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as exc:
-        raise ProviderFailed(f"the model has no {file}", _AGAIN) from exc
-    except OSError as exc:
-        raise ProviderFailed(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
-    except ValueError as exc:
-        raise ProviderFailed(f"{file} is not JSON", _AGAIN) from exc
-
-
-def _read_pooling(config: _Config) -> Pooling:
-    known = tuple(_POOLING_KEYS.values())
-    modes = config.values.get("pooling_mode")
-    if modes is None:
-        modes = [mode for key, mode in _POOLING_KEYS.items() if config.get(bool, key, default=False)] or ["mean"]
-    modes = [modes] if isinstance(modes, str) else modes
-    if not isinstance(modes, list) or not modes or any(mode not in known for mode in modes):
-        raise ProviderFailed(f"{config.file} asks for an unknown pooling: {modes!r}", f"known are {', '.join(known)}")
-    return Pooling(tuple(modes), config.get(bool, "include_prompt", default=True))
-
-
-def _read_dense(config: _Config) -> Dense:
-    activation = config.get(str, "activation_function", default="Tanh").rpartition(".")[2]
-    source = config.get(str, "module_input_name", default="sentence_embedding")
-    has_residual = config.get(bool, "use_residual", default=False)
-    if activation not in _DENSE_ACTIVATIONS or source != "sentence_embedding" or has_residual:
-        raise ProviderFailed(f"{config.file} describes a dense layer of an unknown kind", "choose another model")
-    inputs, outputs = config.get(int, "in_features"), config.get(int, "out_features")
-    return Dense(config.file.parent, inputs, outputs, config.get(bool, "bias", default=True), activation)
-
-
-def _read_limits(folder: Path, room: int) -> tuple[int, bool]:
+def _read_limits(folder: Path, shape: Mapping[str, Any]) -> tuple[int, bool]:
     """Return how many tokens the model reads at once, and whether it wants lower case."""
-    limit, is_lowered = 0, False
-    for file in _sentence_configs(folder):
-        config = _Config(file)
-        limit = config.get(int, "max_seq_length", default=0)
-        is_lowered = config.get(bool, "do_lower_case", default=False)
+    positions = int(shape.get("max_position_embeddings") or _POSITIONS)
+    offset = _OFFSET if shape.get("model_type") in _OFFSET_FAMILIES else 0
+    room = max((positions if positions > 0 else _POSITIONS) - offset, 1)
+    config = {key: value for file in _sentence_configs(folder) for key, value in _read_json(file).items()}
+    limit = int(config.get("max_seq_length") or 0)
     file = folder / "tokenizer_config.json"
     if limit <= 0 and file.exists():
-        limit = int(min(_Config(file).get(float, "model_max_length", default=room), room))
-    return min(limit if limit > 0 else room, room), is_lowered
+        limit = int(min(_read_json(file).get("model_max_length") or room, room))
+    return min(limit if limit > 0 else room, room), bool(config.get("do_lower_case"))
 
 
 def _read_prompts(file: Path) -> tuple[Prompts, int]:
     """Return the prompts, and the length to which vectors are cut, 0 for none."""
     if not file.exists():
         return Prompts(), 0
-    config = _Config(file)
-    prompts = _Config(file, config.get(dict, "prompts", default={}))
-    named = {str(name): prompts.get(str, name, default="") for name in prompts.values}
-    usual = config.get(str, "default_prompt_name", default="")
-    return choose_prompts(named, usual), config.get(int, "truncate_dim", default=0)
+    config = _read_json(file)
+    named = {str(name): str(prompt or "") for name, prompt in (config.get("prompts") or {}).items()}
+    return choose_prompts(named, config.get("default_prompt_name") or ""), int(config.get("truncate_dim") or 0)
 
 
 def choose_prompts(named: Mapping[str, str], usual: str) -> Prompts:

@@ -14,7 +14,6 @@ from memory_kb.providers.model_config import DEFAULT_OWNER, find_onnx, is_name, 
 _HUB = "https://huggingface.co"
 _NEEDED = re.compile(
     r"(?:\d+_\w+/)?(?:config|modules|sentence_\w+_config|config_sentence_transformers|tokenizer_config|tokenizer)\.json"
-    r"|\d+_Dense/model\.safetensors"
 )
 _ONNX = re.compile(r"(?:0_\w+/)?(?:onnx/)?[\w.-]+\.onnx")
 
@@ -89,18 +88,13 @@ def choose_files(names: Sequence[str]) -> list[str]:
 
 def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFailed:
     """Return what to raise for a download that failed."""
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError
 
     status = exc.response.status_code if isinstance(exc, HfHubHTTPError) else 0
-    spelling = "check the spelling; names look like sentence-transformers/all-MiniLM-L6-v2"
-    if isinstance(exc, GatedRepoError) or status == 403:
+    if status in (401, 403, 404):
         return ProviderFailed(
-            f"{host} does not give you {model} (status {status})",
-            f"set HF_TOKEN, and accept the model's terms at {host}/{model}",
-        )
-    if isinstance(exc, RepositoryNotFoundError) or status in (401, 404):
-        return ProviderFailed(
-            f"{host} has no model {model}, or shows it only to those who sign in", f"{spelling}, or set HF_TOKEN"
+            f"{host} has no model {model}, or does not give it to you (status {status})",
+            f"check the spelling; if the model has terms, accept them at {host}/{model} and set HF_TOKEN",
         )
     if isinstance(exc, OSError) and exc.filename:
         return ProviderFailed(
