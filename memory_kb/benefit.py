@@ -26,12 +26,11 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, mentions, plain, read_needs
 from memory_kb.stop_words import stop_words
-from memory_kb.store.host_memory import MOST_BYTES, MOST_LINES
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
 
 #: The ways of remembering that are compared, as the table calls them.
-WAYS = ("memory-kb", "nothing", "grep", "MEMORY.md", "every fact")
+WAYS = ("memory-kb", "nothing", "grep", "MEMORY.md")
 _GREP_LINES = 20
 _BACKTICKED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w{3,}")
@@ -57,28 +56,6 @@ class Curated(Giver):
 
     def start(self, notes: PastNotes) -> Given:
         return Given(notes.curated)
-
-
-class EveryFact(Giver):
-    """An upper bound: one file of all that was said, worked and failed, the newest within the limits of a MEMORY.md."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, None] = {}
-
-    def start(self, notes: PastNotes) -> Given:  # noqa: ARG002 - the port's
-        lines, size = list[str](), 0
-        for line in list(reversed(self._lines))[:MOST_LINES]:
-            size += len(line.encode()) + 1
-            if size > MOST_BYTES:
-                break
-            lines.append(line)
-        return Given("\n".join(lines))
-
-    def learn(self, session: SessionNeeds) -> None:
-        for need in session.needs:
-            line = f"- {need.sort}: {need.fact}"
-            self._lines.pop(line, None)
-            self._lines[line] = None
 
 
 class Grep(Giver):
@@ -308,7 +285,7 @@ def _replay_project(
     on_session: Callable[[int, int], None] | None,
     total: int,
 ) -> None:
-    ways: tuple[Giver, ...] = (vault, Giver(), Grep(vault.notes), Curated(), EveryFact())
+    ways: tuple[Giver, ...] = (vault, Giver(), Grep(vault.notes), Curated())
     givers = dict(zip(WAYS, ways, strict=True))
     past, waiting = Past(), list[SessionNeeds]()
     shown_ever, paid, wrong = set[str](), set[str](), set[str]()
@@ -427,11 +404,8 @@ HEAD = ("", *(f"{sort}s" for sort in SORTS), "failed commands", "tokens saved", 
 
 
 def note_of(made: Benefit) -> str:
-    """Return what has to be known of the last two ways of remembering."""
-    return (
-        f"{WAYS[3]} is what a person had written for agents, which {made.curated:,} of the sessions had; "
-        f"{WAYS[4]} is an upper bound made of the very facts that are counted."
-    )
+    """Return what has to be known of the last way of remembering."""
+    return f"{WAYS[3]} is what a person had written for agents, which {made.curated:,} of the sessions had."
 
 
 def table_of(made: Benefit) -> Iterator[tuple[str, ...]]:

@@ -89,8 +89,6 @@ def test_what_was_found_out_again_is_counted_once(run: Run, logs: Path) -> None:
 def test_ways_of_remembering_are_compared(run: Run, logs: Path) -> None:
     scores = replay(run, logs)["scores"]
     assert scores["nothing"] == {"given": {}, "failed_commands": 0, "saved_tokens": 0, "added_tokens": 0}
-    assert scores["every fact"]["failed_commands"] == 1
-    assert scores["every fact"]["saved_tokens"] > 0
     assert scores["MEMORY.md"] == scores["nothing"]
     assert scores["memory-kb"]["given"]["correction"] == 1
     assert scores["memory-kb"]["added_tokens"] > 0

@@ -322,9 +322,8 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
     Sessions are replayed in order of time; each is given what the hooks would have given from sessions that were over
     before it began. What was known before and found out again is counted by facts of the logs: the command that went
     through after others had failed, a file that was edited, an error, what you had said before. The notes of the project
-    are those of its git history at that time. It is compared with no memory at all, grep over the same notes, the MEMORY.md,
-    CLAUDE.md or AGENTS.md of that time, and as an upper bound a file of every fact. Nothing is kept, nothing leaves the
-    machine, no model is asked.
+    are those of its git history at that time. It is compared with no memory at all, grep over the same notes, and the
+    MEMORY.md, CLAUDE.md or AGENTS.md of that time. Nothing is kept, nothing leaves the machine, no model is asked.
 
     \b
     memory-kb benefit ~/.claude/projects
