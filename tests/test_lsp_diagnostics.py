@@ -172,20 +172,3 @@ def test_a_missing_note_is_created_where_its_link_leads(read: Reading, link: str
     edits = [apply_workspace_edit(one["edit"], {}) for one in found]
     name = Path(made or "").stem
     assert edits == ([{(folder / made).as_uri(): f"# {name}\n"}] if made else [])
-
-
-def test_a_misspelt_word_is_corrected(read: Reading) -> None:
-    editor, folder = read
-    uri = draft(editor, folder, "---\nid: a\nkind: polcy # why\n---\nText.\n")
-    (said,) = editor.diagnostics(uri, 3)
-    asked = {
-        "textDocument": {"uri": uri},
-        "range": said["range"],
-        "context": {"diagnostics": [said], "only": ["quickfix"]},
-    }
-    (action,) = editor.ask("textDocument/codeAction", asked)
-    (change,) = action["edit"]["changes"][uri]
-    assert change == {
-        "range": {"start": {"line": 2, "character": 6}, "end": {"line": 2, "character": 11}},
-        "newText": "policy",
-    }

@@ -195,12 +195,6 @@ def test_hover_counts_what_is_not_saved_yet(read: Reading) -> None:
     assert "prominence 0.8 = importance 0.8 × decay 0.5 (90 days old) × 2 (reinforced 1×)" in told
 
 
-def test_hover_over_a_field_says_what_it_means(read: Reading) -> None:
-    editor, folder = read
-    uri = draft(editor, folder, "---\nid: a\nevergreen: true\n---\n")
-    assert "does not age" in editor.ask("textDocument/hover", editor.at(uri, "everg"))["contents"]["value"]
-
-
 @pytest.mark.slow
 def test_hover_mentions_stale_claims(edit: Edit, folder: Path, run: Run) -> None:
     (folder / "app.py").write_text("one = 1\ntwo = 2\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -231,15 +231,3 @@ def claim_span(text: str, entry: Entry, message: str) -> Span:
         start = text.find(named[1], entry.span.start, entry.body.start)
         return Span(start, start + len(named[1]))
     return field_span(text, entry, "valid_until" if "valid" in message else "cites")
-
-
-def choices_near(word: str, fields: Mapping[str, Sequence[str]], field: str) -> tuple[str, ...]:
-    """Return the words of a field that are spelled like one that is not among them.
-
-    Example:
-        >>> choices_near("polcy", {"kind": ("policy", "fact")}, "kind")
-        ('policy',)
-    """
-    import difflib
-
-    return tuple(difflib.get_close_matches(word.strip().strip("\"'").lower(), fields.get(field, ()), 3, 0.5))

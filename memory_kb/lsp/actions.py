@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from lsprotocol import types as lsp
 
 from memory_kb.editing.drafting import EntryUse
-from memory_kb.index.lint import Remark, choices_near
+from memory_kb.index.lint import Remark
 from memory_kb.lsp.places import Page, Ruler
-from memory_kb.markdown.fields import FIELDS, read_words
+from memory_kb.markdown.fields import read_words
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
 from memory_kb.store.render_changes import Composition, FileOutcome
 from memory_kb.text import decode, short_id, shorten
@@ -24,7 +24,6 @@ _WEIGHTS = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "hint": lsp.DiagnosticSeverity.Information,
 }
-_CHOICES = {name: field.choices for name, field in FIELDS.items() if field.form == "choice"}
 _UP = {"task": "its job", "job": "the project", "project": "the home"}
 
 
@@ -51,8 +50,6 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.D
     """
     entry = page.entry_at(offset)
     mine = [one for one in said if one.source == SOURCE]
-    for one in mine:
-        yield from _corrections(page, one)
     if entry is None or entry.metadata.keys().isdisjoint(("id", "kind", "type")):
         return
     for one in mine:
@@ -70,23 +67,6 @@ def _action(title: str, page: Page, entry: Entry, action: str, about: lsp.Diagno
     kind, other = (lsp.CodeActionKind.QuickFix, _about(about)) if about else (lsp.CodeActionKind.Refactor, "")
     data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
     return lsp.CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
-
-
-def _corrections(page: Page, said: lsp.Diagnostic) -> Iterator[lsp.CodeAction]:
-    """Yield the words that a field may have had in mind."""
-    field = _about(said)
-    if said.code != "field" or field not in _CHOICES:
-        return
-    start, end = page.ruler.offset(said.range.start), page.ruler.offset(said.range.end)
-    for number, word in enumerate(choices_near(page.text[start:end], _CHOICES, field)):
-        edit = lsp.WorkspaceEdit(changes={page.uri: [lsp.TextEdit(said.range, word)]})
-        yield lsp.CodeAction(
-            title=f"Change to {word}",
-            kind=lsp.CodeActionKind.QuickFix,
-            edit=edit,
-            diagnostics=[said],
-            is_preferred=number == 0,
-        )
 
 
 def offer_new_note(path: str, place: EditorFile, said: Sequence[lsp.Diagnostic]) -> lsp.CodeAction:
@@ -234,21 +214,3 @@ def _describe_shown(use: EntryUse) -> str:
     marks = ", ".join(f"{count} {word}" for word, count in use.outcomes)
     last = f", last on {use.last_shown[:10]}" if use.last_shown else ""
     return f"shown {use.shown}×{last}; outcomes: {marks or 'none yet'}"
-
-
-def describe_field(name: str) -> str | None:
-    """Return what a field means, as Markdown; None for one that is nobody's.
-
-    Example:
-        >>> describe_field("domain")
-        '**domain**: Whether it is about one task or for the whole team.\\n\\nOne of: task, team'
-    """
-    field = FIELDS.get(name)
-    if field is None:
-        return None
-    words = (
-        f"\n\n{'One of' if field.form == 'choice' else 'For example'}: {', '.join(field.choices)}"
-        if field.choices
-        else ""
-    )
-    return f"**{name}**: {field.about}{words}"

@@ -23,7 +23,6 @@ from memory_kb.index.lint import Remark
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import (
     SOURCE,
-    describe_field,
     describe_state,
     make_workspace_edit,
     offer_actions,
@@ -251,10 +250,6 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         if found is None:
             return None
         page, offset = found
-        spot = find_spot(page.text, offset)
-        about = describe_field(_whole_name(page, offset)) if spot.kind == "name" else None
-        if about:
-            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, about))
         named = server.subject(params)
         is_text = named and named[1].is_own and named[1].way in ("", "section")
         if named is None or (is_text and not _is_in_block(page, offset)):
@@ -421,13 +416,6 @@ def _enter(root: str | None, notes: Workspace) -> None:
     """Change to the folder that an editor has open, as if the command were called there."""
     if root and notes.address.vault is None and os.path.isdir(root):
         os.chdir(root)
-
-
-def _whole_name(page: Page, offset: int) -> str:
-    """Return the name of the field that a character is part of."""
-    start = page.text.rfind("\n", 0, offset) + 1
-    line = page.text[start : page.text.find("\n", offset) if "\n" in page.text[offset:] else len(page.text)]
-    return line.partition(":")[0].strip().strip("\"'")
 
 
 def _is_in_block(page: Page, offset: int) -> bool:
