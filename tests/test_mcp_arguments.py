@@ -126,21 +126,6 @@ def test_recall_keeps_to_a_budget_of_tokens(name: str, asks: Asks) -> None:
     assert len(least.ids) <= 1
 
 
-def test_recall_gives_several_entries_by_their_ids(asks: Asks) -> None:
-    both, listed, some, none, one = asks(
-        ("memory_recall", {"ids": ["fact-1", "pol-1"]}),
-        ("memory_recall", {"id": ["fact-1", "pol-1"]}),
-        ("memory_recall", {"memory_ids": "fact-1, gone"}),
-        ("memory_recall", {"ids": ["gone", "lost"]}),
-        ("memory_recall", {"ids": ["pol-1"], "max_tokens": 10}),
-    )
-    assert both.ids == ["fact-1", "pol-1"]
-    assert "live in burrows" in both.text and "fed at noon" in both.text and both.text == listed.text
-    assert some.ids == ["fact-1"] and "Note: no entry 'gone'" in some.text
-    assert none.is_error and "no entry 'lost'" in none.text
-    assert one.ids == ["pol-1"] and "Only the first" in one.text
-
-
 def test_a_context_needs_only_files(asks: Asks) -> None:
     told, nothing = asks(("memory_context", {"files": ["src/wombat.py"]}), ("memory_context", {"labels": ["x"]}))
     assert not told.is_error and "fed at noon" in told.text

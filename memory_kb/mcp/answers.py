@@ -60,18 +60,6 @@ def format_entry(view: EntryView, max_chars: int = 0) -> str:
     return quote(f"The entry as it is in {as_line(view.path, 200)}.{cut}", [_block(view, text)])
 
 
-def format_entries(views: Sequence[EntryView], missing: Sequence[str], max_chars: int = 0) -> str:
-    """Return several entries whole, in the order in which they were asked for, as far as they fit."""
-    left = min(max_chars or MAX_WHOLE, MAX_WHOLE)
-    blocks = list[str]()
-    for view in views:
-        text, cut = cut_text(view.text or "", left)
-        left -= len(text)
-        blocks.append(f"{_block(view, text)}{cut}")
-    notes = "".join(f"\nNote: {as_line(one, 300)}" for one in missing)
-    return quote(f"{len(views)} entries as they are in their files.{notes}", blocks)
-
-
 def cut_text(text: str, limit: int) -> tuple[str, str]:
     """Return a text within a limit, and a sentence if it was cut.
 
@@ -164,24 +152,20 @@ _HINTS: dict[type[MemoryKBError], str] = {
 _UNOPENED = "the vault of this server cannot be opened"
 
 
-def explain(error: BaseException, places: Iterable[tuple[str, str]] = ()) -> str:
+def explain(error: BaseException) -> str:
     """Return an error as a sentence with what to do about it.
 
-    Args:
-        error: what was raised.
-        places: folders of this machine and what to call them instead, the longest first.
-
     Example:
-        >>> explain(VaultBusy("/home/ann/v/lock", 60), [("/home/ann/v", "the vault")])
-        'another memory-kb process has held the vault/lock for 60 s; try again in a moment'
+        >>> explain(VaultBusy("v/lock", 60))
+        'another memory-kb process has held v/lock for 60 s; try again in a moment'
         >>> explain(ZeroDivisionError("x"))
         'memory-kb failed with an internal error (ZeroDivisionError); nothing is lost, and the server logged the details. Go on without it.'
     """
-    if isinstance(error, VaultNotFound | InvalidSettings) and not places:
+    if isinstance(error, VaultNotFound | InvalidSettings):
         return f"{_UNOPENED} ({error.code}); the person who set it up finds the reason in the server's log, or with `memory-kb status`"
     if isinstance(error, MemoryKBError):
         hint = _HINTS.get(type(error)) or _translate(error.hint or "")
-        return as_line(_hide(f"{error}{f'; {hint}' if hint else ''}", places), _MAX)
+        return as_line(f"{error}{f'; {hint}' if hint else ''}", _MAX)
     if isinstance(error, OSError):
         return f"the system refuses: {error.strerror or type(error).__name__}; try again, or ask the person to look at the vault"
     if type(error).__name__ == "OperationalError":
@@ -195,9 +179,3 @@ def _translate(hint: str) -> str:
     if hint.startswith("try: "):
         return ""
     return _OPTION.sub(lambda found: found[1].replace("-", "_"), hint)
-
-
-def _hide(text: str, places: Iterable[tuple[str, str]]) -> str:
-    for folder, name in places:
-        text = text.replace(folder, name)
-    return text

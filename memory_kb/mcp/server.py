@@ -15,14 +15,14 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from memory_kb import __version__
-from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.errors import InvalidSettings, MemoryKBError, UsageError, VaultNotFound
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import explain
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, Given, Tool
-from memory_kb.serving.workers import Worker, Workers
+from memory_kb.serving.workers import Workers
 
 INSTRUCTIONS = (
     "Memories of this project and its people. Call memory_context with the task before you begin unless some are before you already, memory_recall when you wonder whether "
@@ -178,7 +178,7 @@ class _Handlers:
             given = read_arguments(tool.arguments, params.arguments or {})
             answer = await worker.ask(lambda kb: tool.call(kb, given, caller))
         except Exception as exc:  # noqa: BLE001 - any error is reported to the model
-            return types.CallToolResult(content=[_text(_explain(exc, worker))], is_error=True)
+            return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
 
     async def list_resources(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -246,7 +246,7 @@ class _Handlers:
             return await worker.ask(work)
         except Exception as exc:  # noqa: BLE001 - any error is reported to the client
             known = isinstance(exc, MemoryKBError)
-            raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc, worker)) from None
+            raise MCPError(code if known else types.INTERNAL_ERROR, _explain(exc)) from None
 
     def _caller(self, context: _Context) -> Caller:
         params = context.session.client_params
@@ -259,13 +259,13 @@ class _Handlers:
         return f"there is no tool {name[:60]!r}; there are {', '.join(self._tools)}"
 
 
-def _explain(error: Exception, worker: Worker) -> str:
+def _explain(error: Exception) -> str:
     """Return an error for the client; what it is not to know goes to the log."""
     if not isinstance(error, MemoryKBError):
         traceback.print_exception(error)
-    elif not worker.has_opened:
+    elif isinstance(error, VaultNotFound | InvalidSettings):
         say(f"{error}{f' ({error.hint})' if error.hint else ''}")
-    return explain(error, worker.places())
+    return explain(error)
 
 
 def _text(text: str) -> types.TextContent:

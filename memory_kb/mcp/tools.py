@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line
-from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
 from memory_kb.mcp import answers
@@ -21,8 +21,6 @@ from memory_kb.text import CHARS_PER_TOKEN, count_tokens
 #: Hits and characters of a recall that names neither.
 LIMIT, MAX_LIMIT, MAX_CHARS = 8, 100, 8_000
 _LAYERS = tuple(dict.fromkeys(kind.layer for kind in KINDS.values()))
-#: The most entries of one call by their ids.
-_MOST_NAMED = 50
 
 
 def split_scope(word: str | None) -> tuple[str | None, str | None]:
@@ -69,7 +67,7 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
 
 
 def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = ()) -> str:
-    """Return what is asked for: entries by their ids, the hits of a query, or a list.
+    """Return what is asked for: an entry by its id, the hits of a query, or a list.
 
     Queries go to these `vaults` of the team's index, if any are named.
 
@@ -77,9 +75,9 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = 
         UsageError: there is nothing to go by, or a word is not one of the format's.
         UnknownEntry: no entry is called so.
     """
-    named = [name.strip() for name in (*given.get("id", "").split("\n"), *given.get("ids", ())) if name.strip()]
-    if named:
-        return _show(kb, list(dict.fromkeys(named)), given)
+    if named := given.get("id", "").strip():
+        most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
+        return answers.format_entry(kb.show(named), most)
     if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
         return recall_sessions(kb, given)
     level, glob = split_scope(given.get("scope"))
@@ -122,22 +120,6 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> str:
         count -= 1
         answer = answers.format_search(result._replace(hits=result.hits[:count]), asked)
     return answer
-
-
-def _show(kb: KnowledgeBase, named: Sequence[str], given: Mapping[str, Any]) -> str:
-    """Return entries whole, as far as they fit; what cannot be found is reported beside the others."""
-    most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
-    if len(named) == 1:
-        return answers.format_entry(kb.show(named[0]), most)
-    views, missing = [], list[str]()
-    for name in named[:_MOST_NAMED]:
-        try:
-            views.append(kb.show(name))
-        except MemoryKBError as exc:
-            if not views and name == named[-1]:
-                raise
-            missing.append(str(exc))
-    return answers.format_entries(views, missing, most)
 
 
 Given = Mapping[str, Any]
@@ -259,7 +241,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         *hidden("scope"),
         Argument("file", description="Only what applies to this path."),
         Argument("limit", "number", f"Default {LIMIT}."),
-        *hidden("", max_chars="number", max_tokens="number", ids="list", layer="list"),
+        *hidden("", max_chars="number", max_tokens="number", layer="list"),
         *_JOB,
     ),
     "reads",

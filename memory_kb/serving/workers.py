@@ -75,21 +75,6 @@ class Worker:
         """Whether there is a knowledge base to ask."""
         return self._kb is not None
 
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """Return the folders of the vault and what to call them before others, the longest first."""
-        kb = self._kb
-        if kb is None:
-            return ()
-        named = {
-            str(kb.vault.machine): ".memory-kb",
-            str(kb.vault.home): "~global",
-            str(kb.vault.folder): "the vault",
-            os.path.expanduser("~"): "~",
-        }
-        return tuple(
-            sorted(((folder, name) for folder, name in named.items() if len(folder) > 1), key=lambda one: -len(one[0]))
-        )
-
     def _fresh(self) -> KnowledgeBase:
         """Return the knowledge base, opened anew if its settings or the vault itself were replaced."""
         if self._kb is not None and self._opened_as != _sign(self._kb):
