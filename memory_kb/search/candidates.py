@@ -12,6 +12,7 @@ from memory_kb.model import Filters
 from memory_kb.search.diversity import CROWD, match_evenly
 from memory_kb.search.query import TextQuery, is_long, narrow, parse_query, parse_words
 from memory_kb.search.scoring import MOST_TIMES, WEIGHTS, weigh_terms
+from memory_kb.text import has_cjk
 
 #: Chunks that compete. It does not depend on how many hits are wanted, so the first k hits are the
 #: same for every limit; whoever wants more gets the next chunks as the index ranks them.
@@ -83,7 +84,7 @@ def read_query(index: Index, request: Request) -> TextQuery:
         return parse_words(" ".join(request.key_terms))
     if is_long(request.text):
         return narrow(index, request.text)
-    query = _as_said(index, parse_query(request.text)).without_endings()
+    query = _as_one(index, _as_said(index, parse_query(request.text))).without_endings()
     return query.opened() if request.is_typing and request.text[-1:].isalnum() else query
 
 
@@ -96,6 +97,17 @@ def _as_said(index: Index, query: TextQuery) -> TextQuery:
     said = dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", " ".join(query.words).lower()) if word in _PERSON)
     least = max(_MANY, index.count_chunks() * _OFTEN) if said else 0.0
     often = tuple(term for term in said if term not in query.terms and index.frequency(term) >= least)
+    return query._replace(terms=(*query.terms, *often))
+
+
+def _as_one(index: Index, query: TextQuery) -> TextQuery:
+    """Return the query with two neighbouring words also as one, where the sections write them so half as often as apart.
+
+    Who asks for data classes means dataclasses, too.
+    """
+    joined = {pair.replace(" ", ""): pair for pair in query.pairs if pair.count(" ") == 1 and not has_cjk(pair)}
+    counts = {term: index.frequency(term) for term in joined if term not in query.terms}
+    often = (term for term, count in counts.items() if count and 2 * count > index.frequency(joined[term]))
     return query._replace(terms=(*query.terms, *often))
 
 

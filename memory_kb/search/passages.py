@@ -100,6 +100,12 @@ class WordFinder:
         found = self._find([part for chunk in parts for part in chunk])
         return dict(zip(chunks, map(Said, found[::3], found[1::3], found[2::3]), strict=True))
 
+    def name_terms(self, said: Said) -> tuple[list[str], list[str]]:
+        """Return the terms of the query that a section says or has above it, and those that it lacks."""
+        stems = {word.stem for words in said for word in words}
+        found = [term for stem, term in self.terms.items() if stem in stems]
+        return found, [term for term in self.terms.values() if term not in found]
+
     def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
         matches = [self._begin_alike(text) for text in texts]
         words = {word for found in matches for _, word in found}

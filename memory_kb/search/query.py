@@ -37,7 +37,7 @@ class TextQuery(NamedTuple):
     `terms` are the alternatives, any of which may match and more of which score higher; every
     one of `phrases` must occur in the text, and none of `excluded` may. `pairs` are terms that
     are adjacent in the query. All are quoted expressions of the index's language; `words`
-    are the query's own.
+    are the query's own, `ignored` those left out of it since they say nothing.
     """
 
     terms: tuple[str, ...]
@@ -46,6 +46,7 @@ class TextQuery(NamedTuple):
     pairs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     is_cut: bool = False
+    ignored: tuple[str, ...] = ()
 
     @property
     def whole(self) -> str | None:
@@ -169,7 +170,9 @@ def _make_query(
     if has_cjk(" ".join(words)):  # a word of a script without spaces is several terms
         most *= 2
     kept = tuple(terms or dropped)[:most]
-    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), len(terms or dropped) > most)
+    is_cut = len(terms or dropped) > most
+    ignored = tuple(dropped) if terms else ()
+    return TextQuery(kept, phrases, excluded, tuple(pairs)[:MAX_PAIRS], tuple(words), is_cut, ignored)
 
 
 def _word_terms(word: str) -> Iterator[tuple[str, str]]:

@@ -37,11 +37,11 @@ from memory_kb.text import load_json, tokens
 
 
 def explain(
-    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, before: int | None
+    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, before: int | None, words: str
 ) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
-    `before` is its rank before variety counted; None beyond the candidates.
+    `before` is its rank before variety counted; None beyond the candidates. `words` names those of the query.
     """
     best, candidate = group.best, group.best.candidate
     lines = [
@@ -64,6 +64,7 @@ def explain(
             f"section: BM25 {text.own:.3g}"
             + (f" x {1 + text.bonus:.3g} for title, headings and wording" if text.bonus else "")
         )
+    lines += [words] if words else []
     lines.append(explain_prominence(best))
     if before is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
@@ -74,6 +75,20 @@ def explain(
     if group.size > 1:
         lines.append(f"text: {group.size} neighbouring passages that match, shown as one")
     return tuple(lines)
+
+
+def _explain_words(trace: SearchTrace, key: int) -> str:
+    """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
+    query = trace.found.query
+    if query is None or key not in trace.named:
+        return ""
+    said, lacking = trace.named[key]
+    parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
+    return "; ".join(f"{name} {', '.join(map(_plain, terms))}" for name, terms in parts.items() if terms)
+
+
+def _plain(term: str) -> str:
+    return term.strip('" *')
 
 
 def explain_prominence(scored: Scored) -> str:
@@ -119,7 +134,7 @@ class SearchTrace(NamedTuple):
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
     those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and
-    `ordered` the groups after the reranking. `coverage` is about the share of the query, by the rarity of its words,
+    `ordered` the groups after the reranking. `named` has the query's words that each of the first sections says, and those that it lacks. `coverage` is about the share of the query, by the rarity of its words,
     that the best passage says.
     """
 
@@ -132,6 +147,7 @@ class SearchTrace(NamedTuple):
     groups: list[Group]
     ordered: list[Group]
     coverage: float
+    named: Mapping[int, tuple[list[str], list[str]]]
 
 
 def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> SearchTrace:
@@ -146,7 +162,10 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     sections = _score_sections(found, texts, trusted, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
     cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
-    by_key = {section.candidate.key: section.candidate for section in sections[: None if cuts_all else SECTIONS]}
+    first = sections[: None if cuts_all else SECTIONS]
+    # What says the same as one of the first is its copy.
+    alike = {(section.candidate.title, section.relevance) for section in first}
+    by_key = {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
     chunks = index.chunks(by_key)
     finder = WordFinder(index, found.query, found.weights) if found.query else None
     read = finder.read(chunks) if finder else {}
@@ -165,7 +184,8 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
-    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage)
+    named = {key: finder.name_terms(said) for key, said in read.items()} if finder and request.explain else {}
+    return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, named)
 
 
 def _look_up(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:
@@ -325,7 +345,12 @@ def _make_hit(
         ),
         text=group.text,
         explanation=explain(
-            group, trace.texts.get(best.candidate.key), trace.shares.get(best.passage), rank, ranks.get(_id(group))
+            group,
+            trace.texts.get(best.candidate.key),
+            trace.shares.get(best.passage),
+            rank,
+            ranks.get(_id(group)),
+            _explain_words(trace, best.candidate.key),
         )
         if request.explain
         else (),
