@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
 from memory_kb.index.filters import as_array, is_narrow, visible, where
-from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow, in_order
+from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
@@ -101,7 +101,7 @@ class SqliteIndex:
     def generation(self) -> int:
         return int(self.read_meta("generation") or 0)
 
-    @property
+    @functools.cached_property
     def is_frozen(self) -> bool:
         """Whether the file can only be read, as it was when it was opened."""
         return is_frozen(self._connection)
@@ -255,20 +255,24 @@ class SqliteIndex:
             return self._match_few(expression, weights, filters, limit)
         fitting = "AND +rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :among)" if among else ""
         best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
-        wanted = {"match": expression, "among": among, "limit": limit}
+        condition, values = where(filters, "c")
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         few = limit + limit // 4
-        ranks = dict(self._connection.execute(f"{best} ORDER BY 2 LIMIT :few", wanted | {"few": few}).fetchall())
-        found = sorted((one._replace(rank=ranks[one.key]) for one in self.candidates([*ranks], filters)), key=in_order)
-        least = max(ranks.values(), default=0.0)
-        if len(ranks) < few or (len(found) >= limit and found[limit - 1].rank < least):
+        values |= {"match": expression, "among": among, "limit": limit, "few": few}
+        rows = self._connection.execute(
+            f"SELECT f.rowid, f.rank, {_CANDIDATE}, {condition} FROM ({best} ORDER BY 2 LIMIT :few) f "
+            "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, c.source, c.position",
+            values,
+        ).fetchall()
+        found = [Candidate._make(row[:-1]) for row in rows if row[-1]]
+        least = rows[-1][1] if rows else 0.0
+        if len(rows) < few or (len(found) >= limit and found[limit - 1].rank < least):
             return found[:limit]
-        condition, values = where(filters, "c")
         rows = self._connection.execute(
             f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM ({best}) f CROSS JOIN chunks c ON c.rowid = f.rowid "
             f"WHERE f.rank <= :least AND {condition} ORDER BY f.rank, c.source, c.position LIMIT :limit",
-            values | wanted | {"least": least if len(found) >= limit else 0.0},
-        )
+            values | {"least": least if len(found) >= limit else 0.0},
+        ).fetchall()
         return list(map(Candidate._make, rows))
 
     def _match_few(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
