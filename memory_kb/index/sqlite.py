@@ -251,11 +251,13 @@ class SqliteIndex:
     def match(
         self, expression: str, weights: Sequence[float], filters: Filters, limit: int, among: str = ""
     ) -> list[Candidate]:
-        if is_narrow(filters):
-            return self._match_few(expression, weights, filters, limit)
-        fitting = "AND +rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :among)" if among else ""
-        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         condition, values = where(filters, "c")
+        fitting = ""
+        if is_narrow(filters):
+            fitting = f"AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})"
+        elif among:
+            fitting = "AND +rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :among)"
+        best = f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts WHERE chunks_fts MATCH :match {fitting}"
         # Filtering the best few afterwards gives the same as filtering all before, if enough are left.
         few = limit + limit // 4
         values |= {"match": expression, "among": among, "limit": limit, "few": few}
@@ -273,17 +275,6 @@ class SqliteIndex:
             f"WHERE f.rank <= :least AND {condition} ORDER BY f.rank, c.source, c.position LIMIT :limit",
             values | {"least": least if len(found) >= limit else 0.0},
         ).fetchall()
-        return list(map(Candidate._make, rows))
-
-    def _match_few(self, expression: str, weights: Sequence[float], filters: Filters, limit: int) -> list[Candidate]:
-        """Rank only what passes filters that let little through."""
-        condition, values = where(filters, "c")
-        rows = self._connection.execute(
-            f"SELECT f.rowid, f.rank, {_CANDIDATE} FROM (SELECT rowid, bm25(chunks_fts, {_listed(weights)}) AS rank FROM chunks_fts "
-            f"WHERE chunks_fts MATCH :match AND +rowid IN (SELECT c.rowid FROM chunks c WHERE {condition})) f "
-            "CROSS JOIN chunks c ON c.rowid = f.rowid ORDER BY f.rank, c.source, c.position LIMIT :limit",
-            {**values, "match": expression, "limit": limit},
-        )
         return list(map(Candidate._make, rows))
 
     def ranks(self, expression: str, weights: Sequence[float], keys: Sequence[int]) -> dict[int, float]:
@@ -331,13 +322,9 @@ class SqliteIndex:
 
     def keys_saying(self, expression: str, most: int) -> frozenset[int] | None:
         """Return the keys of the chunks that a full-text expression matches; None for more than so many."""
-        says = "FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?"
-        (found,) = self._connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 {says})", (expression, most + 1)
-        ).fetchone()
-        if found > most:
-            return None
-        return frozenset(key for (key,) in self._connection.execute(f"SELECT rowid {says}", (expression, most)))
+        says = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?"
+        keys = frozenset(key for (key,) in self._connection.execute(says, (expression, most + 1)))
+        return None if len(keys) > most else keys
 
     def keys_of_kind(self, kind: str) -> frozenset[int]:
         """Return the keys of the chunks of a kind other than fact."""

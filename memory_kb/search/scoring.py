@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -43,8 +42,6 @@ _TYPE_WEIGHTS = {
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
 ENTRY_WEIGHT = 0.3
-#: Titles, headings and what entries count come again with every search; so many of them are remembered.
-_REMEMBERED = 5_000
 
 
 class TextScore(NamedTuple):
@@ -116,7 +113,8 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
     return {one.key: compare(one) for one in candidates}
 
 
-@functools.lru_cache(_REMEMBERED)
+# Titles and headings come again with every search.
+@functools.lru_cache(maxsize=5_000)
 def _words_of(lines: str, mark: str) -> tuple[frozenset[str], ...]:
     """Return the words of each of some lines with a mark between them."""
     return tuple(map(tokens, lines.split(mark)))
@@ -264,27 +262,10 @@ class Scored(NamedTuple):
 
 def weigh(candidate: Candidate, ranking: Ranking, today: date) -> Weight:
     """Return what an entry counts on a day."""
-    return _weigh(*_counted(candidate), ranking, today)
-
-
-_counted = operator.attrgetter("importance", "reinforcement_count", "seen", "status", "scope", "is_superseded")
-
-
-@functools.lru_cache(_REMEMBERED)
-def _weigh(
-    importance: float,
-    count: int,
-    seen: str | None,
-    status: str,
-    scope: str,
-    is_superseded: int,
-    ranking: Ranking,
-    today: date,
-) -> Weight:
-    age = age_in_days(seen, today)
-    strength = prominence(importance, age, count, status, ranking)
+    age = age_in_days(candidate.seen, today)
+    strength = prominence(candidate.importance, age, candidate.reinforcement_count, candidate.status, ranking)
     factor = prominence_factor(strength, ranking.prominence_exponent)
-    return Weight(strength, factor, ranking.scope.of(scope), age, bool(is_superseded))
+    return Weight(strength, factor, ranking.scope.of(candidate.scope), age, bool(candidate.is_superseded))
 
 
 def score_passages(
