@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
@@ -136,45 +136,35 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
     until what is left of it is taken. So is a text whose vector is zero or no number.
 
     Raises:
-        ProviderFailed: even the simplest text is refused, or none gets a direction.
+        ProviderFailed: even the simplest text is refused, or gets no direction.
     """
     import numpy as np
 
     try:
         vectors = ask(texts)
-    except Refused as refused:
+    except Refused:
         if len(texts) == 1:
-            return _ask_less(texts[0], ask, calls, is_long=refused.refusal.kind == "long")
-    else:
-        lost: list[int] = np.flatnonzero(np.isnan(vectors[:, 0])).tolist()
-        if lost and len(texts) == 1:
             return _ask_less(texts[0], ask, calls)
-        if len(lost) == len(texts) > 1:
-            raise _no_direction(calls)
-        for row in lost:
-            vectors[row] = ask_all([texts[row]], ask, calls)[0]
-        return vectors
-    middle = len(texts) // 2
-    return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
+        middle = len(texts) // 2
+        return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
+    for row in np.flatnonzero(np.isnan(vectors[:, 0])).tolist():
+        vectors[row] = _ask_less(texts[row], ask, calls)[0]
+    return vectors
 
 
-def _ask_less(text: str, ask: Ask, calls: Calls, *, is_long: bool = False) -> Vectors:
-    """Return the vector of as much of a text as gets one with a direction, else that of the stand-in.
-
-    A text that is not just too long is only shortened where the stand-in gets a vector.
-    """
+def _ask_less(text: str, ask: Ask, calls: Calls) -> Vectors:
+    """Return the vector of as much of a text as gets one with a direction, else that of the stand-in."""
     import numpy as np
 
-    stand_in = None if is_long else _ask_stand_in(ask, calls)
-    while len(text) > 1:
-        text = fit(text[: len(text) // 2], len(text))
-        try:
+    stand_in = _ask_stand_in(ask, calls)
+    while True:
+        with contextlib.suppress(Refused):
             found = ask([text])
-        except Refused:
-            continue
-        if not np.isnan(found).any():
-            return found
-    return _ask_stand_in(ask, calls) if stand_in is None else stand_in
+            if not np.isnan(found).any():
+                return found
+        if len(text) < 2:
+            return stand_in
+        text = fit(text[: len(text) // 2], len(text))
 
 
 def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:
@@ -185,13 +175,9 @@ def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:
     except Refused as refused:
         raise calls.note_failure(refused.refusal) from None
     if np.isnan(found).any():
-        raise _no_direction(calls)
+        said = f"{calls.service.name} answered with a vector that is zero or no number"
+        raise ProviderFailed(said, "choose another embeddings.model", is_passing=True)
     return found
-
-
-def _no_direction(calls: Calls) -> ProviderFailed:
-    said = f"{calls.service.name} answered with a vector that is zero or no number"
-    return ProviderFailed(said, "choose another embeddings.model", is_passing=True)
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
@@ -265,7 +251,7 @@ def _load(name: str) -> TokenCounter:
     return lambda text: len(encoding.encode(text, disallowed_special=()))
 
 
-@contextmanager
+@contextlib.contextmanager
 def _offline() -> Iterator[None]:
     """Keep tiktoken, in this thread, from fetching what it lacks."""
     from tiktoken import load

@@ -96,17 +96,12 @@ _KEY_SHAPES = re.compile(
     r"(?i:bearer\s+\S+)|\S*\*{3,}\S*|\b(?:sk|pk|rk|gsk|hf|xai|pplx|tgp|nvapi)[-_][\w-]{6,}|\bAIza[\w-]{6,}"
     r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?:\w{32,}|[\w-]{40,})"
 )
-_TOO_LONG = re.compile(
-    r"context.?length|maximum context|too (?:long|large|many tokens)|token (?:count|limit)|max(?:imum)?.{0,20}tokens"
-    r"|exceeds?.{0,40}(?:length|size|limit)",
+#: What some servers say of a text they cannot take, with a status that means something else.
+_UNFIT = re.compile(
+    r"input length exceeds|input is too large|request too large|maximum context length"
+    r"|unsupported value: (?:NaN|[+-]?Inf)",
     re.IGNORECASE,
 )
-#: What some servers say with a status that means something else.
-_TOO_LARGE = re.compile(
-    r"input length exceeds|input is too large|request too large|maximum context length", re.IGNORECASE
-)
-#: Ollama computed a vector that is no number.
-_NOT_A_NUMBER = re.compile(r"unsupported value: (?:NaN|[+-]?Inf)")
 _NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
 _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
 
@@ -137,7 +132,7 @@ class Refusal(NamedTuple):
     """What came instead of an answer.
 
     `status` is None if no answer came, `kind` then says how: "unreachable", "timeout", "dropped"
-    or "malformed". With a status it is "key", "model", "quota", "long", "input", "busy" or "other".
+    or "malformed". With a status it is "key", "model", "quota", "input", "busy" or "other".
     """
 
     kind: str
@@ -209,7 +204,7 @@ def _kind_of(status: int, everything: str) -> str:
 
     Example:
         >>> [_kind_of(429, words) for words in ("rate limit", "code: insufficient_quota", "Request too large for this model")]
-        ['busy', 'quota', 'long']
+        ['busy', 'quota', 'input']
     """
     if status in (401, 403) or (status == 400 and _WRONG_KEY.search(everything)):
         return "key"
@@ -217,15 +212,9 @@ def _kind_of(status: int, everything: str) -> str:
         return "quota"
     if status == 404:
         return "model"
-    if status in (429, 500) and _TOO_LARGE.search(everything):
-        return "long"
-    if status == 500 and _NOT_A_NUMBER.search(everything):
+    if status in (400, 413, 422) or (status in (429, 500) and _UNFIT.search(everything)):
         return "input"
-    if status in (408, 409, 429) or status >= 500:
-        return "busy"
-    if status in (400, 413, 422):
-        return "long" if status == 413 or _TOO_LONG.search(everything) else "input"
-    return "other"
+    return "busy" if status in (408, 409, 429) or status >= 500 else "other"
 
 
 def _is_quota(status: int, everything: str) -> bool:
@@ -389,7 +378,7 @@ class Calls:
                 answer = self._attempt(request, pace, deadline)
             except Refused as refused:
                 refusal = refused.refusal
-                if refusal.kind in ("input", "long"):
+                if refusal.kind == "input":
                     raise
                 wait = self._wait_before(tried, refusal, pace, deadline)
                 if wait is None:

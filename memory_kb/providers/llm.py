@@ -178,7 +178,7 @@ class RemoteLlm(Generic[C]):
             try:
                 reply = self._ask_once(client, FormRequest(words, schema, level, 0.0), pace, deadline)
             except Refused as refused:
-                if level == self._levels[-1] or refused.refusal.kind == "long":
+                if level == self._levels[-1]:
                     raise self._calls.note_failure(refused.refusal) from None
                 continue
             self._levels = self._levels[self._levels.index(level) :]
