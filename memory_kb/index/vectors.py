@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from memory_kb.index.port import VectorTable
 from memory_kb.index.schema import transaction
@@ -31,6 +31,10 @@ _T = TypeVar("_T")
 
 _PUT = "INSERT OR REPLACE INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD = _PUT.replace("REPLACE", "IGNORE")
+_ALL = (
+    "SELECT hash, provider, model, dimension, embedding, updated_at FROM embedding_cache "
+    "WHERE typeof(dimension) = 'integer' AND typeof(embedding) = 'blob'"
+)
 _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model = ? AND dimension = ?"
 
 #: What the squares of a vector's float32 numbers may miss of 1.
@@ -166,13 +170,16 @@ class EmbeddingCache:
             )
 
     def take_over(self, broken: Path) -> None:
-        """Keep the vectors of another index, as far as they can be read, from either end of its table."""
+        """Keep the vectors of another index, up to the first that cannot be read."""
         source = f"{broken.absolute().as_uri()}?mode=ro"
-        with transaction(self._connection), contextlib.closing(sqlite3.connect(source, uri=True)) as other:
-            for order in ("ASC", "DESC"):
-                with contextlib.suppress(sqlite3.DatabaseError):
-                    self._connection.executemany(_ADD, (row for row in _read_rows(other, order) if _is_whole(row)))
-                    return
+        with (
+            transaction(self._connection),
+            contextlib.closing(sqlite3.connect(source, uri=True)) as other,
+            # A name in what SQLite says of the damage may be damaged itself.
+            contextlib.suppress(sqlite3.DatabaseError, UnicodeDecodeError),
+        ):
+            rows = (row for row in other.execute(_ALL) if _is_unit(row[4], row[3]))
+            self._connection.executemany(_ADD, rows)
 
     def discard(self, hashes: Iterable[str]) -> None:
         """Delete the vectors of some texts, those of every model."""
@@ -213,26 +220,6 @@ class EmbeddingCache:
             with transaction(self._connection):
                 self._connection.executemany(_DELETE, deleted)
         return Pruned(len(deleted), freed, total - freed)
-
-
-def _read_rows(connection: sqlite3.Connection, order: str) -> Iterator[tuple[Any, ...]]:
-    columns = "hash, provider, model, dimension, embedding, updated_at"
-    try:
-        yield from connection.execute(f"SELECT {columns} FROM embedding_cache ORDER BY hash {order}")
-    except UnicodeDecodeError as exc:  # the damaged name of an index, in what SQLite says of it
-        raise sqlite3.DatabaseError("malformed database schema") from exc
-
-
-def _is_whole(row: tuple[Any, ...]) -> bool:
-    """Return whether a row of a damaged file is as it was written: what it holds is of length 1."""
-    *words, dimension, embedding, updated_at = row
-    if (
-        not all(isinstance(word, str) for word in (*words, updated_at))
-        or not isinstance(dimension, int)
-        or not isinstance(embedding, bytes)
-    ):
-        return False
-    return _is_unit(embedding, dimension)
 
 
 def _is_unit(embedding: bytes, dimension: int) -> bool:
