@@ -28,10 +28,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     count = config.getoption("workers")
     if not count or config.option.collectonly or session.testsfailed or not hasattr(os, "fork"):
         return None
-    files = [list(tests) for _, tests in itertools.groupby(session.items, lambda item: item.path)]
+    files = _divide(session.items)
     config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # one for all
     waiting, offered = os.pipe()
-    # The last begin first: the year and the watchers take longest.
+    # The last begin first: they take longest.
     os.write(offered, b"".join(map(_NUMBER.pack, reversed(range(len(files))))))
     os.close(offered)
     workers: dict[Connection, int] = {}
@@ -50,6 +50,23 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             os.waitpid(pid, 0)
         os.close(waiting)
     return True
+
+
+def _divide(tests: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
+    """Return the tests of each file, and last, as if of one file, those of the files that load big packages.
+
+    These take seconds to load, which one worker shall spend.
+    """
+    loading = {test.path for test in tests if _loads_much(test)}
+    files = [list(of_file) for _, of_file in itertools.groupby(tests, lambda test: test.path)]
+    together = [test for test in tests if test.path in loading]
+    return [file for file in files if file[0].path not in loading] + [together] * bool(together)
+
+
+def _loads_much(test: pytest.Item) -> bool:
+    """Return whether a test needs the packages of providers, or those of the protocol of models."""
+    modules = {getattr(value, "__module__", None) for value in vars(getattr(test, "module", test)).values()}
+    return "fake" in getattr(test, "fixturenames", ()) or "mcp_client" in modules
 
 
 def _report(session: pytest.Session, workers: dict[Connection, int]) -> None:
