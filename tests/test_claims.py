@@ -71,52 +71,13 @@ def test_line_ends_and_trailing_blanks_are_no_change(how: str, project: Path, op
     assert set(verdicts(kb).values()) == {"fresh"}
 
 
-@pytest.mark.parametrize("how", ["git mv", "committed", "twice", "mv"])
-def test_a_renamed_file_is_followed(how: str, project: Path, open_kb: Open) -> None:
-    kb = open_kb(project)
-    kb.cite("note", ["src/a.py:4-7", "src/a.py:17-18"])
-    commit(project)
-    (project / "lib").mkdir()
-    if how == "mv":
-        (project / "src/a.py").rename(project / "lib/new.py")
-    else:
-        git(project, "mv", "src/a.py", "src/moved.py" if how == "twice" else "lib/new.py")
-    if how in ("committed", "twice"):
-        commit(project)
-    if how == "twice":
-        git(project, "mv", "src/moved.py", "lib/new.py")
-        commit(project)
-    edit(project / "lib/new.py", "import os\n", "import os\n\n\n")
-    (claim,) = kb.verify().claims
-    assert [(one.verdict, one.now) for one in claim.findings] == [
-        ("moved", "lib/new.py#L6-L9"),
-        ("moved", "lib/new.py#L19-L20"),
-    ]
-    assert "(note) [src/a.py is now lib/new.py]" in kb.context("uploads are retried").text
-    kb.verify("note", update=True)
-    assert verdicts(kb) == {"lib/new.py#L6-L9": "fresh", "lib/new.py#L19-L20": "fresh"}
-
-
-@pytest.mark.parametrize("is_committed", [True, False])
-def test_a_whole_file_is_followed(is_committed: bool, project: Path, open_kb: Open) -> None:
-    kb = open_kb(project)
-    kb.cite("note", ["src/a.py"])
-    (project / "src/a.py").rename(project / "src/new.py")
-    if is_committed:
-        commit(project)
-    (claim,) = kb.verify().claims
-    assert (claim.findings[0].verdict, claim.findings[0].now) == ("moved", "src/new.py")
-
-
-def test_renamed_and_changed_is_drift(project: Path, open_kb: Open) -> None:
+def test_a_renamed_file_is_gone_until_it_is_cited_again(project: Path, open_kb: Open) -> None:
     kb = open_kb(project)
     kb.cite("note", ["src/a.py:4-7"])
     git(project, "mv", "src/a.py", "src/new.py")
-    edit(project / "src/new.py", "upload(number)", "upload_later(number)")
-    commit(project)
-    (claim,) = kb.verify().claims
-    assert (claim.findings[0].verdict, claim.findings[0].reason) == ("drifted", "was renamed to src/new.py and changed")
-    assert claim.findings[0].hint == ("-         upload(number)", "+         upload_later(number)")
+    assert verdicts(kb) == {"src/a.py#L4-L7": "gone"}
+    kb.cite("note", ["src/new.py:4-7"])
+    assert verdicts(kb)["src/new.py#L4-L7"] == "fresh"
 
 
 @pytest.mark.parametrize("is_committed", [True, False])

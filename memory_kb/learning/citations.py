@@ -44,21 +44,20 @@ class CitationFinding(NamedTuple):
     Attributes:
         verdict: `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or
             `unrecorded` (nobody has recorded what it said).
-        path: the file in which it was looked at last.
         lines: where the cited text, or what may have become of it, is now.
         reason: the verdict as a part of a sentence, such as `changed` or `is gone`.
     """
 
     citation: Citation
     verdict: str
-    path: str
     lines: tuple[int, int] | None = None
     reason: str = ""
 
     @property
     def place(self) -> str:
         """Where it is now, as a reference."""
-        return f"{self.path}#{span_text(*self.lines)}" if self.lines else self.path
+        reference = self.citation.reference
+        return f"{reference.path}#{span_text(*self.lines)}" if self.lines else reference.commit or reference.path
 
     @property
     def is_bad(self) -> bool:
@@ -180,42 +179,27 @@ def _hash_file(source: CitedFile) -> str:
 
 def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
     """Return the verdict on one citation; without a recorded hash nothing is judged."""
-    path = citation.reference.path
     if citation.reference.commit:
         return _judge_commit(citation, project)
-    source = project.read(path)
+    source = project.read(citation.reference.path)
     if source.state == "unreadable":
-        return CitationFinding(citation, "unreadable", path, reason=source.reason)
+        return CitationFinding(citation, "unreadable", reason=source.reason)
     if not citation.hash:
         if source.state == "missing":
-            return CitationFinding(citation, "unreadable", path, reason="is not there")
-        return CitationFinding(citation, "unrecorded", path)
-    if source.state != "missing":
-        return _judge_in(citation, source)
-    for heir_path, is_renamed in project.heirs(path):
-        heir = project.read(heir_path)
-        if heir.state not in ("text", "binary"):
-            continue
-        found = _judge_in(citation, heir)
-        if found.verdict in ("fresh", "moved"):
-            return found._replace(verdict="moved", reason=f"is now {found.place}")
-        if is_renamed:
-            return found._replace(verdict="drifted", reason=f"was renamed to {heir_path} and changed")
-    if project.git.gave_up:
-        return CitationFinding(citation, "drifted", path, reason="is not there any more")
-    return CitationFinding(citation, "gone", path, reason="is gone")
+            return CitationFinding(citation, "unreadable", reason="is not there")
+        return CitationFinding(citation, "unrecorded")
+    if source.state == "missing":
+        return CitationFinding(citation, "gone", reason="is gone")
+    return _judge_in(citation, source)
 
 
 def _judge_commit(citation: Citation, project: ProjectFiles) -> CitationFinding:
-    commit = citation.reference.text
     if not citation.hash:
-        return CitationFinding(citation, "unrecorded", commit)
+        return CitationFinding(citation, "unrecorded")
     if project.git.find_commit(citation.hash):
-        return CitationFinding(citation, "fresh", commit)
+        return CitationFinding(citation, "fresh")
     # It may be on a branch that was never fetched, so nothing says that it is gone for good.
-    if project.git.is_whole():
-        return CitationFinding(citation, "drifted", commit, reason="is not in this repository")
-    return CitationFinding(citation, "unreadable", commit, reason="cannot be looked up here")
+    return CitationFinding(citation, "unreadable", reason="cannot be looked up here")
 
 
 def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
@@ -223,19 +207,17 @@ def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
     wanted, known = citation.hash or "", citation.reference.lines
     if known is None:
         is_same = _hash_file(source) == wanted
-        return CitationFinding(
-            citation, "fresh" if is_same else "drifted", source.path, reason="" if is_same else "changed"
-        )
+        return CitationFinding(citation, "fresh") if is_same else CitationFinding(citation, "drifted", reason="changed")
     if source.state == "binary":
-        return CitationFinding(citation, "drifted", source.path, reason="is no text any more")
+        return CitationFinding(citation, "drifted", reason="is no text any more")
     lines = split_lines(source.text)
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
     if start:
         place = (start, start + known[1] - known[0])
         if place == known:
-            return CitationFinding(citation, "fresh", source.path, place)
-        return CitationFinding(citation, "moved", source.path, place, f"is now {span_text(*place)}")
-    return CitationFinding(citation, "drifted", source.path, known if known[1] <= len(lines) else None, "changed")
+            return CitationFinding(citation, "fresh", place)
+        return CitationFinding(citation, "moved", place, f"is now {span_text(*place)}")
+    return CitationFinding(citation, "drifted", known if known[1] <= len(lines) else None, "changed")
 
 
 def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[CitationFinding, tuple[str, ...]]:
@@ -244,7 +226,7 @@ def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[Cita
     That is known where the last commit of that time holds the text as it was recorded.
     """
     citation = finding.citation
-    reference, source = citation.reference, project.read(finding.path)
+    reference, source = citation.reference, project.read(citation.reference.path)
     if finding.verdict != "drifted" or not citation.commit or source.state != "text":
         return finding, ()
     before = split_lines(project.text_at(citation.commit, reference.path) or "")
@@ -296,18 +278,16 @@ def say_mark(state: ClaimState) -> str:
     """Return the remark beside an entry in a prompt; empty where what it cites is as it was.
 
     Example:
-        >>> finding = CitationFinding(Citation(CodeReference("src/api/x.py", 10, 20)), "drifted", "src/api/x.py", reason="changed")
+        >>> finding = CitationFinding(Citation(CodeReference("src/api/x.py", 10, 20)), "drifted", reason="changed")
         >>> say_mark(ClaimState("drifted", (finding,)))
         '[may be stale: src/api/x.py#L10-L20 changed]'
     """
-    stale = [one for one in state.findings if one.is_bad]
-    if state.is_stale and stale:
-        reasons = [f"{_short(one.citation.reference.text)} {_short(one.reason)}" for one in stale]
-        more = f"; and {len(stale) - _MARK_REASONS} more" if len(stale) > _MARK_REASONS else ""
-        return f"[may be stale: {'; '.join(reasons[:_MARK_REASONS])}{more}]"
-    renamed = [one for one in state.findings if one.verdict == "moved" and one.path != one.citation.reference.path]
-    names = dict.fromkeys(f"{_short(one.citation.reference.path)} is now {_short(one.path)}" for one in renamed)
-    return f"[{'; '.join(list(names)[:_MARK_REASONS])}]" if names else ""
+    stale = [one for one in state.findings if one.is_bad] if state.is_stale else []
+    if not stale:
+        return ""
+    reasons = [f"{_short(one.citation.reference.text)} {_short(one.reason)}" for one in stale]
+    more = f"; and {len(stale) - _MARK_REASONS} more" if len(stale) > _MARK_REASONS else ""
+    return f"[may be stale: {'; '.join(reasons[:_MARK_REASONS])}{more}]"
 
 
 def _short(text: str) -> str:
@@ -398,14 +378,9 @@ def _without_flag(memory: Memory) -> dict[str, Value]:
 
 
 def _follow(citation: Citation, project: ProjectFiles) -> CodeReference:
-    """Return where a citation is to be recorded now: where its text went, or what its file was renamed to."""
-    reference = citation.reference
-    if reference.commit or not citation.hash:
-        return reference
+    """Return where a citation is to be recorded now: its lines may have moved."""
     found = judge(citation, project)
-    if found.lines and found.verdict in ("fresh", "moved"):
-        return CodeReference(found.path, *found.lines)
-    return reference._replace(path=found.path) if found.verdict in ("moved", "drifted") else reference
+    return CodeReference(citation.reference.path, *found.lines) if found.lines else citation.reference
 
 
 def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:

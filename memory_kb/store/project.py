@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: A larger file is not looked into.
 MAX_BYTES = 2_000_000
-_MOST_CANDIDATES = 50
 #: Bytes that are kept in memory.
 _MOST_KEPT = 64_000_000
 
@@ -53,7 +52,6 @@ class ProjectFiles:
         self.folder = folder
         self._environ, self._seconds = environ, seconds
         self._read: dict[str, CitedFile] = {}
-        self._heirs: dict[str, tuple[tuple[str, bool], ...]] = {}
 
     @cached_property
     def git(self) -> History:
@@ -91,35 +89,10 @@ class ProjectFiles:
             with open(place, "rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
-            if self._is_left_out(path):
-                return CitedFile(path, "unreadable", reason="is not checked out here")
             return CitedFile(path, "missing", reason="is gone")
         except (OSError, ValueError) as exc:
             return CitedFile(path, "unreadable", reason=f"cannot be read: {getattr(exc, 'strerror', None) or exc}")
         return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
-
-    def _is_left_out(self, path: str) -> bool:
-        """Return whether a missing file is in a submodule or sparse checkout, so that nothing is known of it."""
-        parts = path.split("/")
-        for end in range(1, len(parts)):
-            folder = os.path.join(self._top, *parts[:end])
-            if (
-                os.path.isdir(folder)
-                and not os.listdir(folder)
-                and os.path.exists(os.path.join(self._top, ".gitmodules"))
-            ):
-                return True
-        return self.git.is_skipped(path)
-
-    def heirs(self, path: str) -> tuple[tuple[str, bool], ...]:
-        """Return where the text of a missing file may be now; True where git says it was renamed so."""
-        if path not in self._heirs:
-            ending = os.path.splitext(path)[1]
-            renamed = [one for one in self.git.renames_of(path) if self.read(one).state != "missing"]
-            new = [one for one in self.git.new_files() if os.path.splitext(one)[1] == ending and one not in renamed]
-            new.sort(key=lambda one: (os.path.basename(one) != os.path.basename(path), one))
-            self._heirs[path] = (*((one, True) for one in renamed), *((one, False) for one in new[:_MOST_CANDIDATES]))
-        return self._heirs[path]
 
     def text_at(self, commit: str, path: str) -> str | None:
         """Return what a file said at a commit."""
