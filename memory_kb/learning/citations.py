@@ -348,39 +348,42 @@ def _renewed(item: Any, citation: Citation) -> Any:
 def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
     """Plan to record what entries cite as it is now, and that a person has looked at them.
 
-    Citations that moved follow. An entry of which something is gone keeps that, and is not
-    verified by it. The mark of a stale claim goes with its cause. Return also why some could not be recorded.
+    Lines that moved follow, and the mark of a stale claim goes. An entry stays as it is where something
+    that it cites cannot be recorded. Return also which, and why.
     """
     changes: list[Change | None] = []
     notices: list[str] = []
     for memory in memories:
         if not cited_items(memory) or memory.place.scope == "global":
             continue
-        items: list[Any] = []
-        failures: list[str] = []
-        for item in cited_items(memory):
-            try:
-                items.append(_renewed(item, record(_follow(read_citation(item), project), project)))
-            except (InvalidReference, Unrecordable) as exc:
-                failures.append(f"{memory.path}:{memory.line}: {item_text(item)} stays as it was recorded: {exc}")
-                items.append(item)
-        values: dict[str, Value] = {"cites": items}
-        if not failures:
-            values |= {"last_verified": today.isoformat()} | _without_flag(memory)
-        changes.append(plan_fields(memory, values, f"Its claims were verified{' in part' if failures else ''}."))
-        notices += failures
+        try:
+            items = [_record_again(item, project) for item in cited_items(memory)]
+        except Unrecordable as exc:
+            notices.append(f"{memory.path}:{memory.line}: {memory.id} stays as it is: {exc}")
+            continue
+        values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
+        changes.append(plan_fields(memory, values | _without_flag(memory), "Its claims were verified."))
     return changes, tuple(notices)
+
+
+def _record_again(item: Any, project: ProjectFiles) -> Any:
+    """Return an item of `cites` as its text is now, where that is now.
+
+    Raises:
+        Unrecordable: it names nothing that can be recorded.
+    """
+    try:
+        citation = read_citation(item)
+        lines = judge(citation, project).lines
+        reference = CodeReference(citation.reference.path, *lines) if lines else citation.reference
+        return _renewed(item, record(reference, project))
+    except (InvalidReference, Unrecordable) as exc:
+        raise Unrecordable(f"{item_text(item)} cannot be recorded: {exc}") from exc
 
 
 def _without_flag(memory: Memory) -> dict[str, Value]:
     flags = memory.words("flags")
     return {"flags": [flag for flag in flags if flag != STALE]} if STALE in flags else {}
-
-
-def _follow(citation: Citation, project: ProjectFiles) -> CodeReference:
-    """Return where a citation is to be recorded now: its lines may have moved."""
-    found = judge(citation, project)
-    return CodeReference(citation.reference.path, *found.lines) if found.lines else citation.reference
 
 
 def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:
