@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from compacting import ARCHIVE, LONGER, NIGHTLY, compact, memory_of, statuses
-from support import days_ago, entry
+from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import Forgotten
@@ -53,38 +53,25 @@ def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb
     assert len({memory.path for memory in kb.store.all()}) == 4
 
 
-def test_of_one_id_the_most_important_stays(vault: Make, open_kb: Open) -> None:
-    versions = [
-        entry(f"{NIGHTLY} {word}.", id="same", type="procedural", importance=weight)
-        for word, weight in (("Old", 0.4), ("New", 0.9), ("Mid", 0.5))
-    ]
-    text = "# Ours\n\n" + "\n".join(versions) + "\n" + entry("Something else.", id="other", type="procedural")
-    kb = open_kb(
-        vault(
-            {
-                "memory/config.yaml": "",
-                "memory/institutional.md": text,
-                "memory/learnings/copy.md": entry(NIGHTLY, id="same", type="procedural"),
-            }
-        )
-    )
-    assert compact(kb) == (5, 3)  # the copy has another learning type
-    data = (kb.vault.folder / "memory/institutional.md").read_text()
-    assert data == "# Ours\n\n" + versions[1] + "\n" + entry("Something else.", id="other", type="procedural")
-    archived = [memory for memory in kb.store.all() if memory.status == "archived"]
-    assert sorted(memory.text.rpartition(" ")[2] for memory in archived) == ["Mid.", "Old."]
-    assert len({memory.id for memory in archived} | {"same"}) == 3
-    assert all(("same", "superseded_by") in [(link.to, link.relation) for link in memory.links] for memory in archived)
-
-
-def test_of_one_id_in_several_files_the_newest_of_the_important_stays(vault: Make, open_kb: Open) -> None:
+def test_a_copy_of_a_file_is_deleted_and_a_version_stays(vault: Make, open_kb: Open) -> None:
+    text = entry(NIGHTLY, id="same", kind="rule")
+    many = entry("One of two.", id="one", kind="rule") + "\n" + entry("Two of two.", id="two", kind="rule")
     files = {
-        f"memory/rules/{age}.md": entry(f"{NIGHTLY} v{age}", id="same", kind="rule", created_at=days_ago(age))
-        for age in (30, 10, 20)
+        "memory/rules/a.md": text,
+        "memory/rules/b.md": text,
+        "memory/archive/2026-01/a.md": text,
+        "memory/jobs/api/rules/a.md": text,
+        "memory/rules/version.md": entry(f"{NIGHTLY} v2", id="same", kind="rule"),
+        "memory/rules/many.md": many,
+        "memory/rules/many-copy.md": many,
     }
     kb = open_kb(vault(files))
-    assert compact(kb) == (3, 1)
-    assert memory_of(kb, "same").path == "memory/rules/10.md"
+    report = kb.compact()
+    assert (report.before - report.after, report.repeated) == (1, 1)
+    assert not (kb.vault.folder / "memory/rules/b.md").exists()
+    assert all((kb.vault.folder / path).read_text() == files[path] for path in files if path != "memory/rules/b.md")
+    kb.undo()
+    assert (kb.vault.folder / "memory/rules/b.md").read_text() == text
 
 
 def test_pages_that_share_an_id_by_mistake_are_kept(vault: Make, open_kb: Open) -> None:
@@ -110,20 +97,9 @@ def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Ope
         ]
     )
     kb = open_kb(vault({"memory/rules/many.md": text}))
-    assert compact(kb) == (5, 2)
+    assert compact(kb) == (5, 3)
     assert [(memory.id, memory.status) for memory in kb.store.all() if memory.path == "memory/rules/many.md"] == [
+        ("same", "active"),
         ("same", "active"),
         ("x", "compacted"),
     ]
-
-
-def test_a_repeated_id_beside_a_retired_entry_of_the_same(vault: Make, open_kb: Open) -> None:
-    mixed = (
-        entry("Alpha.", id="same", kind="rule") + "\n" + entry("Alpha beta.", id="same", kind="rule", status="retired")
-    )
-    kb = open_kb(
-        vault(
-            {"memory/rules/a.md": mixed, "memory/rules/b.md": entry("Alpha.", id="same", kind="rule", importance=0.9)}
-        )
-    )
-    assert compact(kb) == (3, 1)

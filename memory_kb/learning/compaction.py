@@ -1,4 +1,4 @@
-"""The verbs compact and contradictions: archive what is retired, resolve repeated ids, merge what says the same."""
+"""The verbs compact and contradictions: archive what is retired, delete copies, merge what says the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memory_kb.learning.contradictions import (
 )
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.lifecycle import archive_path
-from memory_kb.learning.merging import by_rank, find_repeats, longest, merge, plan_repeats
+from memory_kb.learning.merging import by_rank, find_copies, longest, merge
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
@@ -35,8 +35,7 @@ from memory_kb.similarity import (
     stemmed_set,
     word_set,
 )
-from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, Memory, move
+from memory_kb.store.plan import Change, Memory, move, remove
 from memory_kb.text import counted, jaccard
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class CompactReport:
 
     Attributes:
         retired: how many of them leave because they were retired.
-        repeated: how many leave because their id is there again.
+        repeated: how many leave because another file is the same.
         merged: how many leave because another says the same.
     """
 
@@ -199,7 +198,7 @@ class Compactor:
             planned, changes = self._plan(memories, meanings, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
             run = self._writer.run("compact", changes, dry_run=dry_run)
-        gone = sum(change.action in ("move", "create") for change in run.changes)
+        gone = sum(change.action in ("move", "remove") for change in run.changes)
         return replace(planned, after=planned.before - gone, run=run)
 
     def _plan(
@@ -208,27 +207,27 @@ class Compactor:
         """Plan to compact some entries; a second time there is nothing to do.
 
         In this order: retired ones go to the archive as they are, where they go on keeping their text
-        from coming back; of entries that share an id one stays; entries that say the same become one.
+        from coming back; of files that are the same one stays; entries that say the same become one.
         """
         folder_of, day = self._vault.folder_of, self._vault.today()
 
-        def archive(memory: Memory, entry_id: str | None = None) -> str:
-            return archive_path(memory, folder_of(memory.place), day, entry_id)
+        def archive(memory: Memory) -> str:
+            return archive_path(memory, folder_of(memory.place), day)
 
         mine = [
             one for one in memories if takes_part(one) and not one.path.startswith(f"{folder_of(one.place)}archive/")
         ]
         live = [memory for memory in mine if memory.is_live]
-        repeats = find_repeats(live)
-        left = {id(memory) for group in repeats for memory in group[1:]}
-        staying = [memory for memory in memories if id(memory) not in left]
+        entries_in = Counter(memory.path for memory in memories)
+        copies = find_copies(memory for memory in live if entries_in[memory.path] == 1)
+        left = {memory.path for memory in copies}
+        staying = [memory for memory in memories if memory.path not in left]
         in_file = Counter((memory.path, memory.id) for memory in staying)
         in_scope = Counter((memory.place, memory.id) for memory in staying)
         retired = (memory for memory in mine if memory.status == "retired")
         gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
-        single = [memory for memory in live if id(memory) not in left and in_scope[memory.place, memory.id] == 1]
-        # Files are written anew where ids repeat in them; whatever else is changed there comes after that.
-        changes = list(plan_repeats(repeats, archive, self._note_of))
+        single = [memory for memory in live if memory.path not in left and in_scope[memory.place, memory.id] == 1]
+        changes = [remove(memory, "Another file is the same, byte for byte.", memory.id) for memory in copies]
         changes += [move(memory, archive(memory), "It is retired.", memory.id) for memory in gone]
         clusters = list(_find_clusters(single, meanings, threshold))
         for cluster in clusters:
@@ -241,14 +240,8 @@ class Compactor:
                 extra = {"importance": round(min(1.0, importance), 6), "reinforcement_count": count}
             changes += merge(primary, others, archive, self._body_of, f"{len(cluster)} entries {said}.", extra)
         merged = sum(len(cluster) - 1 for cluster in clusters)
-        before, after = len(live) + len(gone), len(live) - len(left) - merged
-        return CompactReport(before, after, len(gone), len(left), merged, RunReport(None, "compact")), changes
-
-    def _note_of(self, path: str) -> NoteText:
-        try:
-            return self._writer.read(path)
-        except UnreadableInput:  # gone since it was indexed: what is planned for it no longer fits
-            return NoteText(path, b"")
+        before, after = len(live) + len(gone), len(live) - len(copies) - merged
+        return CompactReport(before, after, len(gone), len(copies), merged, RunReport(None, "compact")), changes
 
     def _body_of(self, memory: Memory) -> str:
         try:

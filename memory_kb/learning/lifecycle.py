@@ -181,7 +181,7 @@ def _may_go(memory: Memory) -> bool:
     )
 
 
-def archive_path(memory: Memory, folder: str, day: date, entry_id: str | None = None) -> str:
+def archive_path(memory: Memory, folder: str, day: date) -> str:
     """Return the file in the archive of its scope that an entry moves to, named after its file and its id.
 
     What is known of people's preferences stays apart there, too.
@@ -191,7 +191,7 @@ def archive_path(memory: Memory, folder: str, day: date, entry_id: str | None = 
         'archive/2026-01/a-69712e00-2428.md'
     """
     name = memory.path.rpartition("/")[2].removesuffix(".md")
-    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in entry_id or memory.id)[:36]
+    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
     is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
     kind = "proxy-tasks/" if memory.place.learning_type == "proxy" else ""
     return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
