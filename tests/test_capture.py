@@ -200,8 +200,10 @@ def test_the_command_takes_text_and_stdin(folder: Path, run: Run) -> None:
     ]
     done = run("--vault", folder, "capture", "actually, never mind that one")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "Nothing to keep: no sentence" in done.stderr
-    assert run("--vault", folder, "capture", "").stderr == "There is no message of a person to look at.\n"
+    assert done.stderr == "Nothing to keep in 1 message.\n"
+    assert run("--vault", folder, "capture", "").stderr == "Nothing to keep in 0 messages.\n"
+    done = run("--vault", folder, "capture", "remember that: AKIAABCDEFGHIJKLMNOP opens the bucket")
+    assert done.stderr == "not read: it holds what looks like an AWS access key\nNothing to keep in 1 message.\n"
     assert run("--vault", folder, "capture", stdin="").returncode == 2
 
 

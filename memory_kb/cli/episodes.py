@@ -27,7 +27,7 @@ from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.store.events import Event, NoEvent, load_object
 from memory_kb.store.session_log import OUTCOMES
-from memory_kb.text import printable
+from memory_kb.text import counted, printable
 from memory_kb.working.task_files import RECOMMENDATIONS
 
 if TYPE_CHECKING:
@@ -231,23 +231,17 @@ def _is_json(line: bytes) -> bool:
 
 
 def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
-    for one in report.kept:
+    for one in report.messages:
         if not dry_run and one.path and one.id:
             click.echo(
                 f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {clean(' '.join((one.text or '').split()))}"
             )
         elif one.action not in ("created", "reinforced"):
-            say(f"{one.action}: {one.reason}")
+            say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
     if dry_run:
         print_preview(report.run)
     if not report.kept:
-        say(
-            f"Nothing to keep: {report.messages[0].reason}."
-            if len(report.messages) == 1
-            else f"Nothing to keep in {len(report.messages):,} messages."
-            if report.messages
-            else "There is no message of a person to look at."
-        )
+        say(f"Nothing to keep in {counted(report.count, 'message')}.")
 
 
 _SHOWN = {

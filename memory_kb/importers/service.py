@@ -154,17 +154,12 @@ def offer_conversation(talk: ExportedChat, place: Location, format: str, passed:
     for message in read_messages(numbered):
         event = message.event
         if not message.statements:
-            passed.add(NotePiece("message", talk.session, event.seq, why=_general(message.reason)))
+            passed.add(NotePiece("message", talk.session, event.seq, why=message.refusal or "states nothing"))
         for number, made in enumerate(offer_statements([message], _NO_TIME, place, talk.session)):
             fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
             key = _keyed(f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}", place)
             offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=key))
     return offers
-
-
-def _general(reason: str) -> str:
-    """Return a reason without what is of one message alone."""
-    return "too short or too long" if "characters of it are" in reason or "longer than" in reason else reason
 
 
 def redirect_links(offers: Sequence[Offer], intake: Intake) -> list[Offer] | None:

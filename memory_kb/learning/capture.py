@@ -194,26 +194,28 @@ def find_statements(message: str | None, before: str = "") -> tuple[Statement, .
         >>> find_statements("Should we always use zod? You never listen.")
         ()
     """
-    return read_message(message, before)[0]
+    return () if find_credential(message) else read_statements(message, before)
 
 
-def read_message(message: str | None, before: str = "") -> tuple[tuple[Statement, ...], str]:
-    """Return what a person states in a message, and why it is nothing where it is nothing."""
-    secret = find_secret(message or "")
-    if secret or is_redacted(message or ""):
-        return (), f"it holds what looks like {secret}" if secret else "a credential was taken out of it"
+def find_credential(message: str | None) -> str:
+    """Return why nothing of a message is read, if it holds a credential or held one; else an empty text."""
+    if secret := find_secret(message or ""):
+        return f"it holds what looks like {secret}"
+    return "a credential was taken out of it" if is_redacted(message or "") else ""
+
+
+def read_statements(message: str | None, before: str = "") -> tuple[Statement, ...]:
+    """Return what a person states in a message without credentials."""
     own = own_words(message or "")
     size = len(own) + sum(has_cjk(sign) for sign in own)
-    if not own:
-        return (), "nothing in it is the person's own"
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
-        return (), f"{size:,} characters of it are the person's own, and {MIN_MESSAGE} to {MAX_MESSAGE:,} are read"
+        return ()
     found: dict[str, Statement] = {}
     for sentence in sentences(own):
         if one := _read_sentence(sentence, before):
             found.setdefault(one.text, one)
         before = sentence
-    return tuple(found.values()), "" if found else "no sentence begins with a marker"
+    return tuple(found.values())
 
 
 def last_sentence(message: str | None) -> str:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.capture import Statement, last_sentence, read_message
+from memory_kb.learning.capture import Statement, find_credential, last_sentence, read_statements
 from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import Draft
 from memory_kb.model import Location
@@ -28,20 +28,20 @@ _TITLE = 80
 
 
 class UserMessage(NamedTuple):
-    """A message of a person with what it states, or why it states nothing."""
+    """A message of a person with what it states; `refusal` is why nothing of it was read."""
 
     event: Event
     statements: tuple[Statement, ...]
-    reason: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What became of one message, or of one statement of it.
+    """What became of one statement, or of a message that was not read.
 
     Attributes:
         action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the
-            message states nothing.
+            message holds a credential.
         reason: why, in words.
         marker: what the statement was recognised by.
         text: the sentence that is kept.
@@ -62,9 +62,10 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """What was made of the messages of people, in their order, and the run that wrote it."""
+    """What was made of so many messages of people, in their order, and the run that wrote it."""
 
     messages: tuple[Captured, ...]
+    count: int
     run: RunReport
 
     @property
@@ -89,9 +90,10 @@ def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
         if event.role == "assistant":
             answers[event.session] = event.content
         elif event.role == "user":
-            found, reason = read_message(event.content, before.get(event.session, ""))
+            refusal = find_credential(event.content)
+            found = () if refusal else read_statements(event.content, before.get(event.session, ""))
             own = tuple(one for one in found if one.text[1:] not in answers.get(event.session, ""))
-            yield UserMessage(event, own, reason if own == found else "the agent said it first")
+            yield UserMessage(event, own, refusal)
             before[event.session] = last_sentence(event.content)
 
 
@@ -182,7 +184,7 @@ class Captures:
         offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
         with self._writer.lock(place.scope, dry_run=dry_run):
             intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
-        return CaptureReport(tuple(_report(read, intake.taken)), run)
+        return CaptureReport(tuple(_report(read, intake.taken)), len(read), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
         if not session:
@@ -194,12 +196,12 @@ class Captures:
 
 
 def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator[Captured]:
-    """Yield what became of every message; what was taken in is in the order of the statements."""
+    """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
     rest = iter(taken)
-    for event, statements, reason in messages:
+    for event, statements, refusal in messages:
         seq = event.seq or None
-        if not statements:
-            yield Captured("passed", reason, session=event.session or None, seq=seq)
+        if refusal:
+            yield Captured("passed", refusal, session=event.session or None, seq=seq)
         for one, done in zip(statements, rest, strict=False):
             yield Captured(
                 done.action,
