@@ -82,7 +82,7 @@ def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, 
     embedded = writer.add_vectors(local)
     writer.record(
         "made_with = %s, revision = %s, committed = %s, writer = %s, seen = %s, generation = generation + %s, "
-        "vectors = (SELECT count(DISTINCT key) FROM vectors e WHERE e.vault = id)",
+        "(vectors, passages) = (SELECT count(DISTINCT key), count(*) FROM vectors e WHERE e.vault = id)",
         *(made_with, clone.commit, clone.time, clone.name, seen, int(bool(gone or new or embedded))),
     )
     return "", sent + embedded
@@ -188,7 +188,7 @@ class _Writer:
             return 0
         space = postgres_vectors.write_space(theirs[0])
         if self._state.space != space:
-            if self._state.space and theirs[1] < self._state.vectors:
+            if self._state.space and theirs[1] < self._state.passages:
                 return 0
             self._connection.execute("DELETE FROM vectors WHERE vault = %s", (self._vault,))
             self.record("space = %s", space)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 COUNTS = ((15, 255), (23, 255), (0, 32_767), (31, 255), (39, 255), (47, 255), (55, 255))
 #: Terms that are worked on at a time.
 _TERMS = 500
-
-
 #: The columns of a row.
 POSTING = "vault, block, term, heads, counts, places"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 #: The version of the tables below; another one is made anew by the owner.
-VERSION = "8"
+VERSION = "9"
 #: The key of a chunk is the number of its vault, and its number in there in so many bits.
 KEY_BITS = 40
 #: Seconds after which a server counts as unreachable.
@@ -59,7 +59,8 @@ CREATE TABLE memory_kb.vaults (
     chunks     bigint NOT NULL DEFAULT 0,
     terms      bigint NOT NULL DEFAULT 0,  -- the length of all chunks together
     space      text NOT NULL DEFAULT '',   -- the model of its vectors and their dimension
-    vectors    bigint NOT NULL DEFAULT 0   -- how many chunks have some
+    vectors    bigint NOT NULL DEFAULT 0,  -- how many chunks have some
+    passages   bigint NOT NULL DEFAULT 0   -- how many vectors these have
 );
 CREATE TABLE memory_kb.files (
     vault    integer NOT NULL REFERENCES memory_kb.vaults ON DELETE CASCADE,
@@ -148,6 +149,7 @@ class VaultRow(NamedTuple):
     terms: int
     space: str
     vectors: int
+    passages: int
 
 
 def list_vaults(connection: Connection) -> list[VaultRow]:

@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.providers.base import Space, Vectors
 
-#: Up to so many vectors are read and compared here, as those of a machine's own index are, to the last digit. Of more,
-#: pgvector's HNSW finds the nearest.
-MOST_READ = 20_000
+#: Vectors of up to so many bytes are read and compared here, as those of a machine's own index are, to the last digit.
+#: Of more, pgvector's HNSW finds the nearest.
+MOST_READ = 64_000_000
 #: So many nearest are looked for there, beside a sample of about so many, from which the ordinary cosine is known.
-_NEAREST, _SAMPLED = 400, 10_000
+_NEAREST, _SAMPLED = 1_000, 10_000
+#: How widely; in strict order it drops what it finds late, which is much where a filter passes few.
+_SEARCH = "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = 800; SET LOCAL hnsw.max_scan_tuples = 40000"
 #: HNSW holds no longer ones.
 _MOST_DIMENSIONS = 4_000
-#: The bytes of an array before the first number, and each number as PostgreSQL sends it: with its size.
-_HEAD, _ELEMENT = 20, [("size", ">i4"), ("number", ">f4")]
+#: What sends a vector, with the bytes before the first number and each number; in an array each has its size.
+_ARRAY = "array_send(embedding)", 20, [("size", ">i4"), ("number", ">f4")]
+_VECTOR = "{0}.vector_send(embedding::{0}.vector)", 4, [("number", ">f4")]
 
 #: The vectors that were read last, with the state of the vaults that they are of.
 VectorTables = dict[tuple[VaultRow, ...], VectorTable]
@@ -68,10 +71,9 @@ def fill(
         for source, rows in itertools.groupby(missing, key=operator.itemgetter(0)):
             keys = {position: key for _, position, key in rows}
             chunks = [one for one in local.chunks_of(source) if one.position in keys]
-            titles = (one.title if one.is_titled else "" for one in chunks)
             made = [
-                make_passages(keys[one.position], title, one.headings, one.content)
-                for one, title in zip(chunks, titles, strict=True)
+                make_passages(keys[one.position], one.title if one.is_titled else "", one.headings, one.content)
+                for one in chunks
             ]
             known = local.vectors.cache.known(space, {one.hash for passages in made for one in passages})
             for passages in made:
@@ -88,7 +90,7 @@ def index_nearest(connection: Connection) -> None:
 
     extension = find_extension(connection)
     found = connection.execute(
-        "SELECT (space::json ->> 2)::integer AS dimension FROM vaults WHERE space <> '' GROUP BY 1 HAVING sum(vectors) > %s",
+        "SELECT (space::json ->> 2)::integer AS dimension FROM vaults WHERE space <> '' GROUP BY 1 HAVING sum(passages) > %s / (4 * (space::json ->> 2)::integer)",
         (MOST_READ,),
     )
     for (dimension,) in found.fetchall() if extension else ():
@@ -111,8 +113,8 @@ def describe_search(connection: Connection) -> str:
     if find_extension(connection) is None:
         return "exact, on this machine: the server has no pgvector"
     if _has_index(connection, "%"):
-        return f"exact on this machine up to {MOST_READ:,} vectors, above approximate by pgvector's HNSW over halfvec"
-    return f"exact, on this machine; above {MOST_READ:,} vectors the owner's next `memory-kb index` makes HNSW's index"
+        return f"exact on this machine up to {MOST_READ:,} bytes of vectors, above approximate by pgvector's HNSW over halfvec"
+    return f"exact, on this machine; above {MOST_READ:,} bytes of vectors the owner's next `memory-kb index` makes HNSW's index"
 
 
 def compare(
@@ -126,7 +128,7 @@ def compare(
     """
     space, vector = asked
     fitting = tuple(vault for vault in vaults if vault.space == write_space(space))
-    total = sum(vault.vectors for vault in fitting)
+    total = sum(vault.passages for vault in fitting)
     notes: tuple[str, ...] = ()
     if others := [vault.name for vault in vaults if vault.chunks and (vault not in fitting or not vault.vectors)]:
         notes += (f"no vectors of {space}, so found by words alone: {', '.join(others)}",)
@@ -134,14 +136,14 @@ def compare(
         notes += (f"{missing:,} passages have no vector yet and are found by their words alone",)
     if not total:
         return None, notes
-    extension = find_extension(connection) if total > MOST_READ else None
-    if extension and _has_index(connection, str(space.dimension)):
+    extension = find_extension(connection) if fitting not in tables else None
+    if extension and 4 * space.dimension * total > MOST_READ and _has_index(connection, str(space.dimension)):
         condition, values = passing
         values = {**values, "question": vector.tolist(), "near": [vault.id for vault in fitting]}
         return _find_near(connection, extension, condition, values, 100.0 * _SAMPLED / total), notes
     if fitting not in tables:
         tables.clear()
-        tables[fitting] = _read_all(connection, fitting)
+        tables[fitting] = _read_all(connection, fitting, extension)
     return tables[fitting], notes
 
 
@@ -160,26 +162,24 @@ def _find_near(
     )
     cosine = f"-(embedding::{whole} {distance}::{whole}) AS cosine"
     query = (
-        f"WITH near AS MATERIALIZED ({near}) SELECT key, passage, {cosine}, false AS sampled FROM vectors WHERE vault = ANY(%(near)s) "
-        "AND key IN (SELECT key FROM near) UNION ALL "
+        f"WITH near AS MATERIALIZED ({near}), found AS (SELECT key, passage, {cosine}, false AS sampled FROM vectors "
+        "WHERE vault = ANY(%(near)s) AND key IN (SELECT key FROM near) UNION ALL "
         f"SELECT key, passage, {cosine}, true FROM vectors TABLESAMPLE SYSTEM ({min(100.0, percent)}) REPEATABLE (1) "
-        "WHERE vault = ANY(%(near)s) ORDER BY key, passage, sampled DESC"
+        "WHERE vault = ANY(%(near)s)) SELECT DISTINCT ON (key, passage) * FROM found ORDER BY key, passage, sampled DESC"
     )
-    connection.execute("SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200")
+    connection.execute(_SEARCH)
     rows = connection.execute(query.encode(), values, binary=True).fetchall()
-    # What is near and of the sample comes twice; the first says that it is of the sample.
-    once = [next(same) for _, same in itertools.groupby(rows, key=operator.itemgetter(0, 1))]
-    found = np.array(once, [("key", np.int64), ("passage", np.int32), ("cosine", np.float32), ("sampled", np.bool_)])
-    keys, cosines, sample = found["key"], found["cosine"], found["sampled"]
-    return VectorTable(keys, np.empty((0, 0), np.float32), cosines=cosines, sample=sample)
+    found = np.array(rows, [("key", np.int64), ("passage", np.int32), ("cosine", np.float32), ("sampled", np.bool_)])
+    return VectorTable(found["key"], np.empty((0, 0), np.float32), cosines=found["cosine"], sample=found["sampled"])
 
 
-def _read_all(connection: Connection, vaults: Sequence[VaultRow]) -> VectorTable:
+def _read_all(connection: Connection, vaults: Sequence[VaultRow], extension: str | None) -> VectorTable:
     """Return all vectors of some vaults."""
     import numpy as np
 
-    query = "SELECT key, array_send(embedding) FROM vectors WHERE vault = ANY(%s) ORDER BY key, passage"
-    rows = connection.execute(query, ([vault.id for vault in vaults],), binary=True).fetchall()
-    numbers = np.frombuffer(b"".join(array[_HEAD:] for _, array in rows), _ELEMENT)["number"]
+    sent, head, element = _VECTOR if extension else _ARRAY
+    query = f"SELECT key, {sent.format(extension)} FROM vectors WHERE vault = ANY(%s) ORDER BY key, passage"
+    rows = connection.execute(query.encode(), ([vault.id for vault in vaults],), binary=True).fetchall()
+    numbers = np.frombuffer(b"".join(vector[head:] for _, vector in rows), element)["number"]
     keys = np.fromiter((key for key, _ in rows), np.int64, len(rows))
     return VectorTable(keys, numbers.astype(np.float32).reshape(len(rows), -1))
