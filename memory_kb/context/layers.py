@@ -8,10 +8,9 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import LINE_LENGTH, as_line
-from memory_kb.learning.confidence import read_evidence
+from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES
-from memory_kb.search.scoring import activation_score
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
 

@@ -1,4 +1,4 @@
-"""Compute the confidence of a rule: decay, feedback, maturity and flags.
+"""Compute the confidence of a rule (decay, feedback, maturity and flags), and how present any entry still is.
 
 Pure functions of numbers and days. Confidences are
 rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 0.2 reaches 0.8.
@@ -10,7 +10,7 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.markdown.fields import parse_date
-from memory_kb.search.scoring import decay
+from memory_kb.search.scoring import activation, decay
 from memory_kb.store.plan import Memory
 from memory_kb.text import counted
 
@@ -21,6 +21,18 @@ MATURITIES = ("nascent", "established", "proven")
 DEFAULT_CONFIDENCE = 0.5
 DEMOTION, REMOVAL = "demotion_candidate", "removal_candidate"
 _DIGITS = 6
+#: How much an entry of each kind weighs.
+_TYPE_WEIGHTS = {
+    "policy": 1.5,
+    "pitfall": 1.4,
+    "architecture": 1.3,
+    "decision": 1.2,
+    "rule": 1.2,
+    "skill": 1.1,
+    "preference": 1.0,
+    "fact": 0.9,
+    "episode": 0.7,
+}
 
 
 class Evidence(NamedTuple):
@@ -133,3 +145,18 @@ def needs_inversion(evidence: Evidence) -> bool:
         [True, False, False, True, False]
     """
     return evidence.failure_count >= 3 and evidence.failure_count > 2 * evidence.success_count
+
+
+def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
+    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor.
+
+    An entry without a date does not age.
+
+    Example:
+        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 1, 1))
+        0.9
+        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 10, 14)) < 0.1
+        True
+    """
+    days = max(0, (today - seen).days) if seen else 0
+    return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
+from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
@@ -15,7 +16,6 @@ from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, r
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
-from memory_kb.search.scoring import activation_score
 from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
 from memory_kb.store import logs
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time

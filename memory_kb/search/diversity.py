@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from memory_kb.index.port import Candidate, StoredChunk
+from memory_kb.index.port import Candidate
 from memory_kb.search.merge_passages import Group
 from memory_kb.text import jaccard
 
@@ -17,11 +17,7 @@ _FARTHEST = 20_000
 
 def one_of_each(groups: Sequence[Group]) -> list[Group]:
     """Return the first group of every entry."""
-    return list({_entry_of(group.chunk): group for group in reversed(groups)}.values())[::-1]
-
-
-def _entry_of(chunk: StoredChunk) -> tuple[str, str]:
-    return chunk.source, chunk.entry_id
+    return list({(one.chunk.source, one.chunk.entry_id): one for one in reversed(groups)}.values())[::-1]
 
 
 def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = CROWD) -> list[Candidate]:

@@ -11,12 +11,8 @@ from memory_kb.search.scoring import Scored
 
 #: Passages join as long as they stay as short as this together; characters.
 FOLD_LIMIT = 1_000
-
-
 #: A weaker passage joins its neighbour if it scores at least this share of it.
 FOLD_SHARE = 0.85
-
-
 #: In the place of a number: the last passage of a section.
 _END = -1
 
@@ -106,13 +102,5 @@ def _join(one: Group, other: Group, chunks: Mapping[int, StoredChunk]) -> Group:
     else:
         between = "\n" * (other.line - one.end_line) or " "
     best = max(one, other, key=lambda group: group.best.score)
-    return Group(
-        best.best,
-        best.chunk,
-        one.first,
-        other.last,
-        one.text + between + other.text,
-        one.line,
-        other.end_line,
-        one.size + other.size,
-    )
+    text, size = one.text + between + other.text, one.size + other.size
+    return best._replace(first=one.first, last=other.last, text=text, line=one.line, end_line=other.end_line, size=size)

@@ -26,18 +26,6 @@ PAIR_SHARE = 0.25
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that has just the words of the query.
 HEADING_BONUS = 0.3
-#: How much an entry of each kind weighs.
-_TYPE_WEIGHTS = {
-    "policy": 1.5,
-    "pitfall": 1.4,
-    "architecture": 1.3,
-    "decision": 1.2,
-    "rule": 1.2,
-    "skill": 1.1,
-    "preference": 1.0,
-    "fact": 0.9,
-    "episode": 0.7,
-}
 #: What a passage's own words count beside those of its section.
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
@@ -160,21 +148,6 @@ def activation(weight: float, days: float, count: int, *, half_life: float = 90.
         (0.9, 1.0)
     """
     return weight * decay(days, half_life, floor) * (1 + count)
-
-
-def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
-    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor.
-
-    An entry without a date does not age.
-
-    Example:
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 1, 1))
-        0.9
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 10, 14)) < 0.1
-        True
-    """
-    days = max(0, (today - seen).days) if seen else 0
-    return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)
 
 
 def prominence(importance: float, days: float, count: int, status: str, ranking: Ranking) -> float:

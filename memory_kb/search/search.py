@@ -36,14 +36,13 @@ from memory_kb.settings import Ranking
 from memory_kb.text import load_json, tokens
 
 
-def explain(
-    group: Group, text: TextScore | None, shares: WordShares | None, rank: int, before: int | None, words: str
-) -> tuple[str, ...]:
+def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> tuple[str, ...]:
     """Return a line for every factor of a hit's score.
 
-    `before` is its rank before variety counted; None beyond the candidates. `words` names those of the query.
+    `before` is its rank before variety counted; None beyond the candidates.
     """
     best, candidate = group.best, group.best.candidate
+    text, shares = trace.texts.get(candidate.key), trace.shares.get(best.passage)
     lines = [
         f"score {best.score:.4f} = relevance {best.relevance:.4f} x prominence {best.weight.factor:.4f} x scope {best.weight.scope:g} ({candidate.scope})"
     ]
@@ -64,7 +63,7 @@ def explain(
             f"section: BM25 {text.own:.3g}"
             + (f" x {1 + text.bonus:.3g} for title, headings and wording" if text.bonus else "")
         )
-    lines += [words] if words else []
+    lines += _explain_words(trace, candidate.key)
     lines.append(explain_prominence(best))
     if before is None:
         lines.append("relevance: beyond the candidates that compete; by BM25 alone")
@@ -77,18 +76,15 @@ def explain(
     return tuple(lines)
 
 
-def _explain_words(trace: SearchTrace, key: int) -> str:
+def _explain_words(trace: SearchTrace, key: int) -> list[str]:
     """Name the query's words that a section says or has above it, those that it lacks, and those that were left out."""
     query = trace.found.query
     if query is None or key not in trace.named:
-        return ""
+        return []
     said, lacking = trace.named[key]
     parts = {"words": said, "lacks": lacking, "ignored": [term for term in query.ignored if term not in query.terms]}
-    return "; ".join(f"{name} {', '.join(map(_plain, terms))}" for name, terms in parts.items() if terms)
-
-
-def _plain(term: str) -> str:
-    return term.strip('" *')
+    named = {name: ", ".join(term.strip('" *') for term in terms) for name, terms in parts.items() if terms}
+    return ["; ".join(f"{name} {terms}" for name, terms in named.items())]
 
 
 def explain_prominence(scored: Scored) -> str:
@@ -344,16 +340,7 @@ def _make_hit(
             prominence_factor=_round(best.weight.factor),
         ),
         text=group.text,
-        explanation=explain(
-            group,
-            trace.texts.get(best.candidate.key),
-            trace.shares.get(best.passage),
-            rank,
-            ranks.get(_id(group)),
-            _explain_words(trace, best.candidate.key),
-        )
-        if request.explain
-        else (),
+        explanation=explain(group, trace, rank, ranks.get(_id(group))) if request.explain else (),
         copies=group.copies,
     )
 
