@@ -351,20 +351,15 @@ class SqliteIndex:
         return len(entries.intersection(counted)) or min(1, len(entries))
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
-        condition, values = where(filters, "c")
-        rows = self._connection.execute(
-            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE c.rowid IN (SELECT value FROM json_each(:keys)) AND {condition}",
-            {**values, "keys": as_array(keys)},
-        )
-        return list(map(Candidate._make, rows))
+        return self._unranked(filters, "AND c.rowid IN (SELECT value FROM json_each(:keys))", {"keys": as_array(keys)})
 
     def newest(self, filters: Filters, limit: int) -> list[Candidate]:
+        return self._unranked(filters, "ORDER BY c.seen DESC, c.source, c.position LIMIT :limit", {"limit": limit})
+
+    def _unranked(self, filters: Filters, which: str, named: Mapping[str, object]) -> list[Candidate]:
         condition, values = where(filters, "c")
-        rows = self._connection.execute(
-            f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} ORDER BY c.seen DESC, c.source, c.position LIMIT :limit",
-            {**values, "limit": limit},
-        )
-        return list(map(Candidate._make, rows))
+        found = f"SELECT c.rowid, 0.0, {_CANDIDATE} FROM chunks c WHERE {condition} {which}"
+        return list(map(Candidate._make, self._connection.execute(found, {**values, **named})))
 
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         rows = self._connection.execute(

@@ -109,8 +109,7 @@ class WordFinder:
     def _find(self, texts: Sequence[str]) -> list[list[_Word]]:
         matches = [self._begin_alike(text) for text in texts]
         words = {word for found in matches for _, word in found}
-        stems = self._index.stems(words - self._stems.keys())
-        self._stems |= {word: self._recognise(stem) for word, stem in stems.items()}
+        self._stems |= {word: self._recognise(stem) for word, stem in self._index.stems(words).items()}
         return [self._choose(text, found) for text, found in zip(texts, matches, strict=True)]
 
     def _begin_alike(self, text: str) -> list[tuple[int, str]]:

@@ -95,10 +95,8 @@ def _compare_headings(query: TextQuery, candidates: Sequence[Candidate]) -> dict
         said = [words for words in _words_of(lines, mark) if not asked.isdisjoint(words)]
         return max([jaccard(asked, words - stop or words) for words in said], default=0.0)
 
-    def compare(one: Candidate) -> float:
-        return HEADING_BONUS * (likeness(f"{one.title}\n{one.names}", "\n") + likeness(one.headings, " > "))
-
-    return {one.key: compare(one) for one in candidates}
+    names = ((one, f"{one.title}\n{one.names}") for one in candidates)
+    return {one.key: HEADING_BONUS * (likeness(name, "\n") + likeness(one.headings, " > ")) for one, name in names}
 
 
 # Titles and headings come again with every search.

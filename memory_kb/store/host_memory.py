@@ -68,13 +68,13 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
     for folder in claude_memory_folders(project, claude, home):
         yield from _folder(folder, "claude-code")
     for folder in (
-        project / ".claude" / "agent-memory",
-        project / ".claude" / "agent-memory-local",
+        project / ".claude/agent-memory",
+        project / ".claude/agent-memory-local",
         claude / "agent-memory",
     ):
         for agent in _subfolders(folder):
             yield from _folder(agent, "claude-code")
-    for folder in (project / ".claude" / "rules", claude / "rules"):
+    for folder in (project / ".claude/rules", claude / "rules"):
         yield from (HostFile("", file, "claude-code", _is_for_all(file)) for file in _notes(folder))
     yield from _folder(codex / "memories", "codex", SUMMARY)
     for name, host, places in (
@@ -101,7 +101,7 @@ def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bo
     """Yield where Claude Code may keep what it remembers of a project: of every working tree of its repository, or of this one."""
     from memory_kb.store.project import find_siblings
 
-    for settings in (project / ".claude" / "settings.local.json", claude / "settings.json"):
+    for settings in (project / ".claude/settings.local.json", claude / "settings.json"):
         try:
             named = load_json(read_file(settings)).get("autoMemoryDirectory")
         except (OSError, ValueError, AttributeError):
@@ -112,7 +112,7 @@ def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bo
                 yield folder
     top = next((place for place in (project, *project.parents) if (place / ".git").exists()), project)
     for tree in dict.fromkeys((project, top, *(find_siblings(top) if others else ()))):
-        yield claude / "projects" / _NO_WORD.sub("-", str(tree)) / "memory"
+        yield claude / f"projects/{_NO_WORD.sub('-', str(tree))}/memory"
 
 
 def _is_inside(place: Path, *folders: Path) -> bool:
