@@ -210,6 +210,25 @@ def test_the_nearest_by_an_approximate_index(
         assert [hit.score for hit in here] == pytest.approx([hit.score for hit in there], abs=0.05)
 
 
+def test_what_counts_as_much_are_the_vectors_of_passages(
+    vault: Callable[[Files], Path],
+    open_team: OpenTeam,
+    server: Server,
+    fake: FakeProvider,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memory_kb.index.postgres_vectors.MOST_READ", 3 * 4 * fake.dimension)
+    kb = open_team(
+        vault({"long.md": "# Long\n\n" + "\n\n".join(_pick(start, 1, 60) for start in range(4))}), **embedding(fake)
+    )
+    kb.sync()
+    url = str(kb.vault.settings.index.url)
+    if not server.run(url, "SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
+        pytest.skip("this PostgreSQL has no pgvector")
+    assert server.run(url, "SELECT vectors, passages FROM memory_kb.vaults") == [(1, 4)]
+    assert server.run(url, "SELECT 1 FROM pg_indexes WHERE indexdef LIKE '%hnsw%'")
+
+
 def test_vaults_without_vectors_are_found_by_words(tmp_path: Path, open_team: OpenTeam, fake: FakeProvider) -> None:
     plain_kb = open_team(write_files(tmp_path / "plain", {"a.md": "# Wombat\n\nburrows\n"}), "plain")
     plain_kb.sync()
