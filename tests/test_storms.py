@@ -332,7 +332,7 @@ def test_a_watch_comes_out_of_a_storm_with_what_a_rebuild_makes(
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert not [
-        line for line in err.splitlines() if "memory is gone; waiting" not in line and "watched again" not in line
+        line for line in err.splitlines() if "memory is gone; trying again" not in line and "watched again" not in line
     ], err
     assert len(out.splitlines()) > 2
     assert_equals_rebuild(open_kb(folder), tmp_path / "fresh", ("zebra", "camel"))

@@ -264,7 +264,7 @@ def test_a_vault_that_is_moved_away_is_waited_for(vault: MakeVault, open_kb: Ope
             (folder / "memory/b.md").write_text("zebra\n")
             watching.finds("memory/a.md", "memory/b.md", word="zebra")
         assert [batch[2] for batch in watching.batches()] == [0, 0], "nothing was ever taken out"
-        assert "waiting" in watching.notices[1]
+        assert "trying again" in watching.notices[1]
         assert watching.notices[2:] == [f"{folder} can be watched again"]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from datetime import datetime
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +18,6 @@ from memory_kb.cli.output import Options, Progress, as_plain, print_findings, pr
 from memory_kb.cli.run import index_notes
 from memory_kb.cli.runs import FINDINGS
 from memory_kb.errors import UsageError
-from memory_kb.kb import KnowledgeBase
 from memory_kb.reports import Findings
 from memory_kb.text import counted
 from memory_kb.vault import give_way
@@ -266,11 +264,8 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> N
     )
 
 
-#: Seconds after which the process ends even if a statement or a request is not finished; both may
-#: be killed at any time.
+#: Seconds after which the process ends even if a request is not finished; it may be killed at any time.
 _GRACE_SECONDS = 0.8
-#: Seconds after which a signal is seen at the latest, that came just before the wait for one.
-_LOOK_SECONDS = 0.5
 _CTRL_C = 130
 
 
@@ -287,88 +282,63 @@ def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     memory-kb --vault ~/notes watch --json
     """
     give_way()
-    return _Service(options.kb, options, poll=poll or None).run(until_stdin_ends=until_stdin_ends)
+    end = _End()
+    for number, code in ((signal.SIGINT, _CTRL_C), (signal.SIGTERM, 0)):
+        # Who starts us in the background of a shell wants Ctrl-C ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, functools.partial(end.begin, code))
+    if until_stdin_ends:
+        threading.Thread(target=_wait_for_stdin, args=(end,), name="memory-kb stdin", daemon=True).start()
+    with contextlib.ExitStack() as first_words:
+        progress = first_words.enter_context(Progress())
+
+        def say_more(sentence: str) -> None:
+            first_words.close()
+            say(sentence)
+
+        options.kb.watch(
+            functools.partial(_print_batch, options),
+            on_notice=say_more,
+            stop=end.stop,
+            poll=poll or None,
+            progress=progress,
+            maintain=True,
+        )
+    return end.code
 
 
-class _Service:
-    """The watcher in a thread, so that signals are handled whatever it is doing."""
+class _End:
+    """Whether a watch should end, and with which exit code."""
 
-    def __init__(self, kb: KnowledgeBase, options: Options, *, poll: bool | None) -> None:
-        self._kb, self._options, self._poll = kb, options, poll
-        self._stop, self._ended = threading.Event(), threading.Event()
-        self._exit_code = 0
-        self._error: BaseException | None = None
-        self._first_words = contextlib.ExitStack()
+    def __init__(self) -> None:
+        self.stop, self.code = threading.Event(), 0
 
-    def run(self, *, until_stdin_ends: bool) -> int:
-        thread = threading.Thread(target=self._watch, name="memory-kb watch", daemon=True)
-        with _handling(self._end):
-            thread.start()
-            if until_stdin_ends:
-                threading.Thread(target=self._wait_for_stdin, name="memory-kb stdin", daemon=True).start()
-            while not self._ended.wait(_LOOK_SECONDS):
-                pass
-        if self._error:
-            raise self._error
-        return self._exit_code
-
-    def _watch(self) -> None:
-        try:
-            with self._first_words:
-                progress = self._first_words.enter_context(Progress())
-                self._kb.watch(
-                    self._print, on_notice=self._say, stop=self._stop, poll=self._poll, progress=progress, maintain=True
-                )
-        except BaseException as exc:  # noqa: BLE001 - raised again in the main thread
-            self._error = exc
-        finally:
-            self._ended.set()
-
-    def _end(self, exit_code: int) -> None:
-        if self._stop.is_set():
-            os._exit(exit_code)
-        self._exit_code = exit_code
-        self._stop.set()
-        last = threading.Timer(_GRACE_SECONDS, os._exit, (exit_code,))
+    def begin(self, code: int, *_: object) -> None:
+        """End the watch soon; asked again, at once."""
+        if self.stop.is_set():
+            os._exit(code)
+        self.code = code
+        last = threading.Timer(_GRACE_SECONDS, os._exit, (code,))
         last.daemon = True
         last.start()
-
-    def _wait_for_stdin(self) -> None:
-        try:
-            while sys.stdin and os.read(sys.stdin.fileno(), 4096):
-                pass
-        except (OSError, ValueError):
-            pass
-        if not self._stop.is_set():
-            self._end(0)
-
-    def _say(self, sentence: str) -> None:
-        self._first_words.close()
-        say(sentence)
-
-    def _print(self, report: WatchReport) -> None:
-        if self._options.answer(as_plain(report) | {"seconds": round(report.seconds, 3)}):
-            return
-        print_note_problems(report.problems)
-        counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
-        said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
-        if said:
-            click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")
+        self.stop.set()
 
 
-@contextlib.contextmanager
-def _handling(end: Callable[[int], None]) -> Iterator[None]:
-    """Call `end` with an exit code at Ctrl-C and SIGTERM."""
-    codes = {signal.SIGINT: _CTRL_C, signal.SIGTERM: 0}
-
-    def handle(number: int, _: FrameType | None) -> None:
-        end(codes[signal.Signals(number)])
-
-    # Who starts us in the background of a shell wants Ctrl-C ignored.
-    handled = [number for number in codes if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in handled}
+def _wait_for_stdin(end: _End) -> None:
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        while sys.stdin and os.read(sys.stdin.fileno(), 4096):
+            pass
+    except (OSError, ValueError):
+        pass
+    if not end.stop.is_set():
+        end.begin(0)
+
+
+def _print_batch(options: Options, report: WatchReport) -> None:
+    if options.answer(as_plain(report) | {"seconds": round(report.seconds, 3)}):
+        return
+    print_note_problems(report.problems)
+    counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
+    said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+    if said:
+        click.echo(f"{datetime.now().astimezone():%H:%M:%S}  {said} in {report.seconds:.2f} s")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers.api import BaseObserver
 
-#: A burst, such as a git checkout, is waited for as long as this; every twenty files buy another `debounce`.
-_BURST_SECONDS, _FILES_PER_WAIT = 5.0, 20
+#: A burst, such as a git checkout, is waited for as long as this.
+_BURST_SECONDS = 5.0
 #: Seconds that threads are given to end.
 _END_SECONDS = 2.0
 #: Observers that hold a descriptor for every file, or the whole tree in memory.
@@ -40,8 +40,8 @@ class ChangeSignal:
     def __init__(self, debounce: float) -> None:
         self._debounce = debounce
         self._condition = threading.Condition()
-        self._first = self._last = 0.0
-        self._count = 0
+        self._first: float | None = None
+        self._last = 0.0
         self._has_news = False
         self._questions: list[str] = []
 
@@ -49,10 +49,9 @@ class ChangeSignal:
         """Note that a file changed."""
         with self._condition:
             self._last = time.monotonic()
-            if not self._count:
+            if self._first is None:
                 self._first, self._has_news = self._last, True
                 self._condition.notify_all()
-            self._count += 1
 
     def ask(self, question: str) -> None:
         """Note that somebody asks whether the index holds all changes before."""
@@ -77,20 +76,18 @@ class ChangeSignal:
     def ripens_in(self) -> float:
         """Return in how many seconds the changes should be looked at; infinity if there are none.
 
-        They wait for a pause of `debounce`. A trickle of saves may never pause, so it waits no longer than twice
-        that; a burst waits longer, so that a checkout of thousands is one batch.
+        They wait for a pause of `debounce`, which may never come while somebody saves on and on.
         """
         with self._condition:
-            if not self._count:
+            if self._first is None:
                 return float("inf")
-            patience = self._debounce * (2 + self._count // _FILES_PER_WAIT)
-            latest = self._first + min(patience, max(_BURST_SECONDS, 2 * self._debounce))
+            latest = self._first + max(_BURST_SECONDS, self._debounce)
             return min(self._last + self._debounce, latest) - time.monotonic()
 
     def take(self) -> bool:
         """Begin anew; return whether there were changes."""
         with self._condition:
-            had_some, self._count = self._count > 0, 0
+            had_some, self._first = self._first is not None, None
             return had_some
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.file_events import ChangeSignal, Observer
 from memory_kb.index.vault_index import VaultIndex, count_files
-from memory_kb.index.watcher_lock import VaultIdentity, WatcherLock, confirm, prepare_questions
+from memory_kb.index.watcher_lock import WatcherLock, confirm, identify, prepare_questions
 from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
 from memory_kb.store.machine import prepare_machine
@@ -43,8 +43,10 @@ _LAG_SECONDS = 0.25
 _LOCK_SECONDS = 0.5
 #: Looking at everything takes no more than a 150th of a processor and a tenth of a disk.
 _CPU_SHARE, _DISK_SHARE = 150, 10
-#: Seconds before another attempt at what failed, and between two looks for a vault that is gone.
-_SHORTEST_DELAY, _LONGEST_DELAY, _LOOK_SECONDS = 0.3, 60.0, 1.0
+#: Seconds before another attempt at what failed.
+_SHORTEST_DELAY, _LONGEST_DELAY = 0.3, 5.0
+#: Seconds that steps are given to end.
+_END_SECONDS = 0.3
 #: So many changes without an event show that none come here.
 _MOST_SURPRISES = 2
 
@@ -122,55 +124,33 @@ class Watcher:
         except (MemoryKBError, OSError, sqlite3.Error) as exc:
             if is_first:
                 raise
-            if isinstance(exc, VaultNotFound):
-                self._delay = _LOOK_SECONDS
-                self._complain(f"{exc}; waiting for it")
-            else:
-                # What fails once may just have been in the middle of something.
-                if self._delay:
-                    self._complain(f"{exc}; trying again")
-                self._delay = _next_delay(self._delay)
+            # What fails once may just have been in the middle of something.
+            if self._delay and str(exc) != self._complaint:
+                self._complaint = str(exc)
+                self._audience.on_notice(f"{exc}; trying again")
+            self._delay = _next_delay(self._delay)
             return None
         if self._complaint:
             self._audience.on_notice(f"{watched.vault.folder} can be watched again")
         self._delay, self._complaint = 0.0, None
         self._had_memory = watched.vault.memory is not None
-        return _Watch(watched, self._find, self._audience, self._stop, poll=self._poll)
+        return _Watch(watched, self._audience, self._stop, poll=self._poll)
 
     def _open(self) -> Watched:
-        self._find()
+        """Open the vault; one whose `memory/` is gone has not become a plain folder of notes."""
+        vault = self._locate()
+        if self._had_memory and not vault.memory:
+            memory = vault.folder / "memory"
+            if not memory.is_dir():
+                raise VaultNotFound(f"{memory} is gone")
+            prepare_machine(memory / MACHINE, os.environ, [memory])  # it was all that made this a vault
         watched = self._open_vault()
-        if self._had_memory and not watched.vault.memory:
-            raise VaultNotFound(f"{watched.vault.folder / 'memory'} is gone")
         try:
             watched.keeper.use(lambda _: None)
         except BaseException:
             watched.keeper.close()
             raise
         return watched
-
-    def _complain(self, sentence: str) -> None:
-        if sentence != self._complaint:
-            self._complaint = sentence
-            self._audience.on_notice(sentence)
-
-    def _find(self) -> Vault:
-        """Return what the vault is now; one whose `memory/` is gone has not become a plain folder of notes.
-
-        Raises:
-            VaultNotFound: it is gone.
-        """
-        vault = self._locate()
-        if self._had_memory and not vault.memory:
-            memory = vault.folder / "memory"
-            if memory.is_dir():
-                # Its machine folder was all that made it a vault.
-                with contextlib.suppress(OSError):
-                    prepare_machine(memory / MACHINE, os.environ, [memory])
-                vault = self._locate()
-            if not vault.memory:
-                raise VaultNotFound(f"{memory} is gone")
-        return vault
 
 
 class _Watch:
@@ -179,7 +159,6 @@ class _Watch:
     def __init__(
         self,
         watched: Watched,
-        find: Callable[[], Vault],
         audience: Audience,
         stop: threading.Event,
         *,
@@ -187,7 +166,7 @@ class _Watch:
     ) -> None:
         self._watched, self._audience, self._stop = watched, audience, stop
         self._setting = watched.vault.settings.watch
-        self._identity = VaultIdentity(watched.vault, watched.asked, find)
+        self._identity = identify(watched.vault, watched.asked)
         self._changes = ChangeSignal(self._setting.debounce)
         self._background = Background(watched.steps)
         self._lock = WatcherLock(watched.vault.machine)
@@ -213,7 +192,7 @@ class _Watch:
     def run(self, cause: str) -> None:
         """Keep the index up to date; the first batch looks at everything."""
         due: str | None = cause
-        while not self._stop.is_set() and not self._identity.has_changed():
+        while not self._stop.is_set() and not self._has_changed():
             # First of all: what was changed before a question has been noted, or is known to be lost, by now.
             self._questions += self._changes.take_questions()
             due = due or self._find_cause()
@@ -227,6 +206,9 @@ class _Watch:
             if self._questions and not due:
                 self._answer()
             self._changes.wait(self._pause(due))
+
+    def _has_changed(self) -> bool:
+        return identify(self._watched.vault, self._watched.asked) != self._identity
 
     def _answer(self) -> None:
         """Record for searches that the index holds every change made before they asked, if that is certain."""
@@ -290,7 +272,7 @@ class _Watch:
         except (VaultBusy, _Stopped):
             return cause
         except (MemoryKBError, OSError, sqlite3.Error) as exc:
-            if not self._identity.has_changed():
+            if not self._has_changed():
                 # What fails once may just have been in the middle of something.
                 if self._delay:
                     self._say_once(f"{exc}; trying again")
@@ -358,21 +340,19 @@ class Background:
     """A thread that takes all steps when it is started; started meanwhile, it takes them once more."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps, self._stop, self._lock = steps, threading.Event(), threading.Lock()
+        self._steps, self._stop = steps, threading.Event()
         self._sentences: list[str] = []
         self._is_wanted = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Take all steps, after those that are being taken."""
-        with self._lock:
-            self._is_wanted = bool(self._steps) and not self._stop.is_set()
-            if self._is_wanted and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
-                self._thread.start()
+        self._is_wanted = bool(self._steps)
+        self._go_on()
 
     def take_sentences(self) -> tuple[str, ...]:
-        """Return what the steps had to say since the last call."""
+        """Return what the steps had to say since the last call, and begin those that are due."""
+        self._go_on()
         sentences = tuple(self._sentences)
         del self._sentences[: len(sentences)]
         return sentences
@@ -380,22 +360,21 @@ class Background:
     def close(self) -> None:
         """Signal the running step to end, and wait a little for it."""
         self._stop.set()
-        thread = self._thread
-        if thread:
-            thread.join(_SHORTEST_DELAY)
+        if self._thread:
+            self._thread.join(_END_SECONDS)
+
+    def _go_on(self) -> None:
+        if self._is_wanted and not (self._thread and self._thread.is_alive()):
+            self._is_wanted = False
+            self._thread = threading.Thread(target=self._run, name="memory-kb background", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._is_wanted or self._stop.is_set():
-                    self._thread = None
-                    return
-                self._is_wanted = False
-            for step in self._steps:
-                try:
-                    self._sentences += () if self._stop.is_set() else step(self._stop)
-                except (MemoryKBError, OSError, sqlite3.Error) as exc:
-                    self._sentences.append(str(exc))
+        for step in self._steps:
+            try:
+                self._sentences += () if self._stop.is_set() else step(self._stop)
+            except (MemoryKBError, OSError, sqlite3.Error) as exc:
+                self._sentences.append(str(exc))
 
 
 def _next_delay(delay: float) -> float:

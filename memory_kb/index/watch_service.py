@@ -76,7 +76,7 @@ class Watching:
             models.append(open_vector_search(own))
             steps = (EmbeddingStep(VaultIndex(own), models[-1]),)
         if own.settings.index.url:
-            steps = (PublishingStep(VaultIndex(own)), *steps)
+            steps = (publish_with(VaultIndex(own)), *steps)
         return Watched(
             self._vault.named[0],
             own,
@@ -85,21 +85,16 @@ class Watching:
         )
 
 
-class PublishingStep:
-    """Sending what a batch brought to the team's index, in a thread beside the watcher."""
+def publish_with(keeper: VaultIndex) -> Step:
+    """Return the step that sends what a batch brought to the team's index, and says what is in the way."""
 
-    def __init__(self, keeper: VaultIndex) -> None:
-        self._keeper = keeper
-        self._said: tuple[str, ...] = ()
-
-    def __call__(self, _: threading.Event) -> Iterator[str]:
-        """Send what is new; say what is in the way, once until it changes."""
+    def publish(_: threading.Event) -> tuple[str, ...]:
         try:
-            notices = self._keeper.publish()
+            return keeper.publish()
         finally:
-            self._keeper.close()
-        yield from notices if notices != self._said else ()
-        self._said = notices
+            keeper.close()
+
+    return publish
 
 
 class EmbeddingStep:

@@ -11,10 +11,10 @@ import contextlib
 import os
 import time
 from _thread import get_ident
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from memory_kb.errors import VaultBusy, VaultNotFound
+from memory_kb.errors import VaultBusy
 from memory_kb.plainfiles import append_plain, make_folder
 from memory_kb.vault import MACHINE, Vault, hold_lock
 
@@ -65,45 +65,16 @@ def has_watcher(machine: Path) -> bool:
     return False
 
 
-class VaultIdentity:
-    """What a vault was when it was opened: its folders, its index and its configuration files.
+def identify(vault: Vault, asked: str) -> object:
+    """Return what differs when something else, or nothing, is in the place of a vault or of its configuration.
 
-    Args:
-        asked: the path that the vault was opened by, which may be a link.
-        find: returns what the vault is now.
+    `asked` is the path that the vault was opened by, which may be a link.
     """
-
-    def __init__(self, vault: Vault, asked: str, find: Callable[[], Vault]) -> None:
-        self._vault, self._find = vault, find
-        roots, machine = [root.folder for root in vault.roots], vault.machine
-        self._folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
-        self._files = [str(vault.home / "config.yaml"), str(vault.config_file)]
-        # A folder of this name makes a plain folder a vault.
-        self._hints = [] if vault.memory else [str(vault.folder / "memory")]
-        self._known, self._hinted = self._read(), self._read_hints()
-
-    def has_changed(self) -> bool:
-        """Return whether something else, or nothing, is in the place of what was opened."""
-        hinted = self._read_hints()
-        if (self._read(), hinted) == (self._known, self._hinted):
-            return False
-        try:
-            is_other = _places(self._find()) != _places(self._vault) or self._read() != self._known
-        except VaultNotFound:
-            return True
-        self._hinted = hinted
-        return is_other
-
-    def _read(self) -> object:
-        places = [(_state(place) or (None, None))[:2] for place in self._folders]
-        return places, [_state(file) for file in self._files]
-
-    def _read_hints(self) -> object:
-        return [_state(hint) for hint in self._hints]
-
-
-def _places(vault: Vault) -> tuple[Path | None, ...]:
-    return vault.folder, vault.memory, vault.home, vault.home_note
+    roots, machine = [root.folder for root in vault.roots], vault.machine
+    folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
+    # One in `memory/` makes a plain folder a vault.
+    files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
+    return [(_state(folder) or (None, None))[:2] for folder in folders], [_state(str(file)) for file in files]
 
 
 def _state(place: str) -> tuple[int, ...] | None:
