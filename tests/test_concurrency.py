@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -61,9 +62,10 @@ def start(home: Path) -> Iterator[Start]:
 
 
 def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
-    """Wait for all processes; each must have ended well and said nothing on stderr."""
+    """Wait for all processes; each must have ended well and printed to stderr only that it waits or how far it is."""
     outputs = [process.communicate(timeout=90) for process in processes]
-    said = [err.replace("waiting for another process that is indexing …\n", "") for _, err in outputs]
+    waits = re.compile(r"(?:waiting for another process that is indexing|Indexing ).*\n")
+    said = [waits.sub("", err) for _, err in outputs]
     assert [(process.returncode, err) for process, err in zip(processes, said, strict=True)] == [(0, "")] * len(
         processes
     )

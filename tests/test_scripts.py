@@ -28,7 +28,7 @@ def run_script(name: str, *arguments: str | Path, home: Path, is_ok: bool = True
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=300,
         check=False,
         env=clean_environment(home),
     )
