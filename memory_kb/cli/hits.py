@@ -23,9 +23,6 @@ from memory_kb.cli.output import (
 if TYPE_CHECKING:
     from memory_kb.model import Hit, SearchResult
 
-_SNIPPET = 240
-#: Less room than this shows nothing of a further line.
-_LEAST_PIECE = 60
 #: So many lines of a passage are shown.
 _LINES = 4
 #: So many of the further places of a text are named.
@@ -61,7 +58,7 @@ def print_found(options: Options, result: SearchResult, file: str | None = None)
 
 
 def print_hit(hit: Hit, words: Sequence[str]) -> None:
-    """Print one hit of a search: what and where it is, and the part that fits."""
+    """Print one hit of a search: what and where it is, and how the passage begins."""
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     echo(
         f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}"
@@ -89,61 +86,18 @@ def _lines_of(hit: Hit) -> str:
 
 
 def _print_text(hit: Hit, words: Sequence[str]) -> None:
-    snippet = make_snippet(hit.text, words)
-    if snippet and snippet.lstrip("# ") != hit.title:
-        echo(highlight(wrap(clean(snippet)), words))
+    lines = [line.rstrip() for line in hit.text.splitlines() if line.strip()]
+    if lines and lines[0].lstrip("# ") == hit.title:
+        del lines[0]
+    if lines:
+        rest = ["…"] if len(lines) > _LINES else []
+        echo(highlight(wrap(clean("\n".join(lines[:_LINES] + rest))), words))
     if hit.copies:
         shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
         more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
         echo(style(f"    +{len(hit.copies)} {'copies' if len(hit.copies) > 1 else 'copy'}: {shown}{more}", dim=True))
     for line in hit.explanation:
         echo(style(f"      {line}", dim=True))
-
-
-def make_snippet(text: str, words: Sequence[str]) -> str:
-    r"""Return the lines of a text that hold most of the words, at most four of them.
-
-    Of one long line it is the part that holds most of them.
-
-    Example:
-        >>> make_snippet("# Tea\n\n## Steps\n\n1. Boil water.\n2. Wait.\n\nThen\ndrink.", ["water"])
-        '## Steps\n1. Boil water.\n2. Wait.\nThen\n…'
-        >>> make_snippet("intro " * 60 + "the flaky test " + "outro " * 60, ["flaky"]).count("flaky")
-        1
-    """
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    # Of headings, the one right above a text is enough.
-    lines = [
-        line
-        for line, below in zip(lines, [*lines[1:], ""], strict=False)
-        if not (_is_heading(line) and _is_heading(below))
-    ]
-    weights = [len({word.casefold() for word in re.findall(_any_of(words), line, re.IGNORECASE)}) for line in lines]
-    weights = weights if words else [0] * len(lines)
-    best = max(range(len(lines)), key=lambda at: (sum(weights[at : at + _LINES]), weights[at] > 0), default=0)
-    best -= best > 0 and _is_heading(lines[best - 1])
-    shown: list[str] = []
-    room = _SNIPPET
-    for line in lines[best : best + _LINES]:
-        if room < _LEAST_PIECE:
-            break
-        shown.append(_cut_line(line, words, room))
-        room -= len(shown[-1])
-    return "\n".join(shown + ["…"] * (best + len(shown) < len(lines)))
-
-
-def _is_heading(line: str) -> bool:
-    return line.startswith("#")
-
-
-def _cut_line(line: str, words: Sequence[str], room: int) -> str:
-    if len(line) <= room:
-        return line
-    places = [found.start() for found in re.finditer(_any_of(words), line, re.IGNORECASE)] if words else []
-    start = max(places, key=lambda place: sum(place <= other < place + room for other in places), default=0)
-    start = max(0, line.rfind(" ", 0, max(0, start - 40)) + 1) if start > 40 else 0
-    piece = line[start : start + room].rsplit(" ", 1)[0]
-    return f"{'… ' if start else ''}{piece}{' …' if start + len(piece) < len(line) else ''}"
 
 
 def highlight(text: str, words: Sequence[str]) -> str:

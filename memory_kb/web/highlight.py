@@ -1,4 +1,4 @@
-"""Find the words of a query in a text, and the excerpt that has most of them."""
+"""Find the words of a query in a text, and mark them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_WORD, has_cjk
 
 _MOST_WORDS = 20_000
-#: Characters of an excerpt, about; a paragraph, a table or a block of code is shown whole.
-_WIDTH = 300
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_BEGINNING = re.compile(r"#{1,6} |[ \t]{0,3}(?:[-*+]|\d{1,9}[.)]) ")
-_RULE, _CELL_END = re.compile(r"[|: -]+$"), re.compile(r"(?<!\\)\|")
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)([^>]*)>")
 _LEFT_OUT = frozenset(("a", "audio", "video", "hr", "section", "sup", "mark"))
 _REPLACED = {"details": "div", "summary": "p"} | {f"h{level}": "h3" for level in range(1, 7)}
@@ -48,67 +43,20 @@ def mark(text: str, query: str) -> tuple[Stretch, ...]:
     return tuple(_cut(text, list(_find(text, _read(query)))))
 
 
-def excerpt(text: str, query: str, path: str, width: int = _WIDTH) -> str:
-    """Return the HTML of the part of a note that shows the most words of a query, marked; nothing in it can be followed.
+def render_passage(text: str, query: str, path: str) -> str:
+    """Return the HTML of a passage of a note, with the words of a query marked; nothing in it can be followed.
 
     Example:
-        >>> excerpt("## Tea\\n\\n- **Green** [[tea]]\\n- black\\n", "green tea", "a.md", 20)
+        >>> render_passage("## Tea\\n\\n- **Green** [[tea]]\\n", "green tea", "a.md")
         '<h3><mark>Tea</mark></h3>\\n<ul>\\n<li><strong><mark>Green</mark></strong> <mark>tea</mark></li>\\n</ul>\\n'
     """
     from memory_kb.web.render import LinkBase, render
 
-    wanted, blocks = _read(query), _cut_blocks(text)
-    found = [{stem(_fold(block[a:b])) for a, b in _find(block, wanted)} for block in blocks]
-    windows = [_end_of_window(blocks, start, width) for start in range(len(blocks))]
-    counts = [len(set().union(*found[start:end])) for start, end in enumerate(windows)]
-    start = max(range(len(blocks)), key=lambda one: (counts[one], bool(found[one]), -one), default=0)
-    shown = _with_head("".join(blocks[start : windows[start]]) if blocks else "")
-    return _mark_html(_TAG.sub(_still, render(dedent(shown), LinkBase(path))), wanted)
-
-
-def _cut_blocks(text: str) -> list[str]:
-    r"""Return the paragraphs, items, tables and blocks of code of a text.
-
-    Example:
-        >>> _cut_blocks("One\ntwo\n\n- a\n  b\n- c\n```\n\nd\n```\n")
-        ['One\ntwo\n\n', '- a\n  b\n', '- c\n', '```\n\nd\n```\n']
-    """
-    blocks: list[str] = []
-    fence, is_after_blank = "", True
-    for line in text.splitlines(keepends=True):
-        sign = _FENCE.match(line)
-        is_new = not fence and ((is_after_blank and line.strip()) or sign or _BEGINNING.match(line))
-        if is_new or not blocks:
-            blocks.append(line)
-        else:
-            blocks[-1] += line
-        if sign and (not fence or sign[1].startswith(fence)):
-            fence = "" if fence else sign[1]
-        is_after_blank = not line.strip() or bool(sign and not fence) or line.startswith("#")
-    return blocks
-
-
-def _end_of_window(blocks: list[str], start: int, width: int) -> int:
-    """Return where the blocks end that are shown from one on: a heading is shown with what is below it."""
-    end, length = start + 1, len(blocks[start])
-    while end < len(blocks) and (length + len(blocks[end]) <= width or blocks[end - 1].startswith("#")):
-        length += len(blocks[end])
-        end += 1
-    while end > start + 1 and blocks[end - 1].startswith("#"):
-        end -= 1
-    return end
-
-
-def _with_head(text: str) -> str:
-    """Return a text in which a part of a table that lacks its head has an empty one below its first row."""
-    first, _, rest = text.partition("\n")
-    if not text.startswith("|") or _RULE.match(rest.partition("\n")[0]):
-        return text
-    return f"{first}\n{'|---' * len(_CELL_END.findall(first[1:]))}|\n{rest}"
+    return _mark_html(_TAG.sub(_still, render(dedent(text), LinkBase(path))), _read(query))
 
 
 def _still(found: re.Match[str]) -> str:
-    """Return a tag of a note as it is in an excerpt: without links, pictures, fields, headings and names of places."""
+    """Return a tag of a note as it is in a passage: without links, pictures, fields, headings and names of places."""
     close, name, attributes = found[1], found[2], found[3]
     if name == "img":
         shown = re.search(r'alt="([^"]*)"', attributes)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import Hit, SearchResult
 from memory_kb.web.charts import Bar, entry_address, vary
-from memory_kb.web.highlight import Stretch, excerpt, mark
+from memory_kb.web.highlight import Stretch, mark, render_passage
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ _NEWEST = 8
 
 
 class ShownHit(NamedTuple):
-    """A hit with the part of its text that shows why, as HTML; only what is in this vault has a page."""
+    """A hit with its text as HTML; only what is in this vault has a page."""
 
     hit: Hit
     title: tuple[Stretch, ...]
-    excerpt: Markup
+    passage: Markup
     is_here: bool = True
 
     @property
@@ -130,7 +130,7 @@ def _search(
         ShownHit(
             hit,
             mark(hit.title, asked.query),
-            Markup(excerpt(_without_title(hit), asked.query, hit.path)),  # noqa: S704 - the renderer escapes
+            Markup(render_passage(_without_title(hit), asked.query, hit.path)),  # noqa: S704 - the renderer escapes
             hit.vault in (None, own),
         )
         for hit in result.hits
