@@ -169,18 +169,17 @@ def test_a_passage_is_rendered_and_leads_nowhere(text: str, query: str, shown: s
 
 def test_a_curve_follows_the_formulas() -> None:
     today = NOW.date()
-    aged = Aged(0.5, 3, "active", date(2026, 8, 23), date(2025, 1, 1))
+    aged = Aged(0.5, 3, "active", date(2026, 8, 23))
     curve = draw_curve(aged, today, Ranking())
     assert curve.value == pytest.approx(0.5 * 0.5 * 4)
-    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence and curve.unused.startswith(
-        "M34.0 "
-    )
+    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence
+    assert curve.past.startswith("M34.0 ")
     assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
         f"M{curve.now} {curve.height}"
     )
     assert draw_curve(Aged(0.5, 0, "retired", None), today, Ranking()).sentence.startswith("It is retired")
     assert "does not age" in draw_curve(Aged(0.5, 0, "active", None), today, Ranking()).sentence
-    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1), date(1, 1, 1)), today, Ranking()).value == 0.0
+    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking()).value == 0.0
 
 
 def test_it_is_the_released_code_of_others() -> None:

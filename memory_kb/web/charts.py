@@ -25,7 +25,6 @@ class Aged(NamedTuple):
     reinforced: int
     status: str
     seen: date | None
-    created: date | None = None
 
 
 class Tick(NamedTuple):
@@ -40,7 +39,6 @@ class Curve(NamedTuple):
 
     Attributes:
         past: the line up to today, as the data of an SVG path; `future` is what follows.
-        unused: the line it would have had without being reinforced, or "".
         now: today on the x axis; `height` is the value today on the y axis.
         value: the prominence today.
         sentence: what is to be seen, in words.
@@ -48,7 +46,6 @@ class Curve(NamedTuple):
 
     past: str
     future: str
-    unused: str
     now: float
     height: float
     value: float
@@ -58,48 +55,40 @@ class Curve(NamedTuple):
 
 
 def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
-    """Return prominence from the day an entry was last reinforced, or made, to two half-lives from now.
+    """Return prominence from the day an entry was last reinforced to two half-lives from now.
 
     Example:
-        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1), date(2025, 12, 1))
+        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1))
         >>> curve = draw_curve(aged, date(2026, 4, 1), Ranking())
         >>> curve.value, curve.sentence
         (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
     seen = entry.seen and min(entry.seen, today)
-    begin = min(filter(None, (seen, entry.created)), default=today)
-    begin = max(begin, (seen or today) - timedelta(days=_LONGEST_DAYS), today - timedelta(days=_LONGEST_DAYS))
+    begin = max(seen or today, today - timedelta(days=_LONGEST_DAYS))
     ahead = max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days)))
     end = today + timedelta(days=ahead)
 
-    def value_on(day: date, since: date | None, count: int) -> float:
-        return prominence(
-            entry.importance, age_in_days(since.isoformat() if since else None, day), count, entry.status, ranking
-        )
+    def value_on(day: date) -> float:
+        age = age_in_days(seen.isoformat() if seen else None, day)
+        return prominence(entry.importance, age, entry.reinforced, entry.status, ranking)
 
-    start = max(seen or begin, begin)
-    has_other = entry.reinforced > 0 and entry.created is not None and begin < end
-    highest = (
-        max(value_on(start, seen, entry.reinforced), value_on(begin, entry.created, 0) if has_other else 0.0, 1e-9)
-        * 1.08
-    )
+    highest = max(value_on(begin), 1e-9) * 1.08
     span = max(1, (end - begin).days)
 
     def place(day: date, value: float) -> tuple[float, float]:
         x = _LEFT + (day - begin).days / span * (WIDTH - _LEFT - _RIGHT)
         return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
 
-    def line(first: date, last: date, since: date | None, count: int) -> str:
+    def line(first: date, last: date) -> str:
         length = (last - first).days
         days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
-        return "M" + " L".join("{} {}".format(*place(day, value_on(day, since, count))) for day in days)
+        return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in days)
 
-    value = value_on(today, seen, entry.reinforced)
+    value = value_on(today)
     now, height = place(today, value)
     return Curve(
-        past=line(start, today, seen, entry.reinforced),
-        future=line(today, end, seen, entry.reinforced),
-        unused=line(begin, end, entry.created, 0) if has_other else "",
+        past=line(begin, today),
+        future=line(today, end),
         now=now,
         height=height,
         value=value,
@@ -109,15 +98,16 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
     )
 
 
-def _describe(entry: Aged, seen: date | None, today: date, value: float, value_on: object, ranking: Ranking) -> str:
-    assert callable(value_on)
+def _describe(
+    entry: Aged, seen: date | None, today: date, value: float, value_on: Callable[[date], float], ranking: Ranking
+) -> str:
     if entry.status == "retired":
         return "It is retired, so it does not surface by itself."
     if seen is None:
         return f"Prominence is {value:.2f}; it has no date, so it does not age."
     later = today + timedelta(days=round(ranking.half_life_days))
-    was = f"it was {value_on(seen, seen, entry.reinforced):.2f} on {seen} and " if seen < today else ""
-    return f"Prominence is {value:.2f} today; {was}will be {value_on(later, seen, entry.reinforced):.2f} on {later} unless it is used."
+    was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
+    return f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
 
 
 def _short(day: date) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import shlex
 import subprocess
 import threading
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -397,14 +396,7 @@ def _say(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
 
 def _age(source: Source) -> Aged:
     entry = source.entry
-    return Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen, _read_day(entry.created_at))
-
-
-def _read_day(text: str | None) -> date | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).date() if text else None
-    except ValueError:
-        return None
+    return Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
 
 
 def _without_title(source: Source) -> str:
