@@ -130,20 +130,15 @@ def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socke
     return listening, Listen(place.host, listening.getsockname()[1])
 
 
-def run_server(app: Any, listening: socket.socket, on_exit: Callable[[], None] = lambda: None) -> int:
-    """Serve an application until a signal ends it, of which it is told; return the exit code."""
+def run_server(app: Any, listening: socket.socket) -> int:
+    """Serve an application until a signal ends it; return the exit code."""
     import uvicorn
-
-    class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            on_exit()
-            super().handle_exit(sig, frame)
 
     quiet: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "date_header": False}
     # Uvicorn raises the signal that ended it once more, for the handler before its own.
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet)).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet)).run(sockets=[listening])
     except KeyboardInterrupt:
         return 130
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from memory_kb.errors import UsageError
@@ -87,10 +87,8 @@ def make_app(site: Site) -> Starlette:
     async def send_icon(_: Request) -> Response:
         return FileResponse(_ASSETS["icon.svg"], media_type="image/svg+xml")
 
-    async def stream(_: Request) -> Response:
-        if site.live.is_full:
-            return PlainTextResponse("too many pages are open\n", 503)
-        return StreamingResponse(site.live.stream(), media_type="text/event-stream")
+    async def send_generation(_: Site, __: Request) -> Response:
+        return PlainTextResponse(str(await site.read(lambda kb: kb.generation)))
 
     async def explain(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -104,7 +102,7 @@ def make_app(site: Site) -> Starlette:
         Route("/static/{name}", send_asset),
         Route("/diagram", send_frame),
         Route("/favicon.ico", send_icon),
-        Route("/events", stream),
+        Route("/generation", site.handle(send_generation)),
     ]
     return Starlette(routes=routes, exception_handlers=handlers)
 
@@ -163,7 +161,7 @@ def serve(options: ServedPages) -> int:
 
         webbrowser.open(f"http://{bound.shown}/")
     try:
-        return run_server(auth, listening, site.live.end)
+        return run_server(auth, listening)
     finally:
         watcher.end(0.0)
         site.close(_GRACE_SECONDS)

@@ -37,7 +37,6 @@ from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
 from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
-from memory_kb.web.live import Live
 
 PAGE_SIZE = 50
 _MAX_QUERY, _MAX_WORD, _MAX_WORDS = 4_000, 300, 40
@@ -195,7 +194,6 @@ class Site:
         #: For reads that would delay an answer to typing.
         self._slow = Worker(address, "memory-kb slow reads")
         self._looks = BackgroundLooks(address)
-        self.live = Live(lambda: self.read(lambda kb: kb.generation))
         self._mark = secrets.token_urlsafe(24)
         self._kept: dict[str, tuple[int, Any]] = {}
         self._templates = Environment(

@@ -147,21 +147,18 @@ document.addEventListener("input", async (event) => {
 
 // -- hearing of changes ---------------------------------------------------------------------------
 
-let source = null;
 let known = null;
 
-function listen() {
-  if (source || document.hidden) return;
-  source = new EventSource("/events");
-  source.addEventListener("changed", (event) => {
-    const before = known;
-    known = event.data;
-    if (before !== null && before !== known) changed();
-  });
+// The number of the state of the index, asked for while somebody looks at the page.
+async function look() {
+  if (document.hidden) return;
+  const before = known;
+  try {
+    const answer = await fetch("/generation");
+    if (answer.ok && !answer.redirected) known = await answer.text();
+  } catch { return; } // the server has ended, or the page is being left
+  if (before !== null && before !== known) changed();
 }
-
-// A browser keeps few connections to one server, so a page that nobody looks at gives its own back.
-function pause() { if (source) { source.close(); source = null; } }
 
 function changed() {
   const form = find("form[data-was]");
@@ -175,9 +172,9 @@ async function compare(form) {
   find("#moved").hidden = same;
 }
 
-document.addEventListener("visibilitychange", () => (document.hidden ? pause() : listen()));
-window.addEventListener("pagehide", pause);
-window.addEventListener("pageshow", listen);
+setInterval(look, 1000);
+document.addEventListener("visibilitychange", look);
+look();
 
 // Unsaved words are not lost by a wrong key.
 document.addEventListener("input", (event) => { const form = event.target.closest("form[data-was]"); if (form) form.dataset.dirty = "1"; });
