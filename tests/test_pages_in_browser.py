@@ -81,7 +81,7 @@ def test_the_first_tab_leads_past_the_navigation(tab: Tab, server: Server) -> No
 
 def test_what_is_typed_stays_and_what_answers_it_changes_with_the_files(tab: Tab, server: Server) -> None:
     tab.go(f"{server.address}/?q=pangolin")
-    tab.wait("source !== null && known !== null")
+    tab.wait("known !== null")
     assert "No results" in tab.run("document.querySelector('#results').textContent")
     tab.run("(box => { box.focus(); box.setSelectionRange(99, 99); })(document.querySelector('#q'))")
     tab.type(" seen")
