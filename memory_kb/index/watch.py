@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
@@ -55,24 +54,18 @@ class Watched(NamedTuple):
     """A vault as it was opened for watching, with an index of the watcher's own.
 
     `asked` is the path that the vault was opened by. The steps are taken after each batch, and
-    when nothing has happened for `watch.reconcile_seconds`.
+    when nothing has happened for `watch.reconcile_seconds`. `close` closes the index and what the steps use.
     """
 
     asked: str
     vault: Vault
     keeper: VaultIndex
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...]
+    close: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
-    """Who follows a watcher.
-
-    Attributes:
-        on_batch: receives every batch that changed something, and the first comparison.
-        on_notice: receives one sentence for a person: how the vault is watched, what failed.
-        progress: receives the number of files done during the first comparison.
-    """
+class Audience(NamedTuple):
+    """Who receives each batch that changed something, sentences for a person, and the progress of the first comparison."""
 
     on_batch: Callable[[WatchReport], None]
     on_notice: Callable[[str], None]
@@ -148,7 +141,7 @@ class Watcher:
         try:
             watched.keeper.use(lambda _: None)
         except BaseException:
-            watched.keeper.close()
+            watched.close()
             raise
         return watched
 
@@ -187,7 +180,7 @@ class _Watch:
         if self._observer:
             self._observer.close()
         self._background.close()
-        self._watched.keeper.close()
+        self._watched.close()
 
     def run(self, cause: str) -> None:
         """Keep the index up to date; the first batch looks at everything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
@@ -51,38 +52,27 @@ class Watching:
                 `watch.reconcile_seconds`.
         """
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
-        models: list[VectorSearch] = []
-        try:
-            Watcher(
-                self._locate,
-                lambda: self._open_watched(models, maintain=maintain),
-                audience,
-                stop or threading.Event(),
-                poll=poll,
-            ).run()
-        finally:
-            for vector_search in models:
-                vector_search.close()
+        stop = stop or threading.Event()
+        Watcher(self._locate, lambda: self._open_watched(maintain=maintain), audience, stop, poll=poll).run()
 
     def _locate(self) -> Vault:
         vault, home = self._vault.named
         return find_vault(vault, home, environ=self._vault.environ, cwd=self._vault.folder)
 
-    def _open_watched(self, models: list[VectorSearch], *, maintain: bool) -> Watched:
-        """Open the vault once more, for the watcher alone; what has to be closed goes into `models`."""
+    def _open_watched(self, *, maintain: bool) -> Watched:
+        """Open the vault once more, for the watcher alone."""
         own = self._reopen()
-        steps: tuple[Step, ...] = ()
-        if own.settings.embeddings.provider != "none":
-            models.append(open_vector_search(own))
-            steps = (EmbeddingStep(VaultIndex(own), models[-1]),)
+        keeper, opened = VaultIndex(own), contextlib.ExitStack()
+        opened.callback(keeper.close)
+        steps: list[Step] = []
         if own.settings.index.url:
-            steps = (publish_with(VaultIndex(own)), *steps)
-        return Watched(
-            self._vault.named[0],
-            own,
-            VaultIndex(own),
-            (*steps, *(self._idle_steps() if maintain else ())),
-        )
+            steps.append(publish_with(VaultIndex(own)))
+        if own.settings.embeddings.provider != "none":
+            vector_search = open_vector_search(own)
+            opened.callback(vector_search.close)
+            steps.append(EmbeddingStep(VaultIndex(own), vector_search))
+        steps += self._idle_steps() if maintain else ()
+        return Watched(self._vault.named[0], own, keeper, tuple(steps), opened.close)
 
 
 def publish_with(keeper: VaultIndex) -> Step:
