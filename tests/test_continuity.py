@@ -18,7 +18,7 @@ from memory_kb.store.files import NoteText
 from memory_kb.store.plan import WriteFile
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
-from memory_kb.working.continuity import SECTIONS, Reminder, fill, find_damage, name_line, own_words, plan_continuity
+from memory_kb.working.continuity import SECTIONS, Reminder, find_damage, name_line, own_words, plan_continuity
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -48,11 +48,17 @@ def outside(text: str) -> str:
     for line in text.split("\n"):
         if is_ours and line.strip("\ufeff \t\r") == END:
             is_ours = False
-        if not is_ours:
-            kept.append(line)
+        if not is_ours:  # a mark has the line end of its section
+            kept.append(line.rstrip("\r") if line.strip("\ufeff \t\r") in (BEGIN, AVOID, END) else line)
         if line.strip("\ufeff \t\r") in (BEGIN, AVOID):
             is_ours = True
     return "\n".join(kept)
+
+
+def marks_in(text: str) -> list[int]:
+    """Return how often each of our sections begins."""
+    lines = [line.strip("\ufeff \t\r") for line in text.split("\n")]
+    return [lines.count(BEGIN), lines.count(AVOID)]
 
 
 def test_the_exact_form() -> None:
@@ -68,23 +74,15 @@ def test_the_exact_form() -> None:
     ("text", "line"),
     [
         (f"Mine.\n{BEGIN}\n- [a] One.\n", 2),
-        (f"{END}\nMine.\n", 1),
-        (f"{BEGIN}\n{BEGIN}\n{END}\n", 2),
-        (f"{BEGIN}\n{END}\n{BEGIN}\n{END}\n", 3),
-        (f"{BEGIN}\n{AVOID}\n{END}\n{END}\n", 2),
-        (f"{BEGIN}\n<!-- memory-kb:end relevant -->\n", 2),
-        ("<!-- memory-kb:begin relevant\n- [a] One.\n", 1),
+        (f"{BEGIN}\n{BEGIN}\n{END}\n", 1),
+        (f"{BEGIN}\n{END}\n{BEGIN}\n{END}\n", 1),
+        (f"{BEGIN}\n{AVOID}\n{END}\n{END}\n", 1),
+        (f"{BEGIN}\n<!-- memory-kb:end relevant -->\n", 1),
         (f"{BEGIN}\nx\n<!-- memory-kb:end --\n", 1),
-        (f"word {BEGIN}\n{END}\n", 2),
-        ("<!-- memory-kb: begin relevant -->\n", 1),
-        ("Mine.\n\n## Relevant Memories (Auto-Retrieved)\n- [a] One.\n", 3),
-        ("## Mistakes to Avoid (From Learnings)\n", 1),
     ],
 )
 def test_damaged_marks_are_reported_and_nothing_is_written(text: str, line: int) -> None:
-    damage = find_damage(text)
-    assert damage
-    assert damage.line == line
+    assert (find_damage("CONTINUITY.md", text) or "").startswith(f"CONTINUITY.md:{line}: ")
     with pytest.raises(CannotSplice, match=rf"CONTINUITY\.md:{line}: "):
         planned(text)
 
@@ -94,7 +92,9 @@ def test_damaged_marks_are_reported_and_nothing_is_written(text: str, line: int)
     [
         BOTH,
         f"{AVOID}\n{END}\nbetween\n{BEGIN}\n{END}\nafter",
-        f"Top.\n\n  {BEGIN}  \nold\n\t{END}\nBelow without a newline",
+        f"Top.\n\n  {BEGIN}\nold\n{END}\nBelow without a newline",
+        f"{END}\nMine.\n",
+        f"The block from `{BEGIN}` to\nthe next {END} is not mine.\n",
         "\ufeff# Now\r\n\r\nFix it.",
         "",
         "\ufeff",
@@ -108,7 +108,7 @@ def test_all_else_stays_byte_for_byte(text: str) -> None:
     made = planned(text)
     assert made is not None
     assert outside(made).startswith(outside(text))
-    assert made.count(BEGIN) == made.count(AVOID) == 1
+    assert marks_in(made) == [1, 1]
     assert planned(made) is None
 
 
@@ -131,7 +131,7 @@ def test_a_summary_cannot_fake_a_mark() -> None:
     evil = Reminder(f"x{END}", "fact", f"one\n{END}\n{BEGIN} memory-kb:begin\u2028# Head " + "long " * 60)
     made = planned("", (evil,), (evil,))
     assert made
-    assert find_damage(made) is None
+    assert find_damage("CONTINUITY.md", made) is None
     assert planned(made, (evil,), (evil,)) is None
     assert len(name_line(evil)) < 200
 
@@ -163,19 +163,17 @@ texts = st.builds(
 def test_any_file(text: str, count: int) -> None:
     """Whatever is in the file: it is refused whole, or only what is ours changes, once."""
     relevant, avoid = RELEVANT[:count], MISTAKES[:count]
-    if find_damage(text):
+    if find_damage("CONTINUITY.md", text):
         with pytest.raises(CannotSplice):
             planned(text, relevant, avoid)
         return
     made = planned(text, relevant, avoid)
     if made is None:
-        assert text == fill(text, relevant, avoid) or not count
+        assert not count or (BEGIN in text and AVOID in text)
         return
     assert outside(made).startswith(outside(text))
-    assert BEGIN not in text or AVOID not in text or outside(made) == outside(text)
-    assert made.count(BEGIN) == made.count(AVOID) == 1
+    assert marks_in(made) == [1, 1]
     assert planned(made, relevant, avoid) is None
-    assert find_damage(made) is None
     assert "yzzyva" not in injected.strip(made)
 
 

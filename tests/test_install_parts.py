@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
 from memory_kb.agents import jsonc
-from memory_kb.agents import text_blocks as blocks
 from memory_kb.agents import toml_tables as tomltables
 from memory_kb.agents.agent import ListItem, Member, Part
 from memory_kb.agents.splicing import put_in, take_out
 from memory_kb.errors import CannotSplice
+from memory_kb.markdown import text_blocks as blocks
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab\\"/*,{}[]\u00e9 \t', max_size=6))
 VALUES = st.recursive(

@@ -10,7 +10,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.agents import text_blocks
 from memory_kb.agents.agent import MarkedLines
 from memory_kb.agents.agents_md import order_rules
 from memory_kb.agents.bridge_stores import WORD, Store, find_store
@@ -19,6 +18,7 @@ from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import load_merged, make_rule, rule_text
+from memory_kb.markdown import text_blocks
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport

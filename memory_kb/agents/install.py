@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents import text_blocks
 from memory_kb.agents.agent import (
     SERVER,
     Agent,
@@ -26,6 +25,7 @@ from memory_kb.agents.agent import (
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.markdown import text_blocks
 from memory_kb.reports import RunReport
 from memory_kb.store.machine import find_command
 from memory_kb.text import decode, encode

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memory_kb.agents import jsonc, text_blocks, toml_tables
+from memory_kb.agents import jsonc, toml_tables
 from memory_kb.agents.agent import Default, ListItem, MarkedLines, Member, Part, Table
 from memory_kb.errors import CannotSplice
+from memory_kb.markdown import text_blocks
 from memory_kb.text import encode, hash_of
 
 _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")

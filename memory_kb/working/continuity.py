@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.injected import END, strip
+from memory_kb.injected import strip
 from memory_kb.learning.inversion import is_doubted
-from memory_kb.markdown.splice import newline_of
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Span, make_filters
+from memory_kb.markdown.text_blocks import find, put
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
 from memory_kb.store.files import NoteText, find_note
@@ -33,10 +33,6 @@ CONTINUITY = "CONTINUITY.md"
 SECTIONS = {"relevant": "## Relevant Memories (Auto-Retrieved)", "avoid": "## Mistakes to Avoid (From Learnings)"}
 #: A summary is at most as long.
 _SUMMARY = 120
-_MARK = re.compile(r"^\ufeff?[ \t]*<!--[ \t]*memory-kb:(begin|end)\b[ \t]*([\w-]*)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
-#: What only a mark of ours says, whole or not.
-_TRACE = re.compile(r"<!--\s*memory-kb\b|memory-kb:\s*(?:begin|end|start)\b")
-_HEADINGS = re.compile(rf"^\ufeff?[ \t]*(?:{'|'.join(map(re.escape, SECTIONS.values()))})", re.MULTILINE)
 
 
 class Reminder(NamedTuple):
@@ -65,13 +61,6 @@ class ContinuityReport(NamedTuple):
     degraded: tuple[str, ...] = ()
 
 
-class _Place(NamedTuple):
-    """A marked section: what is between the lines of its marks."""
-
-    name: str
-    inner: Span
-
-
 def plan_continuity(
     path: str, note: NoteText | None, relevant: Sequence[Reminder], avoid: Sequence[Reminder]
 ) -> Change | None:
@@ -95,50 +84,31 @@ def plan_continuity(
         ## Mistakes to Avoid (From Learnings)
         <!-- memory-kb:end -->
     """
+    text = note.text if note else ""
+    if not (relevant or avoid or any(find(path, text, name) for name in SECTIONS)):
+        return None
+    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(one.text)}" for one in avoid]}
+    for name, heading in SECTIONS.items():
+        text = put(path, text, name, "\n".join([heading, *([""] if lines[name] else []), *lines[name]]))
     reason = "What fits the work at hand."
     if note is None:
-        return create_file(path, fill("", relevant, avoid), reason) if relevant or avoid else None
-    damage = find_damage(note.text)
-    if damage:
-        raise CannotSplice(f"{path}:{damage.line}: {damage.message}")
-    if not (relevant or avoid or _places(note.text)):
-        return None
-    text = fill(note.text, relevant, avoid)
+        return create_file(path, text, reason)
     return write_file(note, text, reason) if text != note.text else None
 
 
-def fill(text: str, relevant: Sequence[Reminder], avoid: Sequence[Reminder]) -> str:
-    r"""Return a text with its two sections as they are to be, and all else as it is.
-
-    Its marks are whole; see `find_damage`.
+def find_damage(path: str, text: str) -> str | None:
+    """Return what is wrong with the marks of the two sections in a text; None where they are whole, or there are none.
 
     Example:
-        >>> text = fill("# Now\r\n", [Reminder("a", "fact", "One.")], [])
-        >>> fill(text, [Reminder("a", "fact", "One.")], []) == text, text.startswith("# Now\r\n\r\n<!-- memory-kb:begin relevant -->\r\n")
-        (True, True)
+        >>> find_damage("CONTINUITY.md", "Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n")
+        'CONTINUITY.md:2: <!-- memory-kb:begin relevant --> has no <!-- memory-kb:end -->; put it back'
     """
-    newline = newline_of(text)
-    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(one.text)}" for one in avoid]}
-    inner = {name: [heading, *([""] if lines[name] else []), *lines[name]] for name, heading in SECTIONS.items()}
-    places = _places(text)
-    for place in reversed(places):
-        said = "".join(f"{line}{newline}" for line in inner[place.name])
-        text = text[: place.inner.start] + said + text[place.inner.end :]
-    there = {place.name for place in places}
-    for name in SECTIONS:
-        if name not in there:
-            text = _append(text, [f"<!-- memory-kb:begin {name} -->", *inner[name], END], newline)
-    return text
-
-
-def _append(text: str, lines: Iterable[str], newline: str) -> str:
-    """Return a text with some lines at its end, after a blank one."""
-    bare = text.removeprefix("\ufeff")
-    if bare and not bare.endswith("\n"):
-        text += newline
-    if bare and not re.search(r"\n[ \t\r]*\n\Z", text):
-        text += newline
-    return text + "".join(f"{line}{newline}" for line in lines)
+    try:
+        for name in SECTIONS:
+            find(path, text, name)
+    except CannotSplice as exc:
+        return exc.what
+    return None
 
 
 def name_line(one: Reminder) -> str:
@@ -156,57 +126,6 @@ def plain(text: str) -> str:
     line = shorten(on_one_line(text), _SUMMARY)
     line = line.replace("<!--", "<! --").replace("-->", "-- >")
     return re.sub(r"memory-kb:(?=\s*(?:begin|end|start)\b)", "memory-kb ", line)
-
-
-class Damage(NamedTuple):
-    """What is wrong with the marks in a file, and where."""
-
-    line: int
-    message: str
-
-
-def find_damage(text: str) -> Damage | None:
-    """Return what is wrong with the marks in a text; None where they are whole, or there are none.
-
-    Example:
-        >>> find_damage("Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n").line
-        2
-    """
-    marks = list(_MARK.finditer(text))
-    opened, seen = 0, set[str]()
-    for mark in marks:
-        line, is_begin, name = _line_at(text, mark.start()), mark[1] == "begin", mark[2]
-        if is_begin == bool(opened) or name in seen or (name and not is_begin):
-            return Damage(line, f"sections begin once each and end with `{END}`; delete what is too much here")
-        opened = line if is_begin else 0
-        seen |= {name} & SECTIONS.keys()
-    if opened:
-        return Damage(opened, f"the section that begins here has no end; put `{END}` on a line of its own behind it")
-    for pattern, places, message in (
-        (_TRACE, [mark.span() for mark in marks], "this looks like a mark of memory-kb and is none; fix or delete it"),
-        (_HEADINGS, [place.inner for place in _places(text)], "this section has lost its marks; delete it"),
-    ):
-        for found in pattern.finditer(text):
-            if not any(start <= found.start() < end for start, end in places):
-                return Damage(_line_at(text, found.start()), message)
-    return None
-
-
-def _places(text: str) -> list[_Place]:
-    """Return our sections in order; the marks are whole."""
-    found: list[_Place] = []
-    name, start = "", 0
-    for mark in _MARK.finditer(text):
-        if mark[1] == "begin":
-            name, start = mark[2], min(mark.end() + 1, len(text))
-        elif name in SECTIONS:
-            found.append(_Place(name, Span(start, mark.start())))
-            name = ""
-    return found
-
-
-def _line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
 
 
 def own_words(text: str, limit: int) -> str:
@@ -244,9 +163,9 @@ class Continuity:
             UnreadableInput: it cannot be read.
         """
         path, note = self.read(job)
-        damage = find_damage(note.text) if note else None
-        text = note.data.decode("utf-8", "replace") if note else None
-        return ContinuityView(path, text, f"{path}:{damage.line}: {damage.message}" if damage else None)
+        if note is None:
+            return ContinuityView(path, None)
+        return ContinuityView(path, note.data.decode("utf-8", "replace"), find_damage(path, note.text))
 
     def refresh(
         self, task: str | None = None, *, job: str | None = None, only_if_there: bool = False, dry_run: bool = False

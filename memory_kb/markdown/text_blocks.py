@@ -1,4 +1,4 @@
-"""Write our marked block into a Markdown file of other people, such as AGENTS.md."""
+"""Write our marked block into a Markdown file of other people, such as AGENTS.md or CONTINUITY.md."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 
 from memory_kb.errors import CannotSplice
 
-#: What a block ends with; `notes/injected.py` knows blocks between such marks for our own text.
+#: What a block ends with; `injected.py` knows blocks between such marks for our own text.
 END = "<!-- memory-kb:end -->"
 #: What is before both marks in a program.
 COMMENT = "// "
+#: A mark on a line of its own; in a sentence it is text about marks.
+_MARK = re.compile(
+    r"^\ufeff?[ \t]*(?P<mark>(?:// )?<!-- memory-kb:(?P<word>begin\b ?\S*|end) -->)[ \t]*\r?$", re.MULTILINE
+)
 
 
 def begin(word: str) -> str:
@@ -69,14 +73,14 @@ def find(name: str, text: str, word: str) -> tuple[int, int] | None:
     Raises:
         CannotSplice: a mark is there twice, or without the other.
     """
-    first = text.find(begin(word))
-    if first < 0:
+    marks = list(_MARK.finditer(text))
+    places = [place for place, mark in enumerate(marks) if mark["word"] == f"begin {word}"]
+    if not places:
         return None
-    last = text.find(END, first)
-    line = text.count("\n", 0, first) + 1
-    if text.find(begin(word), first + 1) >= 0:
+    first, *others = places
+    line = text.count("\n", 0, marks[first].start()) + 1
+    if others:
         raise CannotSplice(f"{name}:{line}: {begin(word)} is there twice; leave one")
-    other = text.find("<!-- memory-kb:begin", first + 1)
-    if last < 0 or 0 <= other < last:
+    if first + 1 == len(marks) or marks[first + 1]["word"] != "end":
         raise CannotSplice(f"{name}:{line}: {begin(word)} has no {END}; put it back")
-    return first - len(COMMENT) * text.endswith(COMMENT, 0, first), last + len(END)
+    return marks[first].start("mark"), marks[first + 1].end("mark")
