@@ -347,7 +347,7 @@ def test_an_export_of_cursor(kb: KnowledgeBase, tmp_path: Path) -> None:
         ("assistant", "cursor"),
         ("user", "cursor"),
     ]
-    assert events[1].ts == "2026-05-24T09:10:11.000Z"
+    assert (events[1].ts or "").startswith("2026-11-21")
 
 
 def test_a_transcript_of_cursor(kb: KnowledgeBase, tmp_path: Path) -> None:

@@ -250,7 +250,6 @@ def _tool(name: str, body: str) -> Iterator[Event]:
 # -- Cursor -------------------------------------------------------------------------------------
 
 _EXPORTED = re.compile(r"_Exported on .{4,60} from Cursor\b")
-_DATE = re.compile(r"_Exported on (\d{1,2})/(\d{1,2})/(\d{4}) at (\d\d:\d\d:\d\d)")
 _CURSOR_TURN = re.compile(r"\*\*(?P<name>User|Cursor)\*\*(?P<when>)(?P<rest>)")
 
 
@@ -262,21 +261,7 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if first.lstrip().startswith(b"{"):
         return _read_transcript(whole)
     turns = turns_of(whole, {"bold": _CURSOR_TURN})
-    return _read_turns(turns, "cu", lambda text: Preamble(agent="cursor", ts=_day(text)), wanted="**User**")
-
-
-def _day(text: str) -> str:
-    """Return when a chat was exported, where its date can be read in one way only.
-
-    Example:
-        >>> _day("_Exported on 3/28/2026 at 10:44:59 PDT from Cursor (2.6)_"), _day("_Exported on 3/4/2026 at 10:44:59")
-        ('2026-03-28T10:44:59.000Z', '')
-    """
-    found = _DATE.search(text)
-    if not found or (int(found[1]) <= 12 and int(found[2]) <= 12 and int(found[1]) != int(found[2])):
-        return ""
-    month, day = sorted((int(found[1]), int(found[2])), key=lambda number: number > 12)
-    return normal_time(f"{found[3]}-{month:02}-{day:02}T{found[4]}")
+    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), wanted="**User**")
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
