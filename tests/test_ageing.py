@@ -78,7 +78,7 @@ def test_a_summary_keeps_all_but_the_action_log(built: Path, folder: Path, open_
     after = sections_of(built)
     assert before.pop("Action log")
     assert after.pop("Summary") == (
-        "Task 'The checkout integration tests are red on my…' succeeded after 18 actions with 3 errors encountered in 223s.",
+        "Task 'The checkout integration tests are red on my…' succeeded after 12 actions with 3 errors encountered in 223s.",
     )
     assert after == before
 

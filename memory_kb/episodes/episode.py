@@ -241,8 +241,6 @@ _GOAL = 50
 _WIKILINK = re.compile(r"\[\[([^\]|#\n]+)")
 _LOG = re.compile(r"^## +Action log[ \t]*#*[ \t]*\r?\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _SUMMARY = re.compile(r"^## +Summary[ \t]*#*[ \t]*\r?$", re.MULTILINE)
-_TIMES = re.compile(r" \((\d+) times\)$|^look at .*? and (\d+) more\b")
-_MORE = re.compile(r"^… (\d+) more$")
 _PAST = {"success": "succeeded", "failure": "failed"}
 
 
@@ -306,10 +304,10 @@ def summarise(memory: Memory) -> str:
         <BLANKLINE>
         ## Summary
         <BLANKLINE>
-        - Task 'Build it' succeeded after 4 actions with 0 errors encountered in 9s.
+        - Task 'Build it' succeeded after 2 actions with 0 errors encountered in 9s.
     """
     sections = cut_sections(memory.text)[1]
-    actions = sum(map(_count, items_of(sections.get("Action log", ""))))
+    actions = len(items_of(sections.get("Action log", "")))
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)
     goal = shorten(memory.word("goal") or memory.title, _GOAL)
     ended = _PAST.get(memory.word("outcome") or "", "ended with mixed results")
@@ -323,20 +321,3 @@ def summarise(memory: Memory) -> str:
         return f"{body}\n\n## Summary\n\n{line}" if body else f"## Summary\n\n{line}"
     lead = body[: mark.end()]
     return f"{lead}\n\n{line}\n{body[mark.end() :].lstrip()}"
-
-
-def _count(item: str) -> int:
-    """Return how many actions a line of an action log stands for; what a person said is none."""
-    more = _MORE.match(item)
-    if more:
-        return int(more[1])
-    action = re.sub(r"^t=\S+ ", "", item)
-    if action.startswith("user: “"):
-        return 0
-    times = _TIMES.search(action)
-    if times and times[1]:
-        return int(times[1])
-    looked = (
-        action.removeprefix("look at ").rpartition(" -> ")[0].split(", ") if action.startswith("look at ") else [""]
-    )
-    return len(looked) + (int(times[2]) if times and times[2] else 0)
