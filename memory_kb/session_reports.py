@@ -33,11 +33,10 @@ class Failure(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """The last result of a test run, build, lint run or deployment; `words` is that result in words."""
+    """The last result of a test run, build, lint run or deployment."""
 
     kind: str
     is_ok: bool
-    words: str = ""
 
 
 class Commit(NamedTuple):

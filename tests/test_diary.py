@@ -156,7 +156,7 @@ def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
     first = run("--vault", folder, "reflect", DEPLOY)
     assert (
         first.stdout
-        == "created memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md  failure 0.10\n"
+        == "created memory/jobs/release-4-3/tasks/staging/episodes/2026-11-19/deploy-4-3-to-staging-eb5266a0.md  failure 0.05\n"
     )
     again = run("--vault", folder, "reflect", DEPLOY)
     assert (again.returncode, again.stdout) == (0, "")
@@ -164,7 +164,7 @@ def test_the_commands(folder: Path, run: Run, open_kb: Open) -> None:
     told = json.loads(run("--vault", folder, "reflect", DEPLOY, "--json").stdout)
     assert [one["action"] for one in told["episodes"]] == ["unchanged"]
     assert (
-        "2026-11-19  failure  0.10  Deploy 4.3 to staging"
+        "2026-11-19  failure  0.05  Deploy 4.3 to staging"
         in run("--vault", folder, "diary", "list", "--status", "failure").stdout
     )
     assert run("--vault", folder, "episode", "Key rotated.", "--outcome", "success").stdout.startswith(

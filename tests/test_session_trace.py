@@ -15,7 +15,7 @@ from memory_kb.sessions.tool_calls import Call, read_answer, read_call
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 
-GOOD, BAD = CheckResult("test", is_ok=True, words="`pytest` passes"), CheckResult("build", is_ok=False)
+GOOD, BAD = CheckResult("test", is_ok=True), CheckResult("build", is_ok=False)
 
 
 @pytest.mark.parametrize(

@@ -335,10 +335,8 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
 
 
 def _results(trace: Trace) -> list[str]:
-    """Return what came of the task: commits, checks that passed, requests to merge."""
-    commits = [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits]
-    passed = [f"{check.words}." for check in trace.checks if check.is_ok]
-    return [*commits[-MOST:], *passed[-3:], *(f"Opened {link}" for link in trace.links[:MOST])]
+    """Return what came of the task: its last commits."""
+    return [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits][-MOST:]
 
 
 def _line(step: ActionLine) -> str:

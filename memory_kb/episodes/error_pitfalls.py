@@ -101,7 +101,7 @@ def what_helped(resolution: str) -> str:
     """Return the small change that a log reports as what made a command work, "" where it reports none.
 
     Example:
-        >>> what_helped("`pytest -p no:x` went through instead"), what_helped("changed a.py; then `pytest` went through")
+        >>> what_helped("`pytest -p no:x` went through instead"), what_helped("`pytest` went through after something was changed or run")
         ('Run `pytest -p no:x`', '')
     """
     instead = _INSTEAD.match(resolution)

@@ -119,7 +119,7 @@ class _Reader:
             others = {command for one in call.also for command in one.commands}
             own = [call._replace(commands=tuple(one for one in call.commands if one not in others)), *call.also]
             for part in own:
-                if answer.counted or not any(command.is_piped for command in part.commands):
+                if answer.is_counted or not any(command.is_piped for command in part.commands):
                     self.succeed(part)
 
     def fail(self, call: Call, seq: int, cost: int, answer: Answer) -> None:

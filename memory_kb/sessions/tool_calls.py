@@ -261,12 +261,12 @@ class CallFault(NamedTuple):
 class Answer(NamedTuple):
     """What an answer comes to.
 
-    `ok` is None where it is not known; `counted` is what a test runner counted.
+    `ok` is None where it is not known; `is_counted` is whether a test runner counted tests.
     """
 
     ok: bool | None
     fault: CallFault | None = None
-    counted: str = ""
+    is_counted: bool = False
 
 
 def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool | None) -> Answer:
@@ -283,18 +283,17 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
     """
     text, failure = _both_ends(content or ""), _both_ends(error or "")
     whole = text if failure.strip() and failure.strip() in text else f"{failure}\n{text}".strip()
-    counts = _COUNTS.findall(text) if call.kind in ("test", "lint") else ()
-    counted = shorten(counts[-1].strip().strip(",;"), 60) if counts else ""
+    is_counted = call.kind in ("test", "lint") and _COUNTS.search(text) is not None
     if ok is None:
         code = _EXIT.search(text[:400]) or _EXIT.search(text[-200:])
-        ok = False if error else int(code[1]) == 0 if code else True if counted else None
+        ok = False if error else int(code[1]) == 0 if code else True if is_counted else None
     if call.kind == "test" and _TEST_FAILED.search(text):
         ok = False
     if ok is not False:
-        return Answer(ok, None, counted)
+        return Answer(ok, None, is_counted)
     if call.kind == "look" and not _has_words(re.sub(r"(?i)exit code:? \d+", "", whole)):
-        return Answer(True, None, counted)
-    return Answer(False, read_fault(whole, call.kind), counted)
+        return Answer(True, None, is_counted)
+    return Answer(False, read_fault(whole, call.kind), is_counted)
 
 
 def read_fault(text: str, kind: str = "run") -> CallFault:

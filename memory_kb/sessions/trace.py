@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TASKS = 50
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
-_PENDING, _FAILURES, _CHANGES, _FILES, _RETRIES = 500, 40, 6, 30, 20
+_PENDING, _FAILURES, _FILES, _RETRIES = 500, 40, 30, 20
 _GOAL, _SAID = 200, 100
 #: A session that is ended so many seconds after its last event was left before.
 _LEFT = 6 * 3600
@@ -134,21 +134,15 @@ def _joined(lines: Iterable[_Line]) -> Iterator[ActionLine]:
 
 @dataclass
 class _Open:
-    """A call that failed and has not succeeded since, and what was changed and run from then on."""
+    """A call that failed and has not succeeded since, and whether anything was changed or run from then on."""
 
     call: Call
     key: tuple[str, str]
-    changed: dict[str, None] = field(default_factory=dict)
-    ran: dict[str, None] = field(default_factory=dict)
-
-    def said(self, last: str = "") -> str:
-        """Return what was done since in words, without the call that went through."""
-        changed = [f"changed {', '.join(self.changed)}"] if self.changed else []
-        return "; ".join((*changed, *(f"ran `{one}`" for one in self.ran if one != last)))
+    is_changed: bool = False
 
 
 class _Failures:
-    """The errors of a task, each with what was done until the call got past it."""
+    """The errors of a task, each with the call that got past it."""
 
     def __init__(self) -> None:
         self.all: dict[tuple[str, str], Failure] = {}
@@ -156,7 +150,7 @@ class _Failures:
         self._open: list[_Open] = []
 
     def note(self, call: Call, fault: CallFault) -> None:
-        """Note that a call failed; what it failed with before is resolved by what was done since."""
+        """Note that a call failed."""
         if fault.sort != "work":
             return
         known = self.all.get(fault.key)
@@ -164,32 +158,22 @@ class _Failures:
             self.more += 1
             return
         self.all[fault.key] = Failure(fault.type, fault.message, call.shown, known.times + 1 if known else 1)
-        still = [one for one in self._open if _is_same(call, one.call)]
-        for one in still:
-            if one.key != fault.key and one.said():
-                self._resolve(one, one.said())
-        if not any(one.key == fault.key for one in still):
+        if not any(one.key == fault.key and _is_same(call, one.call) for one in self._open):
             self._open = [*self._open, _Open(call, fault.key)][-_FAILURES:]
 
     def change(self, call: Call) -> None:
-        """Note what was changed or run, for every error that is open."""
-        for one in self._open:
-            if call.kind == "edit" and len(one.changed) < _CHANGES:
-                one.changed.update(dict.fromkeys(call.targets[:3]))
-            elif call.kind in ("install", "run", "build", "deploy") and len(one.ran) < _CHANGES:
-                one.ran[_plain(call)] = None
+        """Note that something was changed or run, for every error that is open."""
+        if call.kind in ("edit", "install", "run", "build", "deploy"):
+            for one in self._open:
+                one.is_changed = True
 
     def resolve(self, call: Call) -> None:
         """Take a call that succeeded as the end of the errors it covers."""
         for one in [one for one in self._open if covers(call, one.call)]:
-            since = one.said(_plain(call))
-            how = "when it was run again, nothing was changed" if call.shown == one.call.shown else "instead"
-            went = f"`{_plain(call)}` went through"
-            self._resolve(one, f"{since}; then {went}" if since else f"{went} {how}")
-
-    def _resolve(self, one: _Open, resolution: str) -> None:
-        self._open.remove(one)
-        self.all[one.key] = self.all[one.key]._replace(resolution=resolution)
+            again = "when it was run again" if call.shown == one.call.shown else "instead"
+            how = "after something was changed or run" if one.is_changed else again
+            self._open.remove(one)
+            self.all[one.key] = self.all[one.key]._replace(resolution=f"`{_plain(call)}` went through {how}")
 
 
 def _plain(call: Call) -> str:
@@ -233,7 +217,6 @@ class _Checks:
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = {}
-        self._failed: set[str] = set()
 
     def note(self, call: Call, answer: Answer) -> None:
         """Note how a check went; other calls are none."""
@@ -243,12 +226,7 @@ class _Checks:
         held = {one: known for one, known in self._last.items() if one != key}
         if answer.ok:
             held = {one: known for one, known in held.items() if not covers(call, known[0])}
-        else:
-            self._failed.add(call.family)
-        word = "passes" if call.kind in ("test", "lint") else "went through"
-        again = ", after it had failed" if call.family in self._failed else ""
-        words = f"`{_plain(call)}` {word}{f' ({answer.counted})' if answer.counted else ''}{again}" if answer.ok else ""
-        held[key] = call, CheckResult(call.kind, bool(answer.ok), words)
+        held[key] = call, CheckResult(call.kind, bool(answer.ok))
         self._last = dict(list(held.items())[-_FAILURES:])
 
     @property
@@ -462,7 +440,7 @@ def _shown(call: Call) -> str:
 def _result_of(answer: Answer) -> str:
     if answer.fault:
         return "refused" if answer.fault.sort == "refused" else shorten(f"fail: {answer.fault.named}", 160)
-    return f"ok: {answer.counted}" if answer.ok and answer.counted else "ok" if answer.ok else ""
+    return "ok" if answer.ok else ""
 
 
 def _stretch(began: str, ended: str, event: Event) -> tuple[str, str]:
