@@ -62,7 +62,7 @@ def test_a_session_that_went_on_renews_its_episode(kb: KnowledgeBase) -> None:
     (late,) = kb.reflect(CHECKOUT).episodes
     assert (early.action, late.action, late.path) == ("created", "updated", early.path)
     assert "Mine, " in file.read_text(encoding="utf-8")
-    assert "41 passed" in file.read_text(encoding="utf-8")
+    assert "4d1e9c7" in file.read_text(encoding="utf-8")
     assert kb.show(late.id).metadata["outcome"] == "success"
     assert kb.reflect(CHECKOUT).run.run is None
 
