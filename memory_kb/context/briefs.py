@@ -25,7 +25,6 @@ _SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 _LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
-_ROW = re.compile(r"^ {0,3}\|(.*)\|[ \t]*$", re.MULTILINE)
 _DAYS_A_USE = 30
 
 
@@ -53,7 +52,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
     text = _episode_text(memory) if memory.kind == "episode" else memory.text if passage is None else passage
-    text = _HEADING.sub(_as_sentence, _ROW.sub(_read_row, _FENCE.sub("", text)))
+    text = _HEADING.sub(_as_sentence, _FENCE.sub("", text))
     text = " ".join(_LIST_SIGN.sub("", text).split())
     if (
         memory.title
@@ -90,17 +89,6 @@ def _episode_text(memory: Memory) -> str:
             ),
         )
     )
-
-
-def _read_row(found: re.Match[str]) -> str:
-    """Return a row of a table as one can read it aloud.
-
-    Example:
-        >>> _ROW.sub(_read_row, "| Port | 8080 | |")
-        'Port: 8080;'
-    """
-    first, *rest = [cell.strip() for cell in found[1].split("|") if cell.strip()] or [""]
-    return f"{first}: {', '.join(rest)};" if rest else first
 
 
 def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
