@@ -93,20 +93,3 @@ def is_own_call(tool: str | None, args: Mapping[str, object] | None) -> bool:
     command = (args or {}).get("command", (args or {}).get("cmd"))
     words = " ".join(map(str, command)) if isinstance(command, list) else command
     return isinstance(words, str) and _COMMAND.search(words[:2000]) is not None
-
-
-#: How it begins, under the label `Context`, on which occasion something was said.
-OCCASION = "said when the agent "
-
-
-_OCCASION = regex(rf"^\*\*Context:\*\* {OCCASION}.*\n?", re.MULTILINE)
-
-
-def without_occasion(text: str) -> str:
-    """Return a text without the line that says on which occasion it was said.
-
-    Example:
-        >>> without_occasion("only two cards are ours\\n**Context:** said when the agent had run `make train`.")
-        'only two cards are ours\\n'
-    """
-    return _OCCASION.sub("", text) if OCCASION in text else text

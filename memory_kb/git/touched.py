@@ -140,7 +140,7 @@ def _targets(path: str, found: Iterable[StoredMemory]) -> Iterator[tuple[str, ..
 
 def _weighed(found: Iterable[StoredMemory]) -> Iterator[frozenset[str]]:
     memories = map(make_memory, found)
-    return (word_set(one.said) for one in memories if may_be_weighed(one))
+    return (word_set(one.text) for one in memories if may_be_weighed(one))
 
 
 def _may_say_alike(text: str, weighed: Sequence[frozenset[str]]) -> bool:

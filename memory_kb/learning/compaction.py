@@ -94,12 +94,12 @@ def _cluster(
 
 
 def _paraphrases(speakers: Sequence[Memory], threshold: float) -> Iterator[Pair]:
-    sets = [stemmed_set(memory.said) for memory in speakers]
+    sets = [stemmed_set(memory.text) for memory in speakers]
     return overlap_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold)
 
 
 def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pair]:
-    sets = [word_set(memory.said) for memory in speakers]
+    sets = [word_set(memory.text) for memory in speakers]
     for pair in near_pairs(sets, MERGE_ABOVE, is_strict=True):
         if _say_the_same(speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]):
             yield pair
@@ -117,9 +117,9 @@ def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pa
 
 def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool:
     """Return whether nothing that matters differs: order, numbers, negations, names, code."""
-    if likeness(one.text, other.text) == 0.0 or signs(one.said) != signs(other.said):
+    if likeness(one.text, other.text) == 0.0 or signs(one.text) != signs(other.text):
         return False
-    return differing.isdisjoint(names(one.said) | names(other.said))
+    return differing.isdisjoint(names(one.text) | names(other.text))
 
 
 @dataclass(frozen=True, slots=True)

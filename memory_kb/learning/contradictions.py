@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -17,7 +17,7 @@ from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
 from memory_kb.providers.base import Llm
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_links, with_words
+from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -92,8 +92,6 @@ class LlmClassifier:
 _MOST_PAIRS = 200_000
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
-#: The contradictions that a table lists one by one.
-_MOST_LISTED = 3
 
 
 class Contradiction(NamedTuple):
@@ -147,7 +145,7 @@ def find_contradictions(
                 older, newer = newer, older
             if _are_settled(older, newer):
                 continue
-            signal = find_opposition(older.said, newer.said)
+            signal = find_opposition(older.text, newer.text)
             if signal is None:
                 quiet.append((-pair.similarity, older, newer))
             else:
@@ -162,7 +160,7 @@ def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> 
     new = [place for place, memory in enumerate(store) if is_new is None or is_new(memory)]
     if not new:
         return iter(())
-    sets = [word_set(memory.said) for memory in store]
+    sets = [word_set(memory.text) for memory in store]
     return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
 
 
@@ -239,34 +237,6 @@ def weaken(memory: Memory) -> dict[str, Value]:
     }
 
 
-def restore(memory: Memory) -> dict[str, Value]:
-    """Return the importance that a tension took from an entry; nothing where there was none, or where it took no share.
-
-    Example:
-        >>> from memory_kb.model import Link
-        >>> from memory_kb.model import Location
-        >>> marked = {"flags": ["review"]}
-        >>> restore(Memory("x", "a.md", "", Location(), "T", "", importance=0.35, links=(Link("y", "contradicts"),), metadata=marked))
-        {'importance': 0.5}
-    """
-    if not is_in_tension(memory) or memory.importance <= TENSION_FLOOR:
-        return {}
-    return {"importance": min(1.0, round(memory.importance / TENSION_FACTOR, 6))}
-
-
-def plan_settlements(rejected: Collection[Memory], memories: Iterable[Memory]) -> Plan:
-    """Plan to settle what contradicted rejected entries alone: the flag goes, the importance comes back."""
-    lost = {one.id for one in rejected}
-    everything = list(memories)
-    live = {one.id for one in everything if one.is_live} - lost
-    for memory in everything:
-        against = {link.to for link in memory.links if link.relation == "contradicts"}
-        if memory.is_live and memory.id not in lost and is_in_tension(memory) and against & lost and not against & live:
-            flags: Value = [flag for flag in memory.words("flags") if flag != _FLAG]
-            reason = f"What it contradicted was rejected: {', '.join(sorted(against & lost))}."
-            yield plan_fields(memory, {**restore(memory), "flags": flags}, reason)
-
-
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     """Plan what the contradictions come to; a second time there is nothing to do.
 
@@ -318,18 +288,3 @@ class ContradictionsReport:
     found: tuple[Contradiction, ...]
     run: RunReport
     notices: tuple[str, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """What was done about them, each entry by its name; "" for nothing."""
-        changed = {change.id for change in self.run.changes}
-        done = [_describe(one) for one in self.found if {one.older.id, one.newer.id} <= changed]
-        more = [f"and {len(done) - _MOST_LISTED} more"] if len(done) > _MOST_LISTED else []
-        return "; ".join((*done[:_MOST_LISTED], *more))
-
-
-def _describe(found: Contradiction) -> str:
-    older, newer = (f"{one.id} ({one.path})" for one in (found.older, found.newer))
-    if found.resolution == "retire":
-        return f"retired {older}, since {newer} is newer and says otherwise"
-    return f"flagged {older} and {newer} for review"

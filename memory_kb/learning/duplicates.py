@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.injected import without_occasion
 from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
@@ -26,7 +25,7 @@ _QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
 
 
 def comparable(text: str) -> str:
-    """Return a text as it is held against others: without the occasion, and of an error without what differs from one run to the next.
+    """Return a text as it is held against others: of an error without what differs from one run to the next.
 
     Where it says what prevents the error, it does not matter which call of the command failed and
     which went well.
@@ -38,7 +37,6 @@ def comparable(text: str) -> str:
         >>> comparable("Use port 5433.")
         'Use port 5433.'
     """
-    text = without_occasion(text)
     labels = dict(_LABELLED.findall(text))
     messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
     if not messages:
@@ -185,7 +183,7 @@ def is_in_people_file(entry: StoredEntry) -> bool:
 
 def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
     """Return the entries that share the most words with a draft; those that share any where a twin is not wanted."""
-    said = without_occasion(draft.text).strip()
+    said = draft.text.strip()
     query = parse_words(said)
     if query.is_empty:
         return []

@@ -68,7 +68,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         for one in memories
         if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
     ]
-    words = [word_set(one.said) for one in there]
+    words = [word_set(one.text) for one in there]
     offers: list[Offer] = []
     changes: list[Change | None] = []
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
@@ -92,7 +92,7 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
     for memory in learned:
         groups.setdefault((memory.kind, memory.place.learning_type, turning_words(memory.text)), []).append(memory)
     for group in groups.values():
-        for cluster in linked_clusters(near_pairs([word_set(one.said) for one in group], RECURRENCE)):
+        for cluster in linked_clusters(near_pairs([word_set(one.text) for one in group], RECURRENCE)):
             found = [group[place] for place in cluster]
             if len({one.place.job for one in found}) >= MIN_JOBS:
                 yield found
@@ -100,7 +100,7 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
 
 def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequence[frozenset[str]]) -> list[Memory]:
     """Return the entries that say what any of some others says, in their order; `words` are theirs."""
-    said = list(dict.fromkeys(one.said for one in sources))
+    said = list(dict.fromkeys(one.text for one in sources))
     pairs = pairs_with([*map(word_set, said), *words], range(len(said)), RECURRENCE)
     near = ((said[pair.one], pair.other - len(said)) for pair in pairs if pair.other >= len(said))
     return [

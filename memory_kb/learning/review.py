@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.contradictions import plan_settlements, restore
 from memory_kb.learning.inversion import (
     SNOOZED,
     ScanReport,
@@ -219,7 +218,7 @@ def _approved(memory: Memory, today: date) -> dict[str, Value]:
     if not memory.is_live:
         values["status"] = "active"
     if memory.words("flags"):
-        values |= {**restore(memory), "flags": []}
+        values["flags"] = []
     return values | {"reviewed": today.isoformat()} if values or memory.is_unverified else {}
 
 
@@ -377,8 +376,6 @@ class Review:
                     _check_waiting(one)
                     values = {"status": "rejected", "reviewed": self._vault.today().isoformat()} | values
                 plan.append(plan_fields(one, values, f"Review: rejected{f', {said}' * bool(said)}."))
-            # What contradicted one of them, and nothing else, is settled with it.
-            plan += plan_settlements(found, self._store.all())
             return self._writer.run("review reject", plan, dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:

@@ -208,7 +208,7 @@ class Maintenance:
     def contradictions_step(self, since: date | None, *, dry_run: bool) -> Done:
         """Resolve the contradictions of what is new since a day, as a step."""
         report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
-        return Done(report.summary, (report.run,))
+        return changed([report.run], "entry retired or flagged", "entries retired or flagged")
 
     def _sweep_step(self, *, dry_run: bool) -> Done:
         report = self._rules.sweep(dry_run=dry_run)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from memory_kb.injected import without_occasion
 from memory_kb.markdown.fields import Fields, parse_date, read_fields, read_text, read_words
 from memory_kb.model import INSTRUCTING, LIVE_STATUSES, UNVERIFIED, Link, Location, StoredMemory
 from memory_kb.private import cut_private_values
@@ -192,11 +191,6 @@ class Memory(NamedTuple):
     metadata: Mapping[str, Any] = {}
     fault: int | None = None
     has_successor: bool = False
-
-    @property
-    def said(self) -> str:
-        """Its text without the line that says on which occasion it was said."""
-        return without_occasion(self.text)
 
     @property
     def is_live(self) -> bool:
