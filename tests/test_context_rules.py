@@ -61,16 +61,6 @@ def test_a_doubted_rule_is_given_by_no_section(vault: MakeVault, open_kb: Open, 
     assert not kb.rules.select(["testing"]).rules
 
 
-def test_a_rule_whose_inversion_is_proposed_waits(vault: MakeVault, open_kb: Open) -> None:
-    kb = open_kb(vault(holds(("rules/r.md", rule("r", confidence=0.6, failure_count=3, success_count=1)))))
-    assert "nose" in kb.context(TASK).text
-    (proposal,) = kb.review.scan().proposed
-    assert "nose" not in kb.context(TASK).text
-    assert "nose" not in kb.context(TASK, labels=["testing"]).text
-    kb.review.reject(proposal)
-    assert "nose" in kb.context(TASK).text
-
-
 def test_a_doubted_rule_still_hides_the_wider_one(vault: MakeVault, open_kb: Open, home: Path) -> None:
     kb = open_kb(vault(holds(("rules/r.md", rule("r", confidence=0.01)))))
     (home / "rules").mkdir(parents=True)

@@ -159,15 +159,6 @@ def test_a_rejection_written_by_hand_is_one(scanned: tuple[Path, KnowledgeBase, 
     assert (waiting(kb), kb.review.scan().proposed, kb.show("r").status) == ([], (), "active")
 
 
-def test_an_open_proposal_keeps_the_sweep_away(scanned: tuple[Path, KnowledgeBase, str]) -> None:
-    _, kb, proposed = scanned
-    for _ in range(3):
-        kb.rules.feedback("r", "failure")
-    assert kb.sweep().flagged == ()
-    kb.review.reject(proposed)
-    assert kb.sweep().flagged == ("r",)
-
-
 def test_the_rule_of_the_same_place_is_retired(vault: MakeVault, home: Path, open_kb: OpenKB) -> None:
     folder = vault({**CONFIG, "memory/jobs/a/rules/r.md": rule(), "memory/jobs/b/rules/r.md": rule()})
     write_files(home, {"rules/g.md": rule(id="g")})

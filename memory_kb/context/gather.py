@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, fits_files, is_about, shared_words, stem, weigh_words
 from memory_kb.index.port import Question
-from memory_kb.learning.inversion import is_doubted, targets_of
+from memory_kb.learning.inversion import is_doubted
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
@@ -191,20 +191,8 @@ class Gathering:
         return labels, fitting
 
     def _holds(self, memory: Memory) -> bool:
-        return fits_files(memory, self._wanted.files) and not self._is_doubted(memory) and not memory.is_quarantined
-
-    def _is_doubted(self, memory: Memory) -> bool:
-        """Return whether an entry is a rule that waits for a person's judgment."""
-        return is_doubted(memory, self._today, self._inverted if memory.count("failure_count") else ())
-
-    @functools.cached_property
-    def _inverted(self) -> frozenset[tuple[str, Location]]:
-        """The rules whose inversion is proposed."""
-        place = self._wanted.place
-        return targets_of(
-            self._memories(
-                EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",), job=place.job, task=place.task)
-            )
+        return (
+            fits_files(memory, self._wanted.files) and not is_doubted(memory, self._today) and not memory.is_quarantined
         )
 
     def _is_for_all(self, memory: Memory) -> bool:
@@ -246,7 +234,7 @@ class Gathering:
                     yield FittingEntry(memory, hit)
 
     def _may_be_given(self, memory: Memory) -> bool:
-        return not memory.is_superseded and not memory.is_quarantined and not self._is_doubted(memory)
+        return not memory.is_superseded and not memory.is_quarantined and not is_doubted(memory, self._today)
 
     def _unique(self, *found: Iterator[FittingEntry]) -> Sequence[FittingEntry]:
         """Return what was found, the first passage of each entry, as one list."""
@@ -261,7 +249,7 @@ class Gathering:
     def _look_up(self, entry_id: str) -> Memory | None:
         entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
         memory = self._read(entry.source).get(entry_id) if entry else None
-        return None if memory is None or self._is_doubted(memory) else memory
+        return None if memory is None or is_doubted(memory, self._today) else memory
 
 
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.

@@ -173,22 +173,13 @@ class Recall:
 
     def _read(self, section: StoredChunk) -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""
+        from memory_kb.learning.inversion import is_doubted
+
         stored = self._index.memories(_HERE, section.source)
         memory = next((make_memory(one) for one in stored if one.entry.entry_id == section.entry_id), None)
-        if memory is None or memory.is_superseded or memory.is_quarantined or self._is_doubted(memory):
+        if memory is None or memory.is_superseded or memory.is_quarantined or is_doubted(memory, self._today):
             return None
         return memory
-
-    def _is_doubted(self, memory: Memory) -> bool:
-        """Return whether an entry is a rule that waits for a person's judgment."""
-        from memory_kb.learning.inversion import is_doubted, targets_of
-        from memory_kb.learning.playbook import RULE_KINDS
-
-        if memory.kind not in RULE_KINDS:
-            return False
-        proposed = EVERYTHING._replace(kinds=("pitfall",), statuses=("proposed",))
-        inverted = targets_of(map(make_memory, self._index.memories(proposed))) if memory.count("failure_count") else ()
-        return is_doubted(memory, self._today, inverted)
 
     def _choose_passage(self, section: StoredChunk) -> str:
         """Return the passage of a section that says most of the prompt; a list of links only where there is no other."""

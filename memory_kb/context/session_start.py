@@ -11,7 +11,7 @@ from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.layers import order_baseline
 from memory_kb.context.service import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.inversion import is_doubted, is_snoozed, targets_of
+from memory_kb.learning.inversion import is_doubted, is_snoozed
 from memory_kb.learning.playbook import RULE_KINDS, load_merged
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
 from memory_kb.store.plan import Memory, make_memory
@@ -72,7 +72,6 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
         return list(map(make_memory, index.memories(filters, origin=origin)))
 
     proposed = read(EVERYTHING._replace(statuses=("proposed",)))
-    inverted = targets_of(one for one in proposed if one.kind == "pitfall")
     tasks = here._replace(learning_types=("task",))
     stated = [one for one in read(tasks, _STATED) if one.kind not in _NOT_STATED and one.kind not in RULE_KINDS]
     baseline = order_baseline(read(tasks._replace(kinds=BASELINE_KINDS)), today)
@@ -86,11 +85,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
             key=lambda one: (one.place.scope != "global", one.path, one.line),
         ),
         core=list(core.values()),
-        rules=[
-            one
-            for one in rules
-            if _may_be_given(one) and not is_doubted(one, today, inverted if one.count("failure_count") else ())
-        ],
+        rules=[one for one in rules if _may_be_given(one) and not is_doubted(one, today)],
         handoffs=sorted(handoffs, key=_when, reverse=True),
         episode=max(episodes, key=_when, default=None),
         proposals=sum(not is_snoozed(one, today) for one in proposed),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,7 +44,9 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
     the proposal's file by hand is completed.
     """
     held = list(memories)
-    waiting = targets_of(held, is_open=False)
+    waiting = frozenset(
+        spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
+    )
     offers: dict[str, Offer] = {}
     changes: list[Change | None] = []
     for memory in load_merged(held):
@@ -131,14 +133,6 @@ def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
     return entry_id, near.place._replace(learning_type="task")
 
 
-def targets_of(memories: Iterable[Memory], *, is_open: bool = True) -> frozenset[tuple[str, Location]]:
-    """Return the spots of rules whose inversion is proposed; unless `is_open`, also where it was rejected."""
-    statuses = ("proposed",) if is_open else ("proposed", "rejected")
-    return frozenset(
-        spot_of(target, memory) for memory in memories if memory.status in statuses and (target := original_of(memory))
-    )
-
-
 def is_in_review(memory: Memory) -> bool:
     """Return whether an entry is in a `review/` folder."""
     return "review" in memory.path.split("/")[:-1]
@@ -175,14 +169,12 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
 _FLAGS = frozenset({REMOVAL, DEPRECATION})
 
 
-def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Location]] = ()) -> bool:
+def is_doubted(memory: Memory, today: date) -> bool:
     """Return whether a rule or pitfall is left out of what an agent is given.
 
-    That is one that is flagged as a candidate for removal, one whose inversion is proposed, and
-    one whose confidence is below what any selection takes. Here the confidence fades from
-    the last day on which the rule was applied or recalled, and not at all where a person pinned it.
-
-    `waiting` are the spots of rules whose inversion is proposed.
+    That is one that is flagged as a candidate for removal, and one whose confidence is below what
+    any selection takes. Here the confidence fades from the last day on which the rule was applied
+    or recalled, and not at all where a person pinned it.
 
     Example:
         >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.04})
@@ -191,7 +183,7 @@ def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Locat
     """
     if memory.kind not in RULE_KINDS:
         return False
-    if not _FLAGS.isdisjoint(memory.words("flags")) or spot_of(memory.id, memory) in waiting:
+    if not _FLAGS.isdisjoint(memory.words("flags")):
         return True
     evidence = read_evidence(memory)
     if memory.is_pinned or memory.is_evergreen:
@@ -203,9 +195,7 @@ def is_doubted(memory: Memory, today: date, waiting: Collection[tuple[str, Locat
 
 def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
     """Return the entries with the doubted rules among them as if they were retired: they still hide wider ones."""
-    held = list(memories)
-    waiting = targets_of(held)
-    return [one._replace(status="retired") if one.is_live and is_doubted(one, today, waiting) else one for one in held]
+    return [one._replace(status="retired") if one.is_live and is_doubted(one, today) else one for one in memories]
 
 
 def is_snoozed(memory: Memory, today: date) -> bool:

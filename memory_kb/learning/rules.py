@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
-from memory_kb.learning.inversion import set_aside, spot_of, targets_of
+from memory_kb.learning.inversion import set_aside
 from memory_kb.learning.playbook import (
     MAX_RULES,
     MAX_TOKENS,
@@ -138,14 +138,11 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
     The decay is computed and never stored, since it would compound from sweep to sweep; only
     `maturity` and `flags` are written. A rule moves one level a day at most: the day of its last
     move is its `maturity_since`. A flag goes when its reason does; one that a person took away in
-    the review comes back only after a new outcome. Rules whose inversion is proposed wait for
-    that. Nothing is ever deleted.
+    the review comes back only after a new outcome. Nothing is ever deleted.
     """
-    held = list(memories)
-    waiting = targets_of(held)
     promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change]()
-    for memory in held:
-        if not is_rule(memory) or spot_of(memory.id, memory) in waiting:
+    for memory in memories:
+        if not is_rule(memory):
             continue
         values, reasons = dict[str, Value](), list[str]()
         evidence = read_evidence(memory)
@@ -209,8 +206,8 @@ class Rules:
     ) -> Selection:
         """Return the rules and pitfalls for a task with these labels and of this type.
 
-        Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal, and
-        rules whose inversion is proposed, wait for a person's judgment.
+        Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal
+        wait for a person's judgment.
 
         Raises:
             UsageError: a task is named without its job.
