@@ -165,12 +165,11 @@ class SessionWritten(NamedTuple):
     """What was written to a session; of several, to the last.
 
     Attributes:
-        action: `started`, `resumed`, `appended`, `ended`, `corrected`, or `unchanged`.
+        action: `started`, `resumed`, `appended`, `ended`, or `unchanged`.
         written: how many events.
         seq: the number of the session's last event.
         redacted: what the credentials looked like that were taken out before writing.
         steps: what followed the end, stage by stage.
-        correction: what was said of it before and counts no more, in a sentence; else empty.
         shares: where the events went that were appended, session by session.
     """
 
@@ -181,7 +180,6 @@ class SessionWritten(NamedTuple):
     seq: int = 0
     redacted: tuple[str, ...] = ()
     steps: tuple[StepReport, ...] = ()
-    correction: str = ""
     shares: tuple[SessionShare, ...] = ()
 
 

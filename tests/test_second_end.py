@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import NOW, Run, write_files
+from conftest import NOW, write_files
 from planning import Tree, tree
 
 from memory_kb import KnowledgeBase
@@ -60,7 +60,7 @@ def test_another_outcome_corrects_the_episode_and_what_was_credited_stays(folder
     kb.sessions.end(SESSION, outcome="success")
     assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.65, 1, 0), (0.65, 1, 0), (1, 0))
     done = kb.sessions.end(SESSION, outcome="failure", summary="It went bad.")
-    assert (done.action, done.correction) == ("corrected", "It had been ended as success; now failure counts.")
+    assert done.action == "ended"
     assert (evidence(kb), evidence(kb, "p"), evidence(kb, "k")[1:]) == ((0.65, 1, 0), (0.65, 1, 0), (1, 0))
     assert episode(kb).word("outcome") == "failure"
     assert sum(event.event == "end" for event in kb.sessions.replay(SESSION)) == 2
@@ -81,7 +81,7 @@ def test_the_same_again_changes_nothing(folder: Path, open_kb: Open) -> None:
 def test_closed_first_and_told_otherwise_later(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
     kb.sessions.end(SESSION, outcome="failure", only_close=True)
-    assert kb.sessions.end(SESSION, outcome="success").action == "corrected"
+    assert kb.sessions.end(SESSION, outcome="success").action == "ended"
     assert evidence(kb) == (0.65, 1, 0)
     assert episode(kb).word("outcome") == "success"
 
@@ -89,9 +89,8 @@ def test_closed_first_and_told_otherwise_later(folder: Path, open_kb: Open) -> N
 def test_a_summary_alone_keeps_the_outcome(folder: Path, open_kb: Open) -> None:
     kb = make(folder, open_kb)
     kb.sessions.end(SESSION, outcome="failure")
-    done = kb.sessions.end(SESSION, summary="The disk was full.")
-    assert (done.action, done.correction) == ("ended", "")
-    assert kb.sessions.end(SESSION, summary="The disk was slow.").correction == "Its summary is replaced."
+    for summary in ("The disk was full.", "The disk was slow."):
+        assert kb.sessions.end(SESSION, summary=summary).action == "ended"
     assert (episode(kb).word("outcome"), evidence(kb)) == ("failure", (0.4, 0, 1))
     assert [dict(event.args or {}) for event in kb.sessions.replay(SESSION) if event.event == "end"] == [
         {"outcome": "failure"}
@@ -119,12 +118,3 @@ def test_work_goes_on_and_ends_otherwise(folder: Path, open_kb: Open) -> None:
     assert done.action == "ended"
     assert evidence(kb) == (0.65, 1, 0)
     assert episode(kb).word("outcome") == "failure"
-
-
-def test_the_command_says_what_counts_now(folder: Path, open_kb: Open, run: Run) -> None:
-    make(folder, open_kb)
-    assert run("--vault", folder, "session", "end", SESSION, "--outcome", "success").returncode == 0
-    done = run("--vault", folder, "session", "end", SESSION, "--outcome", "failure")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"corrected {SESSION}  1 event, number 6\n")
-    assert "It had been ended as success; now failure counts." in done.stderr

@@ -227,8 +227,6 @@ def _print_written(
         say(f"{counted(len(problems), 'line')} not written, the others were: {_ONE_A_LINE}.")
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
-    if written.correction:
-        say(written.correction)
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
         click.echo(f"{written.action} {share.session}  {_print_events(share.written, share.seq)}")
 
@@ -317,8 +315,6 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
     if options.as_json:
         print_json(as_plain(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
         return exit_code(written.steps)
-    if written.correction:
-        say(written.correction)
     say(
         f"{written.session} would be {written.action}."
         if written.action != "unchanged"

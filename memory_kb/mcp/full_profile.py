@@ -266,7 +266,7 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
         [step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts]
     )
     failed = sum(step.outcome == "failed" for step in written.steps)
-    lines = [f"Session {written.session}: {written.action}. {written.correction}".rstrip(), *([steps] if steps else [])]
+    lines = [f"Session {written.session}: {written.action}.", *([steps] if steps else [])]
     if failed:
         lines.append(
             f"{failed} of the {len(written.steps)} steps failed; once that is fixed, session_end again does what is left."

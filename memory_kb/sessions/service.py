@@ -135,12 +135,12 @@ class Sessions:
 
     def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
         from memory_kb.session_reports import SessionWritten
-        from memory_kb.store.session_log import correct_end, prepare
+        from memory_kb.store.session_log import complete_end, prepare
 
         with self.files.writing(session) as writer:
             done = prepare(end, self._vault.clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
-            event, correction = correct_end(last, done.event)
+            event = complete_end(last, done.event)
             coming = event._replace(session=session, seq=writer.seq + 1) if event else None
             if event and not dry_run:
                 writer.append(event)
@@ -151,10 +151,10 @@ class Sessions:
             from memory_kb.sessions.maintenance import run_steps
 
             steps = () if dry_run else run_steps([("index", lambda: self.index_step(session))])
-        action = "unchanged" if event is None else "corrected" if correction else "ended"
+        action = "ended" if event else "unchanged"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)
-        return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps, correction)
+        return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
     def index_step(self, session: str) -> Done:
         from memory_kb.index.event_search import SessionIndex

@@ -383,30 +383,24 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     return Prepared(event, tuple(sorted(found)))
 
 
-def correct_end(last: Event | None, new: Event) -> tuple[Event | None, str]:
-    """Return the end to write of a session, None where it is there already, and what it corrects.
+def complete_end(last: Event | None, new: Event) -> Event | None:
+    """Return the end to write of a session; None where the last one says all of it.
 
     The last word on outcome and summary counts; what it does not speak of stays.
 
     Example:
         >>> last = Event(event="end", args={"outcome": "success"}, content="Done.")
-        >>> event, correction = correct_end(last, Event(event="end", args={"outcome": "failure"}))
-        >>> event.args, event.content, correction
-        ({'outcome': 'failure'}, 'Done.', 'It had been ended as success; now failure counts.')
-        >>> correct_end(last, Event(event="end"))
-        (None, '')
+        >>> event = complete_end(last, Event(event="end", args={"outcome": "failure"}))
+        >>> event.args, event.content
+        ({'outcome': 'failure'}, 'Done.')
+        >>> complete_end(last, Event(event="end")) is None
+        True
     """
     if last is None:
-        return new, ""
-    before, outcome = (last.args or {}).get("outcome"), (new.args or {}).get("outcome")
-    is_other, is_retold = outcome not in (None, before), new.content not in (None, last.content)
-    if not (is_other or is_retold):
-        return None, ""
-    notice = f"It had been ended as {before}; now {outcome} counts." if is_other and before else ""
-    notice = notice or ("Its summary is replaced." if is_retold and last.content else "")
-    return new._replace(
-        args=new.args or last.args, content=last.content if new.content is None else new.content
-    ), notice
+        return new
+    args = {**(last.args or {}), **(new.args or {})}
+    content = last.content if new.content is None else new.content
+    return None if (args, content) == (last.args or {}, last.content) else new._replace(args=args, content=content)
 
 
 def _judge(draft: Event, content: str | None) -> str | None:
