@@ -226,7 +226,7 @@ class Entry(NamedTuple):
     the other attributes are the checked reading of it. `span` covers frontmatter and body, `body`
     the body alone. `dated` is the day the entry is about, `seen` the day its age counts from;
     None means it has no date. `fault` is the line from which its frontmatter cannot be read; such
-    an entry says what could be read of it, and is not written to before that is fixed.
+    an entry has its block as text, and is not written to before that is fixed.
     """
 
     id: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Characters of one block, and values in it, that we are ready to look at.
 MAX_BLOCK = 300_000
 MAX_VALUES = 50_000
-#: Characters of a block that is not valid YAML, or never ends, that are looked at field by field.
+#: Characters of a block that never ends, or may be none, that are looked at.
 MAX_BROKEN = 65_536
 MAX_DEPTH = 50
 #: Characters of a block that is remembered for a while once it is read.

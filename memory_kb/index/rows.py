@@ -88,19 +88,17 @@ def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
 
     Example:
         >>> describe_faults([Fault("a.md", 3)])
-        ('the frontmatter at a.md:3 cannot be read; only its good lines count',)
+        ('the frontmatter at a.md:3 cannot be read; it counts as text',)
         >>> describe_faults([Fault("a.md", 3), Fault("b.md", 2)])
-        ('the frontmatter at a.md:3 and in 1 more place cannot be read; only its good lines count, `memory-kb lint` lists them',)
+        ('the frontmatter at a.md:3 and in 1 more place cannot be read; it counts as text, `memory-kb lint` lists them',)
     """
     if not faults:
         return ()
     first, more = f"{printable(faults[0].path)}:{faults[0].line}", len(faults) - 1
     if not more:
-        return (f"the frontmatter at {first} cannot be read; only its good lines count",)
+        return (f"the frontmatter at {first} cannot be read; it counts as text",)
     others = f"in {more:,} more place{'' if more == 1 else 's'}"
-    return (
-        f"the frontmatter at {first} and {others} cannot be read; only its good lines count, `memory-kb lint` lists them",
-    )
+    return (f"the frontmatter at {first} and {others} cannot be read; it counts as text, `memory-kb lint` lists them",)
 
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -250,9 +248,6 @@ def _chunk_entries(
             end_line = line + content.count("\n")
             under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
             terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
-            if entry.fault is not None and part == 0:
-                # What cannot be read of a block is not lost to a search (requirements 6.3).
-                terms = f"{terms or ''}\n{text[entry.span.start : entry.body.start]}"
             place = (start, line, end_line, title, is_titled, under, content)
             chunks.append(
                 Chunk(

@@ -15,9 +15,8 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from memory_kb.markdown.fields import Fields, parse_date, read_fields
-from memory_kb.markdown.frontmatter import begins_as_fields, salvage
 from memory_kb.markdown.scanner import heading_text
-from memory_kb.model import Document, Entry, Problem, Span
+from memory_kb.model import LIVE_STATUSES, STATUSES, UNVERIFIED, Document, Entry, Problem, Span
 from memory_kb.regex import regex
 from memory_kb.text import as_read
 from memory_kb.yaml_loader import MAX_BROKEN, InvalidBlock, load_mapping
@@ -29,7 +28,14 @@ _RULE = regex(r"(?<=\n)---[ \t]*\r?\n")
 _CLOSING = regex(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ENTRY_WORD = regex(r"\b(?:id|kind|type)\b")
 _ENTRY_KEY = regex(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
-_HEAD_KEY = regex(r"\s*[\w\"'{-][^\n]*:")
+_FIRST_KEY = regex(r"(?:#[^\n]*\n|\s)*[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
+_KEPT = regex(
+    rf"^[ \t]*[\"']?(?:(status)[\"']?[ \t]*:[ \t\"'\[]*({'|'.join(word for word in STATUSES if word not in LIVE_STATUSES)})"
+    rf"|(source)[\"']?[ \t]*:[ \t\"'\[]*({UNVERIFIED}))\b"
+    r"|^(id)[ \t]*:[ \t\"']*(\w[\w.-]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BLANK_LINE = regex(r"\n[ \t\r]*\n")
 _FENCE = regex(r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})", re.MULTILINE)
 _HEADING = regex(r" {0,3}#{1,6}(?=[ \t])([^\n]*)| {0,3}(\S[^\n]*)\n {0,3}=+[ \t]*\r?(?:\n|\Z)")
 _COMMENTS_AND_PICTURES = regex(
@@ -43,8 +49,8 @@ _NAMESPACE = bytes.fromhex("4f1d1c7be5d85f0f9d3eb4f5c0a1d6c2")
 class Block(NamedTuple):
     """A frontmatter block.
 
-    `span` runs from its opening `---` to the end of its closing line. `fault` is the line of the
-    file from which it could not be read, None for a good one.
+    `span` runs from its opening `---` to the end of its closing line. One that cannot be read is empty, since its lines
+    are text; `fault` is then the line of the file that is to blame, `metadata` its id and what holds the entry back.
     """
 
     span: Span
@@ -94,7 +100,7 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
     head = _HEAD.match(text)
     if head:
         block = _read_block(text, Span(text.index("-"), head.end()), path, problems, _LineCounter(text), is_head=True)
-        position = block.span.end if block else head.end()
+        position = max(block.span.end, head.end()) if block else head.end()
         if block:
             yield block
     if text.find("\n---", max(0, position - 1)) < 0:
@@ -119,7 +125,7 @@ def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block
             fences.restart(found.span.end)
             problems.extend(_unseparated(text, Span(end, start), path))
             end = found.span.end
-        opening = _OPENING.search(text, found.span.end - 1 if found else opening.end() - 1)
+        opening = _OPENING.search(text, max(found.span.end if found else 0, opening.end()) - 1)
     problems.extend(_unseparated(text, Span(end, len(text)), path))
     if fences and hidden and fences.contain(len(text)) and fences.opened_at < hidden.start:
         problems.extend(_swallowed(text, hidden, fences.opened_at, path))
@@ -191,38 +197,44 @@ def _read_unclosed(text: str, opening: Span, path: str, problems: list[Problem],
     if not re.match(r"[\w-]+[ \t]*:(?:\s|$)", text[opening.end : opening.end + 200]):
         return None
     line = lines.line_at(opening.start)
-    found = salvage(text[opening.end : opening.end + MAX_BROKEN], is_closed=False)
-    read = "its first lines are taken for it" if found else "read as plain text"
-    problems.append(Problem(path, line, f"the frontmatter opened here is never closed with a `---` line; {read}"))
-    if found is None:
-        return None
-    end = opening.end + found.length
-    return Block(Span(opening.start, end), Span(opening.end, end), found.values, line)
+    message = "the frontmatter opened here is never closed with a `---` line; read as plain text"
+    problems.append(Problem(path, line, message))
+    block = text[opening.end : opening.end + MAX_BROKEN]
+    end = _BLANK_LINE.search(block)
+    block = block[: end.start()] if end else block
+    kept = _read_kept(block)
+    return _text_block(opening.start, kept, line) if kept or _ENTRY_KEY.search(block) else None
 
 
 def _read_broken(
     text: str, block: Block, path: str, problems: list[Problem], line: int, why: InvalidBlock, *, is_head: bool
 ) -> Block | None:
-    """Return a block that is no YAML mapping with what can be read of it, or None where it is text.
-
-    Away from the start of the file there is more text between rules, and all of it must look like fields.
-    """
+    """Return the empty block of an entry whose frontmatter is no YAML mapping, or None where it is text between rules."""
     inner = text[block.yaml.start : block.yaml.end]
-    is_meant = (_HEAD_KEY.match(inner) if is_head else _ENTRY_KEY.search(inner)) is not None
-    found = salvage(inner) if is_head or (is_meant and begins_as_fields(inner)) else None
-    if found and not is_head and found.length < len(inner):
-        found = None
-    fault = line + 1 + (why.line if found is None or found.line is None else found.line)
-    if found or is_meant:
-        problems.append(
-            Problem(path, fault, f"{why}; {'only the lines that can be read count' if found else 'read as plain text'}")
-        )
-    if found is None:
-        return None
-    if found.length == len(inner):
-        return Block(block.span, block.yaml, found.values, fault)
-    end = block.yaml.start + found.length
-    return Block(Span(block.span.start, end), Span(block.yaml.start, end), found.values, fault)
+    kept = _read_kept(inner)
+    begins = _FIRST_KEY.match(inner) is not None
+    names_entry = _ENTRY_KEY.search(inner) is not None
+    fault = line + 1 + min(why.line, inner.rstrip().count("\n"))
+    is_meant = begins or kept if is_head else begins and names_entry and (kept or not _BLANK_LINE.search(inner.strip()))
+    if is_meant or names_entry:
+        problems.append(Problem(path, fault, f"{why}; read as plain text"))
+    return _text_block(block.span.start, kept, fault) if is_meant else None
+
+
+def _read_kept(block: str) -> dict[str, str]:
+    """Return the id of a block that is no YAML, and the status or source that keeps it from agents: no typo sets it free.
+
+    Example:
+        >>> _read_kept("id: x\\nstatus: retired\\ntags: [a\\n")
+        {'id': 'x', 'status': 'retired'}
+    """
+    found = (one.groups() for one in _KEPT.finditer(block))
+    pairs = (tuple(filter(None, groups)) for groups in found)
+    return {name.lower(): value if name == "id" else value.lower() for name, value in pairs}
+
+
+def _text_block(start: int, metadata: Mapping[str, Any], fault: int) -> Block:
+    return Block(Span(start, start), Span(start, start), metadata, fault)
 
 
 class _Fences:
