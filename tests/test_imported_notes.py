@@ -74,21 +74,6 @@ def test_permalinks_go_on_leading_to_their_notes(kb: KnowledgeBase, source: Call
     assert reference.entry and reference.entry.title == "Tea Brewing Methods"
 
 
-def test_links_lead_to_what_the_vault_had_already(kb: KnowledgeBase, source: Callable[..., Path]) -> None:
-    known = kb.learn("Green tea wants exactly seventy degrees, says everybody.", title="Tea")
-    origin = source(
-        {
-            "a.md": "---\npermalink: a\n---\nSee below.\n- relates_to [[b]]\n",
-            "b.md": "---\npermalink: b\n---\nGreen tea wants exactly seventy degrees, says everybody.\n- [rule] Wait for it\n",
-        }
-    )
-    report = kb.import_(origin, format="basic-memory")
-    assert counts(report)[("note", "reinforced")] == 1
-    made = entries(kb)
-    assert made["a"].metadata["links"] == [{"to": known.id, "relation": "related_to"}]
-    assert made["b: Wait for it"].metadata["links"] == [{"to": known.id, "relation": "elaborates"}]
-
-
 @pytest.mark.parametrize(
     ("line", "category"),
     [

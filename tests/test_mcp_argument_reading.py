@@ -27,9 +27,9 @@ def test_wrong_and_hostile_arguments_are_answered_with_what_to_do(project: Path,
     before = {file: file.read_bytes() for file in project.rglob("*.md")}
     wrong: list[tuple[str, Mapping[str, Any], str]] = [
         ("memory_recall", {"id": "../../etc/passwd"}, "memory_recall with a query finds"),
-        ("memory_recall", {"id": "/etc/passwd"}, "is no Markdown file"),
+        ("memory_recall", {"id": "/etc/passwd"}, "no entry"),
         ("memory_recall", {"id": "theirs-1"}, "no entry 'theirs-1'"),
-        ("memory_recall", {"id": f"{other}/memory/MEMORY.md:1"}, "is no note of this vault"),
+        ("memory_recall", {"id": f"{other}/memory/MEMORY.md:1"}, "no entry"),
         ("memory_recall", {}, "give a query in words, an id, or a file"),
         ("memory_recall", {"query": "x", "limit": "many"}, "limit must be a whole number, not 'many'"),
         ("memory_recall", {"query": {"a": 1}}, "query must be a text"),

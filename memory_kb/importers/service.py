@@ -162,25 +162,12 @@ def offer_conversation(talk: ExportedChat, place: Location, format: str, passed:
     return offers
 
 
-def redirect_links(offers: Sequence[Offer], intake: Intake) -> list[Offer] | None:
-    """Return the offers with their links led to what was there already, or None where none must be.
-
-    A note whose text the vault has already is not made; what links to it links to the one there.
-    """
-    there: dict[str, str] = {}
-    for one in intake.taken:
-        if one.id != one.offer.entry_id:
-            there[one.offer.entry_id] = one.id if one.action in ("created", "reinforced", "known") else ""
-    changed = [_redirected(offer, there) for offer in offers]
-    return changed if any(one is not offer for one, offer in zip(changed, offers, strict=True)) else None
-
-
 def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
     links = dict(offer.draft.fields).get("links")
     if not isinstance(links, list) or not any(isinstance(link, dict) and link["to"] in there for link in links):
         return offer
     led = [{**link, "to": there.get(link["to"], link["to"])} for link in links if isinstance(link, dict)]
-    kept = [link for link in led if link["to"] and link["to"] != offer.entry_id]
+    kept = [link for link in led if link["to"] != offer.entry_id]
     fields = [
         (name, kept if name == "links" else value) for name, value in offer.draft.fields if name != "links" or kept
     ]
@@ -294,20 +281,15 @@ class Imports:
         return ImportReport(kind, readable_name(source.name), report_pieces(pieces, intake), passed.left_out, run)
 
     def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
-        """Take offers in whose links lead to each other, or to what is there instead."""
+        """Take offers in whose links lead to each other."""
         if not self._vault.memory:
             offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
         if not dry_run:
             self._writer.recover()
-
-        def plan(some: Sequence[Offer]) -> Intake:
-            return self._index.read(
-                lambda index: plan_intake(some, index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
-            )
-
-        intake = plan(offers)
-        redirected = redirect_links(offers, intake)
-        intake = plan(redirected) if redirected else intake
+        now = self._vault.clock()
+        intake = self._index.read(
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, self._store.was_made)
+        )
         if any(one.action == "known" for one in intake.taken):
             intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
         return intake, self._writer.run("import", intake.changes, dry_run=dry_run)

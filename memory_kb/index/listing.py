@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 from urllib.parse import quote
 
-from memory_kb.errors import AmbiguousId, UnknownEntry, UnreadableInput
+from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import Ignore
 from memory_kb.index.link_names import (
     DAY_PREFIX,
@@ -314,20 +314,9 @@ class Reading:
 
         Raises:
             UnknownEntry: there is none.
-            UnreadableInput: it names a file that is there and was not indexed; it says why.
             AmbiguousId: there are several.
         """
-
-        def read(index: SqliteIndex) -> EntryView:
-            try:
-                return show(self._vault, index, wanted)
-            except UnknownEntry:
-                unread = explain_unread(self._vault, self._vault.settings, index, wanted)
-                if unread:
-                    raise UnreadableInput(unread) from None
-                raise
-
-        return self._index.read(read)
+        return self._index.read(lambda index: show(self._vault, index, wanted))
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
         """Return the entries that pass the filters, in path order.

@@ -125,9 +125,7 @@ def _summary(run: RunRecord) -> str:
     return f"{', '.join(counts)} in {len(run.files)} files"
 
 
-def plan_undo(
-    record: RunRecord, runs: Sequence[RunRecord], log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})
-) -> UndoPlan:
+def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
@@ -140,7 +138,7 @@ def plan_undo(
     conflicts: list[Conflict] = []
     for unit in units:
         mine = [files[path] for path in files if path in unit]
-        planned, reasons = _plan_unit(mine, record, runs, log, resolve, held)
+        planned, reasons = _plan_unit(mine, record, log, resolve, held)
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
@@ -154,7 +152,6 @@ def plan_undo(
 def _plan_unit(
     files: Sequence[FileRecord],
     record: RunRecord,
-    runs: Sequence[RunRecord],
     log: DecisionLog,
     resolve: Resolve,
     held: Files,
@@ -169,39 +166,12 @@ def _plan_unit(
             if found == file.before:
                 continue
             if found != file.after:
-                return [], [Conflict(one.path, None, reason, _explain(file, found, record, runs)) for one in files]
+                message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
+                return [], [Conflict(one.path, None, reason, message) for one in files]
             edits.append(replayed(file, record, log, place, data, is_forward=False))
         except UnreadableInput as exc:
             return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
     return edits, []
-
-
-def _explain(file: FileRecord, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> str:
-    """Say who changed a file since, if the log knows."""
-    changed = _last_change(file.path, found, record, runs)
-    if changed:
-        return f"{file.path} was changed again by run {changed.head.run} ({changed.head.verb}); revert that first"
-    return f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
-
-
-def _last_change(path: str, found: str | None, record: RunRecord, runs: Sequence[RunRecord]) -> RunRecord | None:
-    """Return the run after `record` that made of a file what was found; None where a person did.
-
-    One that took another back made nothing of its own: what it found had been there before the other.
-    """
-    by_name = {run.head.run: run for run in runs}
-    made = [
-        run
-        for run in runs
-        if run.start > record.start and any(one.path == path and one.after == found for one in run.files)
-    ]
-    while made:
-        last = made.pop()
-        undone = by_name.get(last.head.undoes or "")
-        if undone is None or undone.start <= record.start:
-            return last
-        made = [run for run in made if run.start < undone.start]
-    return None
 
 
 def _inverse(decision: Decision) -> Decision:
@@ -253,7 +223,7 @@ class Undo:
             if chosen is None:
                 return RunReport(None, "undo")
             with self._writer.lock(*scopes_of(file.path for file in chosen.files)):
-                plan = plan_undo(chosen, runs, self._writer.journal, self._resolver(chosen))
+                plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
                 made = Run(
                     uuid.uuid4().hex[:8],
                     self._vault.timestamp(),
@@ -300,10 +270,10 @@ class Undo:
 
     def _preview(self, chosen: Sequence[RunRecord]) -> RunReport:
         """Return what taking some runs back would come to, one after the other."""
-        runs, conflicts = self.done_runs(), list[Conflict]()
+        conflicts = list[Conflict]()
         before, after = dict[str, bytes | None](), dict[str, bytes | None]()
         for run in chosen:
-            plan = plan_undo(run, runs, self._writer.journal, self._resolver(run), after)
+            plan = plan_undo(run, self._writer.journal, self._resolver(run), after)
             conflicts += plan.conflicts
             for edit in plan.edits:
                 before.setdefault(edit.path, edit.before)
