@@ -160,7 +160,7 @@ BOMBS = {
 def test_bombs_are_refused_at_once() -> None:
     """In a process of its own, since an exploding parser takes its process with it."""
     program = (
-        "import json, sys; from memory_kb.markdown.frontmatter import InvalidBlock, load_mapping\n"
+        "import json, sys; from memory_kb.yaml_loader import InvalidBlock, load_mapping\n"
         "for name, text in json.load(sys.stdin).items():\n"
         "    try: load_mapping(text)\n"
         "    except InvalidBlock: print(name, flush=True)"
