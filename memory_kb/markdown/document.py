@@ -147,7 +147,7 @@ def _unseparated(text: str, body: Span, path: str) -> Iterator[Problem]:
             if fences.contain(rule.start())
             else _read_block(text, Span(*rule.span()), path, [], lines, is_head=False)
         )
-        if block:
+        if block and block.fault is None:
             message = "what begins here looks like an entry, and is read as part of the text above; put a blank line before it"
             yield Problem(path, lines.line_at(rule.start()), message)
             place = block.span.end - 1
