@@ -75,7 +75,7 @@ def test_index_json_has_the_promised_form(run: Run, notes: Path) -> None:
         "unchanged": 0,
         "embedded": 0,
     }
-    assert [(problem["path"], problem["line"]) for problem in report["problems"]] == [("broken.md", 3)]
+    assert [(problem["path"], problem["line"]) for problem in report["problems"]] == [("broken.md", 2)]
     assert isinstance(report["seconds"], float)
 
 
@@ -222,7 +222,7 @@ def test_lint_and_doctor_exit_with_findings(run: Run, vault: Callable[[Files], P
         "memory/rules/a.md:5: the related_to link to 'gone' leads to no entry",
         "memory/rules/b.md:2: the id twice is also used at memory/rules/a.md:7",
         "memory/rules/b.md:5: the text contains what looks like a password or key",
-        "memory/rules/c.md:3: the frontmatter is not valid YAML",
+        "memory/rules/c.md:2: the frontmatter is not valid YAML",
     ):
         assert said in lint.stdout
     assert "hunter2" not in lint.stdout + lint.stderr

@@ -28,7 +28,7 @@ _RULE = regex(r"(?<=\n)---[ \t]*\r?\n")
 _CLOSING = regex(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ENTRY_WORD = regex(r"\b(?:id|kind|type)\b")
 _ENTRY_KEY = regex(r"^(?:id|kind|type)[ \t]*:(?:\s|$)", re.MULTILINE)
-_FIRST_KEY = regex(r"(?:#[^\n]*\n|\s)*[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
+_FIRST_KEY = regex(r"(?:#[^\n]*\n|\s)*(?:- )?[\"']?\w[\w.-]*(?: [\w.-]+){0,2}[\"']?[ \t]*:(?=\s|$)")
 _KEPT = regex(
     rf"^[ \t]*[\"']?(?:(status)[\"']?[ \t]*:[ \t\"'\[]*({'|'.join(word for word in STATUSES if word not in LIVE_STATUSES)})"
     rf"|(source)[\"']?[ \t]*:[ \t\"'\[]*({UNVERIFIED}))\b"
