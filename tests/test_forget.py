@@ -14,7 +14,7 @@ from conftest import NOW, Files, write_files
 from support import notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.errors import Forgotten, UnknownEntry
+from memory_kb.errors import CannotSplice, Forgotten, UnknownEntry
 from memory_kb.markdown.document import parse_document
 
 MakeVault = Callable[[Files], Path]
@@ -77,7 +77,6 @@ PLAIN_NOTES = [
     pytest.param(b"Walrus text.\r\n\r\nMore.\r\n", id="crlf"),
     pytest.param(b"\xef\xbb\xbf# Walrus\n\ntext", id="byte-order-mark"),
     pytest.param(b"\n\n  Walrus text.\n", id="blank-lines-first"),
-    pytest.param(b"---\nbad: x: y\n---\nWalrus text.\n", id="unparsable-block"),
     pytest.param(b"---\n\nWalrus text.\n\n---\n", id="rules"),
     pytest.param(b"Walrus caf\xe9 text.\n", id="not-utf-8"),
     pytest.param(b"```\nWalrus\n\n---\nid: x\n---\n", id="unclosed-fence"),
@@ -96,6 +95,15 @@ def test_forgetting_a_plain_note_puts_a_block_before_it(vault: MakeVault, open_k
     assert (folder / "note.md").read_bytes() == mark + block + data.removeprefix(mark)
     assert kb.search("walrus").hits == ()
     assert kb.show(hit.id).status == "retired"
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_note_whose_block_cannot_be_read_is_left_as_it_is(vault: MakeVault, open_kb: OpenKB, delete: bool) -> None:
+    data = b"---\nbad: x: y\n---\nWalrus text.\n"
+    folder = vault({"note.md": data})
+    with pytest.raises(CannotSplice, match=r"the frontmatter at note\.md:2 cannot be read; fix that line first"):
+        open_kb(folder).forget("note.md", delete=delete)
+    assert (folder / "note.md").read_bytes() == data
 
 
 def test_an_entry_is_forgotten_by_its_place_or_the_beginning_of_its_id(many: Path, open_kb: OpenKB) -> None:
