@@ -375,6 +375,8 @@ RELATIONS = (
 )
 #: Scopes from the most specific to the widest; other words for them are in `SCOPE_ALIASES`.
 SCOPES = ("task", "job", "project", "global")
+#: The most hits of one entry in a list that people read, while others match.
+PER_ENTRY = 3
 #: The scope of what an agent remembers by itself: found in a search, and never written.
 HOST = "host"
 SCOPE_ALIASES: Mapping[str, str] = {"team": "task", "dispatch": "task", "session": "job"}

@@ -60,6 +60,21 @@ def test_the_hits_of_a_note_are_together_in_the_terminal(vault: Vault, run: Run)
     ]
 
 
+def test_one_long_note_leaves_room_for_others_in_the_terminal(vault: Vault, run: Run) -> None:
+    parts = "\n\n".join(
+        f"## Part {number}\n\n{' '.join(f'The wombats of house {number} eat wombat food {n}.' for n in range(60))}"
+        for number in range(12)
+    )
+    folder = vault(
+        {"memory/long.md": f"# Wombats\n\n{parts}\n", "memory/short.md": "# Short\n\nSome wombats are fed.\n"}
+    )
+    flat = json.loads(run("--vault", folder, "search", "wombats", "--limit", "5", "--json").stdout)["hits"]
+    assert [hit["path"] for hit in flat] == ["memory/long.md"] * 5
+    assert "memory/short.md:" in run("--vault", folder, "search", "wombats", "--limit", "5").stdout
+    alone = run("--vault", folder, "search", "house", "--limit", "5").stdout
+    assert len([line for line in alone.splitlines() if line.lstrip()[:1].isdigit()]) == 5
+
+
 def test_the_command_counts_the_copies_and_names_three(vault: Vault, run: Run) -> None:
     folder = vault({f"memory/{name}.md": entry(TEXT, kind="fact") for name in "abcdef"})
     (line,) = [line for line in run("--vault", folder, "search", "wombats").stdout.splitlines() if "copies" in line]

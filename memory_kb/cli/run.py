@@ -144,9 +144,12 @@ def follow(line: PlainCommand, options: Options) -> None:
         index_notes(options)
         return
     from memory_kb.cli.hits import print_found
+    from memory_kb.model import PER_ENTRY
 
     with Progress() as progress:
-        result = options.kb.search(" ".join(line.words), limit=line.limit, progress=progress)
+        result = options.kb.search(
+            " ".join(line.words), limit=line.limit, per_entry=0 if line.as_json else PER_ENTRY, progress=progress
+        )
     print_found(options, result)
 
 

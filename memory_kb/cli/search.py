@@ -25,7 +25,7 @@ from memory_kb.cli.output import (
     style,
 )
 from memory_kb.errors import UsageError
-from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
+from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, PER_ENTRY, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Context
@@ -82,7 +82,8 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
 
     Words are looked for in any order, and more of them score higher. "Exact phrases" must occur as
     they are, -words must not occur (put -- before a query that starts with one). --kind session searches the
-    logs of past sessions instead, as `session search` does.
+    logs of past sessions instead, as `session search` does. Of one note three hits are shown while
+    others match; --json has all in one list.
 
     \b
     memory-kb search flaky tests
@@ -101,7 +102,13 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
     with _open_at(options, as_of) as kb, Progress() as progress:
-        result = kb.search(text, sync=not no_sync or as_of is not None, progress=progress, **chosen)
+        result = kb.search(
+            text,
+            sync=not no_sync or as_of is not None,
+            per_entry=0 if options.as_json else PER_ENTRY,
+            progress=progress,
+            **chosen,
+        )
     print_found(options, result, chosen["file"])
 
 

@@ -29,7 +29,8 @@ class Request(NamedTuple):
     """One search: what for, among which entries, and how much of it.
 
     `max_chars` 0 is no budget; `key_terms` are looked for in place of the text's own words; with
-    `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit.
+    `is_typing` the last word may be the beginning of one; with `by_entry` each entry gives one hit, and
+    with `per_entry` no more than so many while others match.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Request(NamedTuple):
     key_terms: tuple[str, ...] = ()
     is_typing: bool = False
     by_entry: bool = False
+    per_entry: int = 0
 
 
 class Found(NamedTuple):

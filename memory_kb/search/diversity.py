@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 from memory_kb.index.port import Candidate
 from memory_kb.search.merge_passages import Group
 from memory_kb.text import jaccard
+
+T = TypeVar("T")
 
 #: Passages of one entry that compete before others of it, where there are too many.
 CROWD = 40
@@ -31,21 +34,27 @@ def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int
     wanted = limit
     found = match(wanted)
     while True:
-        first, rest = _part(found, crowd)
+        first, rest = _part(found, crowd, lambda one: one.key - one.part)
         if len(found) < wanted or len(first) >= limit or wanted >= _FARTHEST:
             return [*first, *rest][:limit]
         wanted = min(wanted * 10, _FARTHEST)
         found = match(wanted)
 
 
-def _part(candidates: Sequence[Candidate], crowd: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Part candidates into the first few of every entry and the others, in their order."""
-    counts = Counter[int]()
-    parted: tuple[list[Candidate], list[Candidate]] = [], []
-    for candidate in candidates:
-        entry = candidate.key - candidate.part
+def spread(groups: Sequence[Group], most: int) -> list[Group]:
+    """Return the first few groups of every entry, then the others."""
+    first, rest = _part(groups, most, lambda one: (one.chunk.source, one.chunk.entry_id))
+    return [*first, *rest]
+
+
+def _part(found: Sequence[T], crowd: int, entry_of: Callable[[T], Hashable]) -> tuple[list[T], list[T]]:
+    """Part what was found into the first few of every entry and the others, in their order."""
+    counts = Counter[Hashable]()
+    parted: tuple[list[T], list[T]] = [], []
+    for one in found:
+        entry = entry_of(one)
         counts[entry] += 1
-        parted[counts[entry] > crowd].append(candidate)
+        parted[counts[entry] > crowd].append(one)
     return parted
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
-from memory_kb.search.diversity import mmr_order, one_of_each
+from memory_kb.search.diversity import mmr_order, one_of_each, spread
 from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
 from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
 from memory_kb.search.scoring import (
@@ -114,6 +114,8 @@ def retrieve(
     trace = follow(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
+    if request.per_entry:
+        ordered = spread(ordered, request.per_entry)
     if request.limit > len(ordered) and not request.by_entry:
         ordered += _further(index, trace, request, ranking, today)
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
@@ -157,7 +159,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     trusted = found.trusted * (1.0 - min(1.0, said) ** 2)
     sections = _score_sections(found, texts, trusted, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
-    cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
+    cuts_all = request.by_entry or request.per_entry or any(candidate.is_superseded for candidate in found.candidates)
     first = sections[: None if cuts_all else SECTIONS]
     # What says the same as one of the first is its copy.
     alike = {(section.candidate.title, section.relevance) for section in first}
@@ -176,7 +178,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     kept.sort(key=_in_order)
     groups = fold(kept, chunks)
     groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
-    limit = len(groups) if request.by_entry else request.limit
+    limit = len(groups) if request.by_entry or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0

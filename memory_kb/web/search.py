@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from memory_kb.kb import KnowledgeBase
-from memory_kb.model import Hit, SearchResult
+from memory_kb.model import PER_ENTRY, Hit, SearchResult
 from memory_kb.web.charts import Bar, entry_address, vary
 from memory_kb.web.highlight import Stretch, mark, render_passage
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
@@ -122,6 +122,7 @@ def _search(
         mode="text" if is_typing else "auto",
         explain=True,
         is_typing=is_typing,
+        per_entry=PER_ENTRY,
         vaults=vaults,
         **asked.filters,
     )
