@@ -41,10 +41,9 @@ def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int
         found = match(wanted)
 
 
-def spread(groups: Sequence[Group], most: int) -> list[Group]:
-    """Return the first few groups of every entry, then the others."""
-    first, rest = _part(groups, most, lambda one: (one.chunk.source, one.chunk.entry_id))
-    return [*first, *rest]
+def spread(groups: Sequence[Group], most: int) -> tuple[list[Group], list[Group]]:
+    """Return the first few groups of every entry, and the others; 0 is no limit."""
+    return _part(groups, most or len(groups), lambda one: (one.chunk.source, one.chunk.entry_id))
 
 
 def _part(found: Sequence[T], crowd: int, entry_of: Callable[[T], Hashable]) -> tuple[list[T], list[T]]:

@@ -114,10 +114,11 @@ def retrieve(
     trace = follow(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
-    if request.per_entry:
-        ordered = spread(ordered, request.per_entry)
-    if request.limit > len(ordered) and not request.by_entry:
-        ordered += _further(index, trace, request, ranking, today)
+    first, rest = spread(ordered, request.per_entry)
+    if request.limit > len(first) and not request.by_entry:
+        more = _further(index, trace, request, ranking, today)
+        first, rest = spread([*ordered, *more], request.per_entry)
+    ordered = [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query
@@ -159,7 +160,7 @@ def follow(index: Index, request: Request, ranking: Ranking, today: date, questi
     trusted = found.trusted * (1.0 - min(1.0, said) ** 2)
     sections = _score_sections(found, texts, trusted, weights, ranking)
     # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
-    cuts_all = request.by_entry or request.per_entry or any(candidate.is_superseded for candidate in found.candidates)
+    cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
     first = sections[: None if cuts_all else SECTIONS]
     # What says the same as one of the first is its copy.
     alike = {(section.candidate.title, section.relevance) for section in first}
