@@ -214,7 +214,7 @@ PROBLEMS = [
         f"```\n\n{A}```\n\n~~~\nmake\n\n{B}Two.\n", 8, "the entry in line 11 and", 1, id="swallowed-behind-an-example"
     ),
     pytest.param("---\n- id: a\n- id: b\n---\nText.\n", 2, "not a mapping", 1, id="list-of-mappings"),
-    pytest.param("---\nid: a\nx: " + "[" * 60 + "]" * 60 + "\n---\nText.\n", 2, "levels", 1, id="too-deep"),
+    pytest.param("---\nid: a\nx: " + "[" * 60 + "]" * 60 + "\n---\nText.\n", 3, "levels", 1, id="too-deep"),
     pytest.param("---\nid: a\nx: " + "y" * 310_000 + "\n---\nText.\n", 2, "longer than 300,000", 1, id="too-long"),
     pytest.param(
         "---\nid: a\nl0: &l0 [1, 1]\n"

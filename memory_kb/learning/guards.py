@@ -28,7 +28,8 @@ KEYS = ("forbid", "require", "check")
 _LONGEST_LINE = 1_000
 #: The most of a file that is looked through.
 LONGEST_FILE = 1_000_000
-#: How long the patterns of one rule may take for a file before a hook passes it over, in seconds.
+#: How long the patterns of one rule may take for a file before a hook passes it over, in seconds of the processor:
+#: on a busy machine a rule guards, too.
 _PATIENCE = 0.25
 #: How long those of all rules may take together before it passes the rest over.
 _PATIENCE_WITH_ALL = 2.0
@@ -154,10 +155,10 @@ def find_broken_rules(guards: Iterable[tuple[Memory, Guard]], edits: Sequence[Ed
 
     Rules come with a clone: when their patterns have taken too long together, the rest is passed over.
     """
-    until = time.monotonic() + _PATIENCE_WITH_ALL
+    until = time.process_time() + _PATIENCE_WITH_ALL
     for rule, guard in guards:
         for edit in edits:
-            left = until - time.monotonic()
+            left = until - time.process_time()
             if left <= 0:
                 return
             if breaks(guard._replace(seconds=min(guard.seconds, left)), edit):
@@ -175,13 +176,13 @@ def _time_limit(guard: Guard) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise TooSlow(f"a pattern of rule {guard.rule} takes over {guard.seconds:g} s for one file", "make it simpler")
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, guard.seconds)
+    previous = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, guard.seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)
 
 
 def guarding_rules(index: SqliteIndex, scopes: Sequence[str]) -> list[Memory]:
