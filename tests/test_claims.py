@@ -113,10 +113,10 @@ def test_people_write_citations_by_hand(vault: MakeVault, open_kb: Open) -> None
     lines = (folder / "memory/learnings/note.md").read_text().splitlines()
     told = {problem.message.partition(", ")[0]: lines[problem.line - 1].strip() for problem in kb.lint()}
     assert told == {
-        "cites '../x.py'": "- ../x.py",
-        "cites '[1]'": "- [1]",
+        "cites ../x.py": "- ../x.py",
+        "cites [1]": "- [1]",
         "cites src/b.py": "- {ref: 'src/b.py', why: by hand}",
-        "cites 'None'": "cites:",
+        "cites None": "cites:",
     }
     (folder / "src/b.py").write_text("x = 1\n")
     before = (folder / "memory/learnings/note.md").read_text()

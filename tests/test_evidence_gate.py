@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
-from memory_kb.learning.review_gate import NearRule, SessionCounts, find_nearest, judge_rule, keywords
+from memory_kb.learning.review_gate import SessionCounts, find_same, judge_rule, keywords
 from memory_kb.model import Location
 from memory_kb.store.events import Event
 from memory_kb.store.plan import Memory
@@ -52,11 +52,10 @@ def test_a_rule_that_is_too_short(text: str, decision: str) -> None:
     assert judge_rule(text, SessionCounts()).decision == decision
 
 
-@pytest.mark.parametrize(("similarity", "decision"), [(0.85, "helpful"), (0.84, "accept")])
-def test_a_rule_that_is_there_already_is_marked_helpful(similarity: float, decision: str) -> None:
+def test_a_rule_that_is_there_already_is_marked_helpful() -> None:
     rule = Memory("r1", "a.md", "", Location(), "T", RULE, kind="rule")
-    verdict = judge_rule(RULE, SessionCounts(5, 0), NearRule(rule, similarity))
-    assert (verdict.decision, verdict.existing) == (decision, rule if decision == "helpful" else None)
+    verdict = judge_rule(RULE, SessionCounts(5, 0), rule)
+    assert (verdict.decision, verdict.existing) == ("helpful", rule)
 
 
 def test_the_nearest_rule_is_live_and_says_the_same() -> None:
@@ -69,10 +68,10 @@ def test_the_nearest_rule_is_live_and_says_the_same() -> None:
         rule("old", RULE, "retired"),
         rule("near", f"Always {RULE}"),
     ]
-    near = find_nearest(RULE, rules)
+    near = find_same(RULE, rules)
     assert near is not None
-    assert near.rule.id == "near"
-    assert near.similarity == pytest.approx(6 / 7)
+    assert near.id == "near"
+    assert find_same(RULE, rules[:-1]) is None
 
 
 def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) -> None:

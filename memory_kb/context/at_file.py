@@ -48,4 +48,4 @@ def build_file_context(naming: Collection[Memory], shown: Collection[str], today
 def _cites(memory: Memory, file: str) -> bool:
     from memory_kb.learning.references import read_citations
 
-    return any(one.reference.path == file for one in read_citations(memory)[0])
+    return any(one.reference.path == file for one in read_citations(memory))

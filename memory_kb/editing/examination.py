@@ -14,7 +14,7 @@ from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
 from memory_kb.index.lint import Ground, OtherEntry, remark
 from memory_kb.learning.citations import assess, complain
-from memory_kb.learning.duplicates import find_duplicate
+from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
@@ -115,9 +115,8 @@ class Examination:
             found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
             if found is None:
                 return None
-            return OtherEntry(
-                found.entry.entry_id, found.entry.title, f"{found.entry.source}:{found.entry.line}"
-            ), found.is_forgotten
+            there = OtherEntry(found.entry_id, found.title, f"{found.source}:{found.line}")
+            return there, found.status in FORGOTTEN
 
         def claims(memory: Memory) -> list[str]:
             if memory.metadata.keys().isdisjoint(("cites", "valid_until")):

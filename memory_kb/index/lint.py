@@ -226,7 +226,7 @@ def _head_span(text: str, entry: Entry) -> Span:
 
 def claim_span(text: str, entry: Entry, message: str) -> Span:
     """Return the place of a claim that has a finding."""
-    named = re.match(r"cites '?([^',]+)", message)
+    named = re.match(r"cites ([^,]+)", message)
     if named and text.find(named[1], entry.span.start, entry.body.start) >= 0:
         start = text.find(named[1], entry.span.start, entry.body.start)
         return Span(start, start + len(named[1]))

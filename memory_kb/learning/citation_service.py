@@ -10,7 +10,6 @@ from memory_kb.index.lint import claim_span
 from memory_kb.learning.citations import (
     CitedReport,
     ClaimsReport,
-    Unrecordable,
     assess,
     complain,
     plan_citing,
@@ -72,13 +71,13 @@ class Citations:
             )
         references = (references,) if isinstance(references, str) else references
         named = [_record_named(reference, project) for reference in references]
-        known = {one.reference for one in (*read_citations(found)[0], *named)}
+        known = {one.reference for one in (*read_citations(found), *named)}
         suggested: list[Citation] = []
         refused: list[str] = []
         for reference in suggest_references(found.text):
             try:
                 suggested += [] if reference in known else [record(reference, project)]
-            except Unrecordable as exc:
+            except InvalidReference as exc:
                 refused.append(f"{reference.text}: {exc}")
         citations = [*named, *(suggested if from_text else ())]
         if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
@@ -163,7 +162,7 @@ def _record_named(text: str, project: ProjectFiles) -> Citation:
     """
     try:
         return record(parse_reference(text), project)
-    except (InvalidReference, Unrecordable) as exc:
+    except InvalidReference as exc:
         hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
         raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc
 

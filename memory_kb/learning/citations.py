@@ -11,7 +11,6 @@ from memory_kb.learning.references import (
     Citation,
     CodeReference,
     InvalidReference,
-    Unusable,
     cited_items,
     compare_lines,
     find_lines,
@@ -44,20 +43,16 @@ class CitationFinding(NamedTuple):
     Attributes:
         verdict: `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or
             `unrecorded` (nobody has recorded what it said).
-        lines: where the cited text, or what may have become of it, is now.
+        now: where the cited text, or what may have become of it, is now, as a reference.
         reason: the verdict as a part of a sentence, such as `changed` or `is gone`.
+        hint: what changed since it was recorded, a line each.
     """
 
-    citation: Citation
+    ref: str
     verdict: str
-    lines: tuple[int, int] | None = None
+    now: str = ""
     reason: str = ""
-
-    @property
-    def place(self) -> str:
-        """Where it is now, as a reference."""
-        reference = self.citation.reference
-        return f"{reference.path}#{span_text(*self.lines)}" if self.lines else reference.commit or reference.path
+    hint: tuple[str, ...] = ()
 
     @property
     def is_bad(self) -> bool:
@@ -75,7 +70,6 @@ class ClaimState(NamedTuple):
 
     verdict: str | None
     findings: tuple[CitationFinding, ...] = ()
-    unusable: tuple[Unusable, ...] = ()
 
     @property
     def is_void(self) -> bool:
@@ -86,21 +80,6 @@ class ClaimState(NamedTuple):
     def is_stale(self) -> bool:
         """Whether somebody should look at it."""
         return self.verdict in ("gone", "drifted")
-
-
-class FindingView(NamedTuple):
-    """One citation as `verify` lists it.
-
-    Attributes:
-        now: where it is now, as a reference.
-        hint: what changed since it was recorded, a line each.
-    """
-
-    ref: str
-    verdict: str
-    now: str
-    reason: str
-    hint: tuple[str, ...] = ()
 
 
 class ClaimView(NamedTuple):
@@ -114,7 +93,7 @@ class ClaimView(NamedTuple):
     verdict: str
     last_verified: str | None
     valid_until: str | None
-    findings: tuple[FindingView, ...]
+    findings: tuple[CitationFinding, ...]
 
 
 class ClaimsReport(NamedTuple):
@@ -140,34 +119,30 @@ class CitedReport(NamedTuple):
     run: RunReport
 
 
-class Unrecordable(ValueError):
-    """A reference whose text cannot be recorded; the message says why."""
-
-
 def record(reference: CodeReference, project: ProjectFiles) -> Citation:
     """Return a citation with the hash of what it cites as it is now.
 
     Raises:
-        Unrecordable: there is nothing that could be known again.
+        InvalidReference: there is nothing that could be known again.
     """
     if reference.commit:
         whole = project.git.find_commit(reference.commit)
         if not whole:
-            raise Unrecordable("no such commit is here")
+            raise InvalidReference("no such commit is here")
         return Citation(reference, whole)
     source = project.read(reference.path)
     if source.state in ("missing", "unreadable"):
-        raise Unrecordable("there is no such file" if source.state == "missing" else f"it {source.reason}")
+        raise InvalidReference("there is no such file" if source.state == "missing" else f"it {source.reason}")
     if reference.lines is None:
         return Citation(reference, _hash_file(source), project.git.head())
     if source.state == "binary":
-        raise Unrecordable("it is no text; cite the file as a whole")
+        raise InvalidReference("it is no text; cite the file as a whole")
     lines = split_lines(source.text)
     start, end = reference.lines
     if end > len(lines):
-        raise Unrecordable(f"it has {len(lines):,} lines")
+        raise InvalidReference(f"it has {len(lines):,} lines")
     if not any(map(_WORD.search, lines[start - 1 : end])):
-        raise Unrecordable("there is no word on these lines that could be known again")
+        raise InvalidReference("there is no word on these lines that could be known again")
     return Citation(reference, hash_lines(lines[start - 1 : end]), project.git.head())
 
 
@@ -177,66 +152,68 @@ def _hash_file(source: CitedFile) -> str:
     return hash_lines(split_lines(source.text))
 
 
+#: A verdict with its reason, and the lines that it is about as they are now.
+_Verdict = tuple[str, str, tuple[int, int] | None]
+
+
 def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
     """Return the verdict on one citation; without a recorded hash nothing is judged."""
-    if citation.reference.commit:
-        return _judge_commit(citation, project)
+    reference = citation.reference
+    if citation.fault:
+        return CitationFinding(reference.text, "unreadable", "", f"cannot be used: {citation.fault}")
+    verdict, reason, lines = (_judge_commit if reference.commit else _judge_file)(citation, project)
+    return CitationFinding(reference.text, verdict, _place(reference, lines), reason)
+
+
+def _place(reference: CodeReference, lines: tuple[int, int] | None) -> str:
+    return f"{reference.path}#{span_text(*lines)}" if lines else reference.commit or reference.path
+
+
+def _judge_commit(citation: Citation, project: ProjectFiles) -> _Verdict:
+    if not citation.hash:
+        return "unrecorded", "", None
+    if project.git.find_commit(citation.hash):
+        return "fresh", "", None
+    # It may be on a branch that was never fetched, so nothing says that it is gone for good.
+    return "unreadable", "cannot be looked up here", None
+
+
+def _judge_file(citation: Citation, project: ProjectFiles) -> _Verdict:
+    wanted, known = citation.hash, citation.reference.lines
     source = project.read(citation.reference.path)
     if source.state == "unreadable":
-        return CitationFinding(citation, "unreadable", reason=source.reason)
-    if not citation.hash:
-        if source.state == "missing":
-            return CitationFinding(citation, "unreadable", reason="is not there")
-        return CitationFinding(citation, "unrecorded")
+        return "unreadable", source.reason, None
+    if not wanted:
+        return ("unreadable", "is not there", None) if source.state == "missing" else ("unrecorded", "", None)
     if source.state == "missing":
-        return CitationFinding(citation, "gone", reason="is gone")
-    return _judge_in(citation, source)
-
-
-def _judge_commit(citation: Citation, project: ProjectFiles) -> CitationFinding:
-    if not citation.hash:
-        return CitationFinding(citation, "unrecorded")
-    if project.git.find_commit(citation.hash):
-        return CitationFinding(citation, "fresh")
-    # It may be on a branch that was never fetched, so nothing says that it is gone for good.
-    return CitationFinding(citation, "unreadable", reason="cannot be looked up here")
-
-
-def _judge_in(citation: Citation, source: CitedFile) -> CitationFinding:
-    """Return the verdict on a citation in a file that is there."""
-    wanted, known = citation.hash or "", citation.reference.lines
+        return "gone", "is gone", None
     if known is None:
-        is_same = _hash_file(source) == wanted
-        return CitationFinding(citation, "fresh") if is_same else CitationFinding(citation, "drifted", reason="changed")
+        return ("fresh", "", None) if _hash_file(source) == wanted else ("drifted", "changed", None)
     if source.state == "binary":
-        return CitationFinding(citation, "drifted", reason="is no text any more")
+        return "drifted", "is no text any more", None
     lines = split_lines(source.text)
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
-    if start:
-        place = (start, start + known[1] - known[0])
-        if place == known:
-            return CitationFinding(citation, "fresh", place)
-        return CitationFinding(citation, "moved", place, f"is now {span_text(*place)}")
-    return CitationFinding(citation, "drifted", known if known[1] <= len(lines) else None, "changed")
+    if start is None:
+        return "drifted", "changed", known if known[1] <= len(lines) else None
+    place = (start, start + known[1] - known[0])
+    return ("fresh", "", place) if place == known else ("moved", f"is now {span_text(*place)}", place)
 
 
-def explain_drift(finding: CitationFinding, project: ProjectFiles) -> tuple[CitationFinding, tuple[str, ...]]:
-    """Return a finding with the place it has now, and what changed since it was recorded, a line each.
+def explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
+    """Return a finding with the place it has now, and what changed since it was recorded.
 
     That is known where the last commit of that time holds the text as it was recorded.
     """
-    citation = finding.citation
+    if finding.verdict != "drifted" or not citation.commit:
+        return finding
     reference, source = citation.reference, project.read(citation.reference.path)
-    if finding.verdict != "drifted" or not citation.commit or source.state != "text":
-        return finding, ()
     before = split_lines(project.text_at(citation.commit, reference.path) or "")
     span = reference.lines or (1, len(before))
-    if hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
-        return finding, ()
+    if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
+        return finding
     changes = compare_lines(before, split_lines(source.text), span)
-    if reference.lines and changes.lines:
-        finding = finding._replace(lines=changes.lines)
-    return finding, changes.shown
+    now = _place(reference, changes.lines) if reference.lines and changes.lines else finding.now
+    return finding._replace(now=now, hint=changes.shown)
 
 
 def is_over(memory: Memory, today: date) -> bool:
@@ -261,31 +238,29 @@ def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: 
         return ClaimState("over")
     if "cites" not in memory.metadata or memory.place.scope == "global":
         return ClaimState(None)
-    citations, unusable = read_citations(memory)
-    findings = tuple(judge(one, project) for one in citations if with_commits or not one.reference.commit)
-    judged = [one for one in findings if one.verdict not in ("unreadable", "unrecorded")]
+    citations = [one for one in read_citations(memory) if with_commits or not one.reference.commit]
+    findings = tuple(judge(one, project) for one in citations)
+    verdicts = {one.verdict for one in findings}
     # That a commit is still there says nothing of the code as it is now.
-    about_files = {one.verdict for one in judged if not one.citation.reference.commit}
-    if about_files == {"gone"}:
-        return ClaimState("gone", findings, unusable)
-    if any(one.is_bad for one in judged):
-        return ClaimState("drifted", findings, unusable)
-    worst = next((word for word in ("moved", "fresh") if any(one.verdict == word for one in judged)), None)
-    return ClaimState(worst, findings, unusable)
+    about_files = {found.verdict for one, found in zip(citations, findings, strict=True) if not one.reference.commit}
+    if about_files - {"unreadable", "unrecorded"} == {"gone"}:
+        return ClaimState("gone", findings)
+    if any(one.is_bad for one in findings):
+        return ClaimState("drifted", findings)
+    return ClaimState(next((word for word in ("moved", "fresh") if word in verdicts), None), findings)
 
 
 def say_mark(state: ClaimState) -> str:
     """Return the remark beside an entry in a prompt; empty where what it cites is as it was.
 
     Example:
-        >>> finding = CitationFinding(Citation(CodeReference("src/api/x.py", 10, 20)), "drifted", reason="changed")
-        >>> say_mark(ClaimState("drifted", (finding,)))
+        >>> say_mark(ClaimState("drifted", (CitationFinding("src/api/x.py#L10-L20", "drifted", reason="changed"),)))
         '[may be stale: src/api/x.py#L10-L20 changed]'
     """
     stale = [one for one in state.findings if one.is_bad] if state.is_stale else []
     if not stale:
         return ""
-    reasons = [f"{_short(one.citation.reference.text)} {_short(one.reason)}" for one in stale]
+    reasons = [f"{_short(one.ref)} {_short(one.reason)}" for one in stale]
     more = f"; and {len(stale) - _MARK_REASONS} more" if len(stale) > _MARK_REASONS else ""
     return f"[may be stale: {'; '.join(reasons[:_MARK_REASONS])}{more}]"
 
@@ -302,25 +277,20 @@ def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
         yield f"valid_until {' '.join(str(until).split())[:60]} is not an ISO date; it has no effect"
     if state.verdict == "over":
         yield f"it was valid until {memory.word('valid_until')}; `context` withholds it"
-    for bad in state.unusable:
-        yield f"cites {bad.text!r}, which cannot be used: {bad.reason}"
     for one in state.findings:
         if one.is_bad or one.verdict == "unreadable":
             more = f"; `memory-kb verify {memory.id}` shows more" if one.is_bad else ""
-            yield f"cites {one.citation.reference.text}, which {one.reason}{more}"
+            yield f"cites {one.ref}, which {one.reason}{more}"
 
 
 def view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
     """Return an entry and the state of its claims as they are listed."""
-    views = []
-    for one in state.findings:
-        placed, hint = explain_drift(one, project)
-        views.append(FindingView(one.citation.reference.text, one.verdict, placed.place, one.reason, hint))
-    views += [FindingView(bad.text, "unreadable", "", f"cannot be used: {bad.reason}") for bad in state.unusable]
-    verdicts = {one.verdict for one in views}
+    pairs = zip(read_citations(memory), state.findings, strict=False)  # past its last day nothing is looked up
+    findings = tuple(explain_drift(citation, finding, project) for citation, finding in pairs)
+    verdicts = {one.verdict for one in findings}
     verdict = state.verdict or next((word for word in ("unrecorded", "unreadable") if word in verdicts), "fresh")
     where = (memory.id, memory.kind, memory.title, memory.path, memory.line)
-    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), tuple(views))
+    return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), findings)
 
 
 def plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
@@ -358,7 +328,7 @@ def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date)
             continue
         try:
             items = [_record_again(item, project) for item in cited_items(memory)]
-        except Unrecordable as exc:
+        except InvalidReference as exc:
             notices.append(f"{memory.path}:{memory.line}: {memory.id} stays as it is: {exc}")
             continue
         values: dict[str, Value] = {"cites": items, "last_verified": today.isoformat()}
@@ -370,15 +340,15 @@ def _record_again(item: Any, project: ProjectFiles) -> Any:
     """Return an item of `cites` as its text is now, where that is now.
 
     Raises:
-        Unrecordable: it names nothing that can be recorded.
+        InvalidReference: it names nothing that can be recorded.
     """
     try:
         citation = read_citation(item)
-        lines = judge(citation, project).lines
-        reference = CodeReference(citation.reference.path, *lines) if lines else citation.reference
-        return _renewed(item, record(reference, project))
-    except (InvalidReference, Unrecordable) as exc:
-        raise Unrecordable(f"{item_text(item)} cannot be recorded: {exc}") from exc
+        reference = citation.reference
+        lines = None if reference.commit else _judge_file(citation, project)[2]
+        return _renewed(item, record(CodeReference(reference.path, *lines) if lines else reference, project))
+    except InvalidReference as exc:
+        raise InvalidReference(f"{item_text(item)} cannot be recorded: {exc}") from exc
 
 
 def _without_flag(memory: Memory) -> dict[str, Value]:
@@ -397,7 +367,7 @@ def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSta
         state, flags = state_of(memory), memory.words("flags")
         if state.is_stale and STALE not in flags:
             worst = next(one for one in state.findings if one.is_bad)
-            reason = f"A claim is stale: {worst.citation.reference.text} {worst.reason}."
+            reason = f"A claim is stale: {worst.ref} {worst.reason}."
             yield plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason)
         elif state.verdict in ("fresh", "moved") and STALE in flags:
             yield plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")

@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 from collections.abc import Container
-from dataclasses import dataclass
 from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
@@ -48,7 +47,8 @@ def comparable(text: str) -> str:
 
 #: A text of so many words is said by another one that holds this share of them.
 _LONG_ENOUGH, _HELD = 6, 0.8
-_FORGOTTEN = ("retired", "rejected")
+#: What an entry is that was taken out of use: it keeps its text from coming back.
+FORGOTTEN = ("retired", "rejected")
 _WORD = regex(r"\w+")
 NEGATIONS = frozenset({
     "no", "not", "cannot", "never", "none", "without", "nor", "nicht", "kein", "keine", "nie", "ohne", "ne", "pas",
@@ -61,20 +61,9 @@ _FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """An entry of the same kind and place with the same text.
-
-    It may also be the tombstone of one.
-    """
-
-    entry: StoredEntry
-    is_forgotten: bool
-
-
 def find_duplicate(
     index: SqliteIndex, draft: Draft, place: Location, but: str | None = None, *, outdated: Container[str] = ()
-) -> Duplicate | None:
+) -> StoredEntry | None:
     """Return the entry that says the same at the same place.
 
     Live ones come first; else it may be the tombstone of one. What was forgotten stays away from
@@ -97,16 +86,16 @@ def find_duplicate(
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
     if live:
-        return Duplicate(max(live, key=itemgetter(0))[1], is_forgotten=False)
+        return max(live, key=itemgetter(0))[1]
     wider = SCOPES[SCOPES.index(place.scope) :]
-    gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=_FORGOTTEN)
+    gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in filter(is_meant, index.entries(gone)):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
-            return Duplicate(entry, is_forgotten=True)
+            return entry
     for entry in filter(is_meant, find_similar(index, draft, gone)):
         if likeness(draft.text, index.contents(entry)) > TWIN_SIMILARITY and not entry.is_superseded:
-            return Duplicate(entry, is_forgotten=True)
+            return entry
     return None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning import new_entry
-from memory_kb.learning.duplicates import find_duplicate, find_near
+from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
 from memory_kb.store.plan import Change, plan_fields, with_links
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.duplicates import Duplicate
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.new_entry import Draft
     from memory_kb.markdown.splice import Value
-    from memory_kb.model import Location
+    from memory_kb.model import Location, StoredEntry
     from memory_kb.reports import EntryView, Near, RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
@@ -114,15 +113,15 @@ class Entries:
         with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):
             twin = self._find_duplicate(draft, place) if not force else None
             if twin and old:
-                known = "it is that entry" if twin.entry.entry_id == old.id else f"{twin.entry.entry_id} says that"
+                known = "it is that entry" if twin.entry_id == old.id else f"{twin.entry_id} says that"
                 raise UsageError(
                     f"there is nothing new to learn: {known}", "memory-kb supersede OLD NEW links two entries"
                 )
-            if twin and twin.is_forgotten:
-                raise Forgotten(twin.entry.entry_id, twin.entry.source)
+            if twin and twin.status in FORGOTTEN:
+                raise Forgotten(twin.entry_id, twin.source)
             if twin:
-                entry_id = twin.entry.entry_id
-                plan = new_entry.plan_reinforcement(self._writer.read(twin.entry.source), entry_id, now, draft.source)
+                entry_id = twin.entry_id
+                plan = new_entry.plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self._vault.scope_folder(place.scope, place.job, place.task)
@@ -131,7 +130,7 @@ class Entries:
                 near = self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
             replaced = _plan_replaced(old, entry_id) if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
-        is_waiting = twin.entry.status == "proposed" if twin else draft.is_proposal
+        is_waiting = twin.status == "proposed" if twin else draft.is_proposal
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting, near)
 
     def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
@@ -157,7 +156,7 @@ class Entries:
         with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
             return self._writer.run("supersede", plan, dry_run=dry_run)
 
-    def _find_duplicate(self, draft: Draft, place: Location) -> Duplicate | None:
+    def _find_duplicate(self, draft: Draft, place: Location) -> StoredEntry | None:
         """Return the entry that says already what is about to be learned.
 
         Nobody is waited for: notes that the index does not hold as they are are read by themselves. Where those are too
@@ -165,7 +164,7 @@ class Entries:
         """
         from memory_kb.index.sync import Unindexed
 
-        def find(index: SqliteIndex) -> Duplicate | None:
+        def find(index: SqliteIndex) -> StoredEntry | None:
             with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
                 newer.read(self._vault.regions_of(place) if is_small else self._learned_regions(place))
@@ -175,8 +174,8 @@ class Entries:
                         find_duplicate(newer.index, draft, place),
                         find_duplicate(index, draft, place, outdated=newer.outdated),
                     )
-                    twin = min(filter(None, found), key=lambda twin: twin.is_forgotten, default=None)
-                    source = twin.entry.source if twin else ""
+                    twin = min(filter(None, found), key=lambda twin: twin.status in FORGOTTEN, default=None)
+                    source = twin.source if twin else ""
                     if twin is None or not newer.read((Region(source, str(self._vault.resolve(source))),)):
                         return twin
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.duplicates import comparable, find_duplicate, find_older, is_replaced, is_stated
+from memory_kb.learning.duplicates import FORGOTTEN, comparable, find_duplicate, find_older, is_replaced, is_stated
 from memory_kb.learning.new_entry import (
     Draft,
     check_draft,
@@ -201,10 +201,10 @@ def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change |
     if same:
         return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
     twin = find_duplicate(index, draft, offer.place)
-    if twin and twin.is_forgotten:
-        return Taken(offer, twin.entry.entry_id, twin.entry.source, "forgotten", "the same was forgotten before"), ()
-    if twin and not (offer.replaces and twin.entry.is_superseded):
-        memory = grounds.memory(twin.entry.source, twin.entry.entry_id)
+    if twin and twin.status in FORGOTTEN:
+        return Taken(offer, twin.entry_id, twin.source, "forgotten", "the same was forgotten before"), ()
+    if twin and not (offer.replaces and twin.is_superseded):
+        memory = grounds.memory(twin.source, twin.entry_id)
         change = plan_sighting(memory, offer.origins, at, offer.reason)
         return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
     return _plan_new(offer, draft, at, grounds)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
-from memory_kb.learning.duplicates import find_duplicate
+from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.splice import Value
@@ -207,8 +207,9 @@ def _look_up(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Locatio
     twin = find_duplicate(index, replace(draft, fields=()), place)
     if twin is None:
         return None
-    said = "the same was forgotten before" if twin.is_forgotten else f"{twin.entry.entry_id} says the same"
-    return RuleImported(entry_id, twin.entry.source, "forgotten" if twin.is_forgotten else "known", rule.line, said)
+    if twin.status in FORGOTTEN:
+        return RuleImported(entry_id, twin.source, "forgotten", rule.line, "the same was forgotten before")
+    return RuleImported(entry_id, twin.source, "known", rule.line, f"{twin.entry_id} says the same")
 
 
 def export_rules(memories: Iterable[Memory]) -> str:

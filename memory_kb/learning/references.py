@@ -126,7 +126,7 @@ _FILE = re.compile(r"(?:\./)?(?:[\w@.+-]+/)*[\w@.+-]*\w\.[A-Za-z][A-Za-z0-9]{0,9
 
 
 class InvalidReference(ValueError):
-    """A text that names nothing of a project; the message says why."""
+    """A text that names nothing of a project, or nothing that can be recorded; the message says why."""
 
 
 class CodeReference(NamedTuple):
@@ -163,18 +163,13 @@ class Citation(NamedTuple):
     Attributes:
         hash: of the cited text when it was recorded, or the whole hash of a commit; None where nobody has.
         commit: the last commit of the project at that time.
+        fault: why it cannot be used; the path of its reference is then the text as it is written.
     """
 
     reference: CodeReference
     hash: str | None = None
     commit: str | None = None
-
-
-class Unusable(NamedTuple):
-    """A citation that names nothing, and why."""
-
-    text: str
-    reason: str
+    fault: str = ""
 
 
 def span_text(start: int, end: int) -> str:
@@ -242,26 +237,24 @@ def _clean_path(path: str) -> str:
     return "/".join(parts)
 
 
-def read_citations(memory: Memory) -> tuple[tuple[Citation, ...], tuple[Unusable, ...]]:
-    """Return what an entry cites, and what of it cannot be used.
+def read_citations(memory: Memory) -> tuple[Citation, ...]:
+    """Return what an entry cites, each once; what cannot be used has a fault.
 
     Example:
         >>> from memory_kb.model import Location
         >>> from memory_kb.store.plan import Memory
-        >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b", 7]})
-        >>> [citation.reference.text for citation in read_citations(one)[0]], [bad.text for bad in read_citations(one)[1]]
-        (['a.py'], ['../b', '7'])
+        >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"cites": [{"ref": "a.py", "hash": "0" * 20}, "../b"]})
+        >>> [(citation.reference.text, citation.fault) for citation in read_citations(one)]
+        [('a.py', ''), ('../b', '`..` leads out of the project')]
     """
     citations: dict[CodeReference, Citation] = {}
-    unusable: list[Unusable] = []
     for item in cited_items(memory)[:MOST_CITATIONS]:
         try:
             one = read_citation(item)
         except InvalidReference as exc:
-            unusable.append(Unusable(item_text(item), str(exc)))
-        else:
-            citations.setdefault(one.reference, one)
-    return tuple(citations.values()), tuple(unusable)
+            one = Citation(CodeReference(item_text(item)), fault=str(exc))
+        citations.setdefault(one.reference, one)
+    return tuple(citations.values())
 
 
 def cited_items(memory: Memory) -> list[Any]:

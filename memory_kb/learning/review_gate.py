@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.event_search import SessionIndex
@@ -17,6 +18,7 @@ from memory_kb.store.plan import Memory
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Gate, Offer
+    from memory_kb.model import Location
     from memory_kb.vault import Vault
 
 
@@ -34,15 +36,8 @@ class SessionCounts(NamedTuple):
     failures: int = 0
 
 
-class NearRule(NamedTuple):
-    """The rule that says nearly the same, and how nearly."""
-
-    rule: Memory
-    similarity: float
-
-
-def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None) -> GateVerdict:
-    """Return what becomes of a proposed rule.
+def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = None) -> GateVerdict:
+    """Return what becomes of a proposed rule; `existing` is a rule that says the same.
 
     Example:
         >>> judge_rule("Run the migrations first.", SessionCounts(5, 0)).decision, judge_rule("Run the migrations first.", SessionCounts(0, 3)).decision
@@ -52,8 +47,8 @@ def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None)
     """
     if len(" ".join(text.split())) < _SHORTEST:
         return GateVerdict("reject", f"a rule of fewer than {_SHORTEST} characters says too little")
-    if near and near.similarity >= ALIKE:
-        return GateVerdict("helpful", f"rule {near.rule.id} says the same", existing=near.rule)
+    if existing:
+        return GateVerdict("helpful", f"rule {existing.id} says the same", existing=existing)
     good, bad = evidence
     counts = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
     if good >= ACCEPTING and not bad:
@@ -63,20 +58,18 @@ def judge_rule(text: str, evidence: SessionCounts, near: NearRule | None = None)
     return GateVerdict("draft", counts, DRAFT_CONFIDENCE)
 
 
-def find_nearest(text: str, rules: Iterable[Memory]) -> NearRule | None:
-    """Return the live rule or pitfall that is most like a text; one that says the opposite is not.
+def find_same(text: str, rules: Iterable[Memory]) -> Memory | None:
+    """Return the live rule or pitfall that says nearly the same as a text; one that says the opposite does not.
 
     Example:
         >>> from memory_kb.model import Location
         >>> rule = Memory("r1", "a.md", "", Location(), "T", "Run the migrations first.", kind="rule")
-        >>> find_nearest("run the migrations first", [rule]).similarity, find_nearest("never run the migrations first", [rule])
-        (1.0, None)
+        >>> find_same("run the migrations first", [rule]) is rule, find_same("never run the migrations first", [rule])
+        (True, None)
     """
-    found = [
-        NearRule(one, likeness(text, one.text)) for one in rules if one.is_live and one.kind in ("rule", "pitfall")
-    ]
-    best = max(found, key=lambda near: near.similarity, default=None)
-    return best if best and best.similarity > 0 else None
+    found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in ("rule", "pitfall"))
+    alike, best = max(found, key=itemgetter(0), default=(0.0, None))
+    return best if alike >= ALIKE else None
 
 
 def keywords(text: str) -> tuple[str, ...]:
@@ -111,16 +104,13 @@ class SessionEvidence:
         """
         if not any(offer.draft.kind == "rule" for offer in offers):
             return None
-        known = [rule for rule in self._store.all(_RULES) if not rule.is_in_people_file]
+        known = self._store.all(_RULES)
 
         def weigh(offer: Offer) -> GateVerdict | None:
             if offer.draft.kind != "rule":
                 return None
-            text, without = offer.draft.title or offer.draft.text, [offer.origin] if offer.origin else ()
-            rules = (rule for rule in known if offer.place.is_within(rule.place))
-            return judge_rule(
-                offer.draft.text, self.session_evidence(text, without), find_nearest(offer.draft.text, rules)
-            )
+            evidence = self.session_evidence(offer.draft.title or offer.draft.text, offer.origins)
+            return judge_rule(offer.draft.text, evidence, find_same(offer.draft.text, _in_use(known, offer.place)))
 
         return weigh
 
@@ -132,9 +122,8 @@ class SessionEvidence:
         Five sessions about its words that ended well and none that ended badly accept it, three that ended
         badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
         """
-        place = make_place(scope, job, task)
-        known = (rule for rule in self._store.all(_RULES) if not rule.is_in_people_file and place.is_within(rule.place))
-        return judge_rule(text, self.session_evidence(text), find_nearest(text, known))
+        known = _in_use(self._store.all(_RULES), make_place(scope, job, task))
+        return judge_rule(text, self.session_evidence(text), find_same(text, known))
 
     def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:
         """Return how past sessions about the words of a rule ended.
@@ -151,3 +140,8 @@ class SessionEvidence:
             ended = {one.session: one.outcome for one in index.seen()}
         outcomes = [ended.get(session) for session in found if session not in without]
         return SessionCounts(outcomes.count("success"), outcomes.count("failure"))
+
+
+def _in_use(rules: Iterable[Memory], place: Location) -> Iterator[Memory]:
+    """Yield the rules that hold at a place, but for those in people's own file."""
+    return (rule for rule in rules if not rule.is_in_people_file and place.is_within(rule.place))

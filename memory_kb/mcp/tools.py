@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from memory_kb.context.framing import as_block, as_line
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.agent_claims import EXPLICIT, Claim, judge_claim, typed_lately
+from memory_kb.learning.agent_claims import EXPLICIT, judge_claim, typed_lately
+from memory_kb.learning.new_entry import Draft
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult
@@ -201,11 +202,12 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         word = given["kind"].strip().lower()
         words["kind"] = KIND_OF_TYPE.get(word, word)
     applies_to = [*given.get("applies_to", ()), *([glob] if glob else ())]
-    claim = Claim(given["text"], scope=level or "project", **{name: words[name] for name in _JUDGED if name in words})
-    trust = judge_claim(claim, typed_lately(kb.vault.machine))
+    claim = Draft(given["text"], **{name: words[name] for name in _JUDGED if name in words})
+    scope = level or "project"
+    trust = judge_claim(claim, scope, typed_lately(kb.vault.machine))
     words["source"] = trust.source
     if claim.kind == "rule" and trust.source != EXPLICIT:
-        verdict = kb.weigh_rule(claim.text, scope=claim.scope, job=given.get("job"), task=given.get("task"))
+        verdict = kb.weigh_rule(claim.text, scope=scope, job=given.get("job"), task=given.get("task"))
         if verdict.decision == "reject":
             raise UsageError(
                 f"the rule is not stored: {verdict.reason}", "say when it holds and what to do, or leave it"
@@ -218,7 +220,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
         claim.text,
         tags=given.get("tags", ()),
         applies_to=applies_to,
-        scope=claim.scope,
+        scope=scope,
         propose=bool(trust.waits_for),
         **words,
     )
