@@ -419,7 +419,7 @@ class KnowledgeBase:
     def imports(self) -> Imports:
         from memory_kb.importers.service import Imports
 
-        return Imports(self.vault, self.index, self.writer, self.store)
+        return Imports(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def indexing(self) -> Indexing:

@@ -12,7 +12,7 @@ from conftest import NOW, Files, Run
 from memory_kb import KnowledgeBase
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.reinforcement import find_due
-from memory_kb.learning.stages import STAGES, ended_stage, guess_stage
+from memory_kb.learning.stages import STAGES, guess_stage
 from memory_kb.store.logs import Credit, Retrieval, RetrievalLog, log_shown
 
 MakeVault = Callable[[Files], Path]
@@ -186,17 +186,9 @@ def test_an_unknown_stage_retires_nothing(vault: MakeVault, open_kb: Open, inten
     assert (folder / "memory/.current-stage").read_text() == "planning\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "ends"),
-    [
-        ("planning", "design", "planning"),
-        ("planning", "unknown", None),
-        ("unknown", "design", None),
-        ("design", "design", None),
-    ],
-)
-def test_transitions(before: str, now: str, ends: str | None) -> None:
-    assert ended_stage(before, now) == ends
+def test_what_is_of_no_known_stage_stays_when_the_first_begins(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault(CONFIG | {"memory/learnings/a.md": entry("a", "Plan.", domain="task", phase="unknown")}))
+    assert [change.id for change in kb.stage.set("design").run.changes if change.action == "set"] == []
 
 
 def test_the_stage_of_a_job_is_its_own(vault: MakeVault, open_kb: Open) -> None:

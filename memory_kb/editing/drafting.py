@@ -25,7 +25,6 @@ from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
-from memory_kb.learning.ingest import plan_intake
 from memory_kb.learning.lifecycle import offer_by_hand
 from memory_kb.learning.merging import by_rank, merge
 from memory_kb.learning.new_entry import free_path
@@ -334,9 +333,7 @@ class Drafting:
                 f"{memory.id} cannot be promoted from {memory.place.scope}",
                 "only live entries rise, and the home is the top",
             )
-        intake = self._index.read(
-            lambda index: plan_intake([offer], index, self._vault.folder_of, self._vault.clock(), self._store.was_made)
-        )
+        intake = self._store.plan_intake([offer])
         (taken,) = intake.taken
         if taken.action not in ("created", "reinforced"):
             raise UsageError(

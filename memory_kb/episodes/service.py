@@ -31,7 +31,8 @@ from memory_kb.episodes.episode import (
 )
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.conversation import read_conversation
-from memory_kb.learning.lifecycle import plan_move_to_archive
+from memory_kb.learning.lifecycle import archive_path
+from memory_kb.learning.merging import plan_archiving
 from memory_kb.learning.new_entry import Draft, check_draft, plan_entry
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING
@@ -230,7 +231,7 @@ class Episodes:
                 stage = stage_of(days, is_referenced=days > FULL_DAYS and is_referenced(one))
                 if stage == "archive":
                     reason = f"It is {days} days old and nothing refers to it."
-                    yield from plan_move_to_archive(one, folder_of(one.place), today, reason)
+                    yield from plan_archiving(one, archive_path(one, folder_of(one.place), today), reason)
                 elif stage == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
                     yield from plan_summary(one, self._store.as_written, days)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, dated_fields, left_out, read_mem0
 from memory_kb.importers.sources import detect, json_pieces, read_texts
 from memory_kb.learning.captures import offer_statements, read_messages
-from memory_kb.learning.ingest import Intake, Offer, Taken, id_of, plan_intake
+from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
@@ -27,7 +27,6 @@ from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
     from memory_kb.importers.conversations import ExportedChat
-    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.ingest import Intake
     from memory_kb.store.writer import Writer
@@ -203,9 +202,8 @@ _BROKEN = "element"
 class Imports:
     """The verb import."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
         self._vault = vault
-        self._index = index
         self._writer = writer
         self._store = store
 
@@ -277,22 +275,10 @@ class Imports:
                 passed.add(piece)
                 pieces += [piece] if piece.draft else []
             offers = offer_pieces(pieces, place)
-        intake, run = self._take_in_linked(offers, dry_run=dry_run)
-        return ImportReport(kind, readable_name(source.name), report_pieces(pieces, intake), passed.left_out, run)
-
-    def _take_in_linked(self, offers: Sequence[Offer], *, dry_run: bool) -> tuple[Intake, RunReport]:
-        """Take offers in whose links lead to each other."""
-        if not self._vault.memory:
-            offers = [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
-        if not dry_run:
-            self._writer.recover()
-        now = self._vault.clock()
-        intake = self._index.read(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, self._store.was_made)
-        )
+        intake, run = self._store.take_in("import", offers, dry_run=dry_run)
         if any(one.action == "known" for one in intake.taken):
             intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
-        return intake, self._writer.run("import", intake.changes, dry_run=dry_run)
+        return ImportReport(kind, readable_name(source.name), report_pieces(pieces, intake), passed.left_out, run)
 
     def _read_pieces(self, source: Path, kind: str) -> Iterator[NotePiece]:
         if kind == "mem0":

@@ -292,7 +292,7 @@ class Compactor:
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
-    """Return the SQL condition for some places."""
+    """Return whether a place is one to compact, as a function of it."""
     word = SCOPE_ALIASES.get(scope, scope) if scope else None
     if word is not None and word not in SCOPES:
         raise UsageError(f"unknown scope {scope!r}", f"it may be {', '.join(SCOPES)}")

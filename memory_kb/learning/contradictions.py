@@ -95,17 +95,19 @@ _MOST_ASKED = 50
 
 
 class Contradiction(NamedTuple):
-    """Two entries that contradict each other, the older first.
-
-    `signal` says how it shows, `resolution` what is done: `retire` the older, `weaken` both, or
-    `keep` both as they are.
-    """
+    """Two entries that contradict each other, the older first; `signal` says how it shows."""
 
     older: Memory
     newer: Memory
     cause: Cause
     signal: str
-    resolution: str
+
+    @property
+    def resolution(self) -> str:
+        """What is done: `retire` the older, `weaken` both, or `keep` both as they are."""
+        if self.older.is_pinned or self.newer.is_pinned:
+            return "keep"
+        return {"temporal_obsolescence": "retire", "genuine_tension": "weaken"}.get(self.cause, "keep")
 
 
 def find_contradictions(
@@ -150,7 +152,7 @@ def find_contradictions(
                 quiet.append((-pair.similarity, older, newer))
             else:
                 cause = (classify(older.text, newer.text) if classify else None) or guess_cause(older, newer)
-                found.append(Contradiction(older, newer, cause, signal, _resolution(older, newer, cause)))
+                found.append(Contradiction(older, newer, cause, signal))
     if classify:
         found += _ask_about(quiet, classify)
     return tuple(contradiction for contradiction in found if contradiction.cause != "retrieval_noise")
@@ -187,7 +189,7 @@ def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) 
     for _, older, newer in quiet[:_MOST_ASKED]:
         cause = classify(older.text, newer.text)
         if cause:
-            yield Contradiction(older, newer, cause, "a language model says so", _resolution(older, newer, cause))
+            yield Contradiction(older, newer, cause, "a language model says so")
 
 
 def _age(memory: Memory) -> tuple[date, str, str, int]:
@@ -202,12 +204,6 @@ def _are_settled(one: Memory, other: Memory) -> bool:
         {link.relation for link in memory.links if link.to == to} for memory, to in ((one, other.id), (other, one.id))
     ]
     return "contradicts" in ends[0] & ends[1] or not (ends[0] | ends[1]).isdisjoint(("supersedes", "superseded_by"))
-
-
-def _resolution(older: Memory, newer: Memory, cause: Cause) -> str:
-    if older.is_pinned or newer.is_pinned:
-        return "keep"
-    return {"temporal_obsolescence": "retire", "genuine_tension": "weaken"}.get(cause, "keep")
 
 
 #: What is left of the importance of each, and the least of it.
@@ -254,10 +250,11 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     retired: set[int] = set()
     outdated = [one for one in found if one.resolution == "retire"]
     outdated.sort(key=lambda one: (_age(one.newer), _age(one.older)), reverse=True)
-    for older, newer, _, signal, resolution in (*outdated, *(one for one in found if one.resolution == "weaken")):
+    for one in (*outdated, *(one for one in found if one.resolution == "weaken")):
+        older, newer, _, signal = one
         if id(older) in retired or id(newer) in retired:
             continue
-        if resolution == "retire":
+        if one.resolution == "retire":
             retired.add(id(older))
             note(older, newer, "superseded_by", f"{newer.id} has taken its place ({signal}).", {"status": "retired"})
             note(newer, older, "supersedes", f"It has taken the place of {older.id} ({signal}).", {})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.new_entry import Draft
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location, StoredEntry
-    from memory_kb.reports import EntryView, Near, RunReport
+    from memory_kb.reports import EntryView, Near, Purged, RunReport
     from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -200,27 +200,27 @@ class Entries:
             UnknownEntry: there is none.
             ChangedOnDisk: somebody else wrote to the file meanwhile.
         """
-        view = self._reading().show(wanted)
+        view, purged = self._reading().show(wanted), None
         if purge:
-            return self._purge(view, dry_run=dry_run)
-        with self._writer.lock(view.scope, dry_run=dry_run):
-            note = self._writer.read(view.path)
-            plan = new_entry.plan_retirement(note, view.id)
-            if delete:
-                plan = new_entry.plan_erasure(note, view.id, self._vault.clock())
-            run = self._run_one("forget", plan, dry_run=dry_run)
-        return Retired(**{field.name: getattr(view, field.name) for field in fields(view)}, run=run)
+            run, purged = self._purge(view, dry_run=dry_run)
+        else:
+            with self._writer.lock(view.scope, dry_run=dry_run):
+                note = self._writer.read(view.path)
+                plan = new_entry.plan_retirement(note, view.id)
+                if delete:
+                    plan = new_entry.plan_erasure(note, view.id, self._vault.clock())
+                run = self._run_one("forget", plan, dry_run=dry_run)
+        kept = {field.name: getattr(view, field.name) for field in fields(view)}
+        return Retired(**kept, run=run, purged=purged)
 
-    def _purge(self, view: EntryView, *, dry_run: bool) -> Retired:
+    def _purge(self, view: EntryView, *, dry_run: bool) -> tuple[RunReport, Purged]:
         from memory_kb.learning.purge import purge
 
         scopes = ("project", "global") if self._vault.home.is_dir() else ("project",)
         with self._writer.lock(*scopes, dry_run=dry_run):
             if not dry_run:
                 self._writer.recover_held()
-            run, purged = purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
-        kept = {field.name: getattr(view, field.name) for field in fields(view)}
-        return Retired(**kept, run=run, purged=purged)
+            return purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
         """Carry out a plan of one change, and perhaps one that follows from it, which has nothing to go on with when it fails."""

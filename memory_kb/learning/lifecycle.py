@@ -11,6 +11,7 @@ from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
+from memory_kb.learning.merging import plan_archiving
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
 from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, resolve_marks
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
@@ -19,7 +20,7 @@ from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
 from memory_kb.store import logs
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
-from memory_kb.store.plan import Change, Memory, Plan, move, plan_fields
+from memory_kb.store.plan import Change, Memory, Plan
 from memory_kb.store.session_log import SessionFiles
 
 if TYPE_CHECKING:
@@ -197,17 +198,6 @@ def archive_path(memory: Memory, folder: str, day: date) -> str:
     return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
 
 
-def plan_move_to_archive(memory: Memory, folder: str, today: date, reason: str) -> tuple[Change, ...]:
-    """Plan to move an entry to `archive/YYYY-MM/` of its scope, all or nothing.
-
-    An entry that shares its file with others gets one of its own there.
-    """
-    together = f"archive {memory.path} {memory.id}"
-    marked = plan_fields(memory, {"status": "archived"}, reason)
-    moved = move(memory, archive_path(memory, folder, today), reason, memory.id)
-    return tuple(change.joined(together) for change in (marked, moved) if change)
-
-
 class Lifecycle:
     """Reinforcement, promotion and archiving of entries."""
 
@@ -329,6 +319,7 @@ class Lifecycle:
                 score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
                 if score < ARCHIVE_BELOW:
                     reason = f"Its activation score fell to {score:.3f}, below {ARCHIVE_BELOW}."
-                    yield from plan_move_to_archive(memory, self._vault.folder_of(memory.place), today, reason)
+                    to = archive_path(memory, self._vault.folder_of(memory.place), today)
+                    yield from plan_archiving(memory, to, reason)
 
         return self._store.carry_out("archive", plan, dry_run=dry_run)

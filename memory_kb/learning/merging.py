@@ -24,37 +24,39 @@ _SUMS = ("usage_count", "success_count", "failure_count")
 _LAST = ("last_reinforced", "last_applied")
 
 
-def choose_primary(memories: Sequence[Memory]) -> Memory:
-    """Return the entry that the others merge into: of highest importance, then confidence, then the oldest.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> light, heavy = (Memory(name, "a.md", "", Location(), "T", "", importance=weight) for name, weight in (("a", 0.4), ("b", 0.9)))
-        >>> choose_primary([light, heavy]).id
-        'b'
-    """
-
-    def rank(memory: Memory) -> tuple[float, float, date, str, int]:
-        return (
-            -memory.importance,
-            -memory.share("confidence", 0.5),
-            parse_date(memory.created_at) or date.max,
-            memory.path,
-            memory.line,
-        )
-
-    return min(memories, key=rank)
-
-
 def longest(memories: Sequence[Memory]) -> Memory:
     """Return the entry with the longest text, the first of those."""
     return max(memories, key=lambda memory: len(memory.text.strip()))
 
 
 def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return entries that are to be merged, the primary first."""
-    primary = choose_primary(memories)
+    """Return entries that are to be merged, the primary first: of highest importance, then confidence, then the oldest.
+
+    Example:
+        >>> from memory_kb.model import Location
+        >>> light, heavy = (Memory(name, "a.md", "", Location(), "T", "", importance=weight) for name, weight in (("a", 0.4), ("b", 0.9)))
+        >>> [memory.id for memory in by_rank([light, heavy])]
+        ['b', 'a']
+    """
+
+    def rank(memory: Memory) -> tuple[float, float, date, str, int]:
+        made = parse_date(memory.created_at) or date.max
+        return -memory.importance, -memory.share("confidence", 0.5), made, memory.path, memory.line
+
+    primary = min(memories, key=rank)
     return (primary, *(memory for memory in memories if memory is not primary))
+
+
+def plan_archiving(memory: Memory, to: str, reason: str, *successors: str) -> tuple[Change, ...]:
+    """Plan to move an entry to a file of the archive, all or nothing, with links to what takes its place.
+
+    An entry that shares its file with others gets one of its own there.
+    """
+    values: dict[str, Value] = {"status": "archived"}
+    if successors:
+        values["links"] = with_links(memory, *(Link(one, "superseded_by") for one in successors))
+    marked, moved = plan_fields(memory, values, reason), move(memory, to, reason, memory.id)
+    return tuple(change.joined(f"archive {memory.path} {memory.id}") for change in (marked, moved) if change)
 
 
 def merge(
@@ -81,16 +83,8 @@ def merge(
         plan.append(set_body(primary, primary.id, body_of(said).strip("\r\n"), f"{reason} The longest text stays."))
     plan.append(plan_fields(primary, merged_fields(primary, others) | dict(extra or {}), reason))
     for other in others:
-        plan += _plan_leaving(other, archive(other), f"Merged into {primary.id}.", primary.id)
+        plan += plan_archiving(other, archive(other), f"Merged into {primary.id}.", primary.id)
     return tuple(change.joined(together) for change in plan if change)
-
-
-def _plan_leaving(memory: Memory, to: str, reason: str, successor: str) -> tuple[Change, ...]:
-    fields = plan_fields(
-        memory, {"status": "archived", "links": with_links(memory, Link(successor, "superseded_by"))}, reason
-    )
-    moved = move(memory, to, reason, memory.id)
-    return (fields, moved) if fields else (moved,)
 
 
 def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:

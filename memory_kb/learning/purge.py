@@ -20,12 +20,12 @@ from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.index.maintenance import drop_vectors, scrub_all
 from memory_kb.learning.new_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
-from memory_kb.plainfiles import open_plain, read_plain
+from memory_kb.plainfiles import read_plain
 from memory_kb.reports import Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git, find_repository
 from memory_kb.store.journal import DecisionLog, RunRecord
-from memory_kb.store.logs import dump, parse
+from memory_kb.store.logs import dump, parse, replace
 from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.writer import Writer
@@ -359,13 +359,8 @@ def _clean_log(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dr
             return False
         is_there = any(_cut_line(line, text, entry_id) != line for line in old)
         if is_there and not dry_run:
-            part = file.with_name(f"{file.name}.tmp")
-            descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with os.fdopen(descriptor, "wb") as stream, read_plain(file) as lines:
-                stream.writelines(_cut_line(line, text, entry_id) for line in lines)
-                stream.flush()
-                os.fsync(descriptor)
-            os.replace(part, file)
+            with read_plain(file) as lines:
+                replace(file, (_cut_line(line, text, entry_id) for line in lines))
         return is_there
 
 

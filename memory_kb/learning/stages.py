@@ -45,16 +45,6 @@ _SCHEMA = {
 }
 
 
-def ended_stage(before: str, now: str) -> str | None:
-    """Return the stage that is over; none where the one before or the new one is unknown.
-
-    Example:
-        >>> ended_stage("design", "review"), ended_stage("unknown", "review"), ended_stage("design", "design")
-        ('design', None, None)
-    """
-    return None if UNKNOWN in (before, now) or before == now else before
-
-
 def read_stage(text: str) -> str:
     """Return the stage that a word or a `.current-stage` file names.
 
@@ -176,10 +166,7 @@ class Stages:
             mark = write_file(note, f"{stage}\n", reason) if note else create_file(path, f"{stage}\n", reason)
 
             def plan(memories: Sequence[Memory]) -> Plan:
-                return (
-                    mark,
-                    *(plan_retirements(memories, ended, place) if (ended := ended_stage(before, stage)) else ()),
-                )
+                return (mark, *(() if before == UNKNOWN else plan_retirements(memories, before, place)))
 
             run = self._store.carry_out("stage", plan, dry_run=dry_run)
         return StageReport(before, stage, notice, run)
