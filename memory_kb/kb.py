@@ -576,7 +576,6 @@ class KnowledgeBase:
     examine = _Verb(lambda kb: kb.examination.examine)
     catalog = _Verb(lambda kb: kb.examination.catalog)
     find_headings = _Verb(lambda kb: kb.examination.find_headings)
-    is_note = _Verb(lambda kb: kb.examination.is_note)
     create = _Verb(lambda kb: kb.editing.create)
     edit = _Verb(lambda kb: kb.editing.edit)
     source = _Verb(lambda kb: kb.editing.source)

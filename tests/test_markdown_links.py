@@ -69,7 +69,7 @@ def test_lint_reports_links_to_nothing(notes: Path, open_kb: Callable[..., Knowl
             ("guide/start.md", 3, "the link to '../api/calls.md#nope' leads to a note without the heading 'nope'"),
             ("guide/start.md", 3, "the link to 'gone.md' leads to no file"),
         ]
-        told = [one.message for one in kb.examine("guide/start.md", NOTES["guide/start.md"], {})]
+        told = [one.message for one in kb.examine("guide/start.md", NOTES["guide/start.md"])]
         assert sorted(told) == [problem.message for problem in kb.lint()]
 
 
@@ -115,7 +115,7 @@ def test_a_name_means_the_note_beside_it_then_the_shortest_path(
         assert leads("z.md") == ["b/tea.md", "a/deep/tea.md", "c/tea.md"]
         message = "the link to 'tea' may mean c/tea.md as well as b/tea.md, which it leads to; write the path"
         assert [str(problem) for problem in kb.lint()] == [f"z.md:1: {message}"]
-        assert [one.message for one in kb.examine("z.md", "[[tea]]\n", {})] == [message]
+        assert [one.message for one in kb.examine("z.md", "[[tea]]\n")] == [message]
 
 
 def test_a_moved_note_is_found_by_its_links_and_finds_its_own(

@@ -179,7 +179,7 @@ class Drafting:
         return self._plan_moves({path: to}, {})
 
     def _plan_moves(self, moves: Mapping[str, str], drafts: Drafts) -> Sequence[Change]:
-        catalog = self._examination.catalog(drafts)
+        catalog = self._examination.catalog()
         staying = {stem for stem, paths in catalog.stems.items() if not moves.keys() >= set(paths)}
 
         attachments = Attachments(self._vault)
@@ -222,12 +222,14 @@ class Drafting:
         return self._composed(self._plan_moves(moves, drafts), drafts)
 
     def _plan_heading(self, path: str, line: int, new: str, drafts: Drafts) -> Sequence[Change]:
-        text, catalog = self._examination.draft_note(path, drafts).text, self._examination.catalog(drafts)
+        text, catalog = self._examination.draft_note(path, drafts).text, self._examination.catalog()
         heading = heading_at(text, line)
         if heading is None:
             raise UsageError(f"line {line + 1} of {path} is no heading any more")
         renaming = HeadingRenaming(path, text, heading, check_name(new, "heading"), catalog.resolve_file)
-        notes = [self._examination.draft_note(one, drafts) for one in catalog.files_around([path])]
+        notes = [
+            self._examination.draft_note(one, drafts) for one in dict.fromkeys([*catalog.files_around([path]), *drafts])
+        ]
         return plan_heading_renaming(renaming, notes)
 
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
@@ -242,7 +244,7 @@ class Drafting:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
         if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog = self._examination.catalog(drafts)
+        catalog = self._examination.catalog()
         mine = self._at(path, entry_id, drafts)
         stem = path.rpartition("/")[2].removesuffix(".md")
         old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(
@@ -344,7 +346,7 @@ class Drafting:
         return intake.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
-        found = self._examination.catalog(drafts).ids.get(other, ())
+        found = self._examination.catalog().ids.get(other, ())
         if not found or (other, found[0].source) == (memory.id, memory.path):
             raise UnknownEntry(other)
         primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])

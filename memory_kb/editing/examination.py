@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.catalog import find_headings, make_catalog, make_part, overlay, read_draft, read_unsaved
+from memory_kb.index.catalog import find_headings, make_catalog, make_part, read_unsaved
 from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
 from memory_kb.index.lint import Ground, OtherEntry, remark
@@ -22,7 +22,6 @@ from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import make_memory
 from memory_kb.store.project import project_files
-from memory_kb.store.walk import would_take
 from memory_kb.text import encode
 from memory_kb.vault import default_status, locate
 
@@ -55,34 +54,24 @@ class Examination:
     def _targets(self) -> KeptTargets:
         return KeptTargets()
 
-    def catalog(self, drafts: Drafts | None = None) -> Catalog:
-        """Return all entries with their names and links, as they are now; drafts take the place of their files."""
+    def catalog(self) -> Catalog:
+        """Return all entries with their names and links, as they are now in the files."""
 
         def read(index: SqliteIndex) -> Catalog:
             if self._catalog is None or self._catalog.generation != index.generation:
                 self._catalog = make_catalog(index, self._targets)
             return self._catalog
 
-        return self._with_drafts(self._index.read(read), drafts or {})
-
-    def _with_drafts(self, saved: Catalog, drafts: Drafts) -> Catalog:
-        is_memory = self._vault.memory is not None
-        notes = {path: text for path, text in drafts.items() if self.is_note(path)}
-        return overlay(saved, {path: read_draft(path, text, is_memory=is_memory) for path, text in notes.items()})
+        return self._index.read(read)
 
     def find_headings(self, words: str, limit: int) -> tuple[FoundHeading, ...]:
         """Return headings of the saved notes that hold all of some words, the shortest first; titles of entries are none."""
         return self._index.read(lambda index: find_headings(index, words, limit))
 
-    def is_note(self, path: str) -> bool:
-        """Return whether a Markdown file of the vault's folders is a note, going by its path."""
-        return would_take(path, self._vault.settings.ignore, is_memory=self._vault.memory is not None)
-
-    def examine(self, path: str, text: str, drafts: Drafts | None = None) -> tuple[Remark, ...]:
+    def examine(self, path: str, text: str) -> tuple[Remark, ...]:
         """Return what is to be fixed in a note that may not be saved yet, each at its place.
 
-        The rules are those of `lint`, and that nothing is said twice. What links lead to may not
-        be saved either.
+        The rules are those of `lint`, and that nothing is said twice. Other notes count as they are saved.
         """
         is_memory = self._vault.memory is not None
         unsaved = read_unsaved(path, text, is_memory=is_memory)
@@ -92,7 +81,7 @@ class Examination:
         ids = {memory.id for memory in memories}
         # All entries of a large vault would fill the memory of the page.
         part = self._index.read(lambda index: make_part(index, wanted, ids))
-        ground = self._remark_ground(path, memories, self._with_drafts(part, drafts or {}), drafts or {})
+        ground = self._remark_ground(path, memories, part, {path: text})
         return tuple(remark(text, document, memories, ground))
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], catalog: Catalog, drafts: Drafts) -> Ground:

@@ -6,7 +6,7 @@ import heapq
 import itertools
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -115,17 +115,6 @@ class Catalog:
                 entry = self.resolve(target, other.source)
                 if entry is not None:
                     found[entry.source, entry.line].append((other, relation, target))
-        return found
-
-    def linked_entries(self, path: str) -> tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]:
-        """Return the entries of a file with their links."""
-        return tuple((entry, self.links.get((path, entry.line), ())) for entry in self._by_path.get(path, ()))
-
-    @cached_property
-    def _by_path(self) -> Mapping[str, list[StoredEntry]]:
-        found: dict[str, list[StoredEntry]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.source, []).append(entry)
         return found
 
     @cached_property
@@ -267,14 +256,9 @@ def find_headings(index: SqliteIndex, words: str, limit: int) -> tuple[FoundHead
         FoundHeading(heading.words, source, line + content.count("\n", 0, heading.span.start))
         for source, title, line, content in index.sections_with(wanted)
         for heading in scanner.find_headings(content)
-        if heading.words != title and holds_all(heading.words, wanted)
+        if heading.words != title and all(word in heading.words.casefold() for word in wanted)
     )
     return tuple(heapq.nsmallest(limit, itertools.islice(found, _MOST_HEADINGS), key=lambda one: len(one.words)))
-
-
-def holds_all(text: str, words: Iterable[str]) -> bool:
-    """Return whether a text holds all of some words, which are in lower case."""
-    return all(word in text.casefold() for word in words)
 
 
 EMPTY = Catalog(-1, (), {}, {})
@@ -321,35 +305,6 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
         )
         for chunk, body in zip(firsts, bodies, strict=False)
     ]
-
-
-#: The entries of a text as a catalog has them, each with the relations and targets of its links.
-DraftLinks = tuple[tuple[StoredEntry, tuple[tuple[str, str], ...]], ...]
-
-
-def read_draft(path: str, text: str, *, is_memory: bool) -> DraftLinks:
-    """Return what a text adds to a catalog.
-
-    Example:
-        >>> [(entry.title, links) for entry, links in read_draft("a.md", "# Tea\\n\\nAs [[b]].\\n", is_memory=False)]
-        [('Tea', (('mentions', 'b'),))]
-    """
-    return tuple(
-        (one.entry, tuple(links_of(one.entry, one.text))) for one in read_unsaved(path, text, is_memory=is_memory)
-    )
-
-
-def overlay(catalog: Catalog, drafts: Mapping[str, DraftLinks]) -> Catalog:
-    """Return a catalog in which some files hold what they hold in an editor, whether they are saved or not."""
-    new = {path: found for path, found in drafts.items() if found != catalog.linked_entries(path)}
-    if not new:
-        return catalog
-    entries = [entry for entry in catalog.entries if entry.source not in new]
-    entries += [entry for found in new.values() for entry, _ in found]
-    entries.sort(key=lambda entry: entry.source)
-    links = {place: held for place, held in catalog.links.items() if place[0] not in new}
-    links |= {(entry.source, entry.line): held for found in new.values() for entry, held in found if held}
-    return replace(catalog, entries=tuple(entries), names=name_entries(entries), links=links)
 
 
 _COLUMNS = (

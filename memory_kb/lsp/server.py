@@ -129,10 +129,9 @@ class NoteServer(LanguageServer):
 
     async def _examine(self) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)
-        drafts = self.notes.drafts()
         for page in list(self.notes.pages.values()):
             try:
-                remarks = await self.notes.ask(partial(_look, page=page, drafts=drafts))
+                remarks = await self.notes.ask(partial(_look, page=page))
             except MemoryKBError as exc:
                 _say(str(exc))
                 return
@@ -215,8 +214,8 @@ class NoteServer(LanguageServer):
         return action
 
 
-def _look(kb: KnowledgeBase, page: Page, drafts: dict[str, str]) -> Sequence[Remark]:
-    return kb.examine(page.path, page.text, drafts)
+def _look(kb: KnowledgeBase, page: Page) -> Sequence[Remark]:
+    return kb.examine(page.path, page.text)
 
 
 def _say(message: str) -> None:

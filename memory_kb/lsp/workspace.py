@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -16,19 +16,18 @@ from lsprotocol import types as lsp
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.index.catalog import EMPTY, Catalog, DraftLinks, FoundHeading, holds_all, overlay, read_draft
+from memory_kb.index.catalog import EMPTY, Catalog
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.links import is_attachment
-from memory_kb.markdown.scanner import find_headings, heading_words_span
+from memory_kb.markdown.scanner import heading_words_span
 from memory_kb.model import StoredEntry
 from memory_kb.plainfiles import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
 from memory_kb.store.targets import explain_unsafe
-from memory_kb.store.walk import would_take
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 _T = TypeVar("_T")
@@ -51,10 +50,8 @@ class Workspace:
         self.vault: Vault | None = None
         #: Set when the vault was looked through for the first time, or when there is none.
         self.ready = asyncio.Event()
-        self._saved: Catalog = EMPTY
-        self._overlaid: tuple[Catalog, dict[str, DraftLinks], Catalog] | None = None
-        self._drafts_read: dict[str, tuple[Page, DraftLinks]] = {}
-        self._ignore: tuple[str, ...] = ()
+        #: All entries with their names and links, as they are in the files.
+        self.catalog: Catalog = EMPTY
         self.pages: dict[str, Page] = {}
         self.encoding = "utf-16"
         self._worker = Worker(self.address, "memory-kb lsp")
@@ -73,7 +70,7 @@ class Workspace:
         """Find the vault; return whether there is one."""
         if self.vault is None:
             try:
-                self.vault, self._ignore = await self.ask(lambda kb: (kb.vault, kb.vault.settings.ignore))
+                self.vault = await self.ask(lambda kb: kb.vault)
             except MemoryKBError as exc:
                 self._say(f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
                 return False
@@ -88,32 +85,9 @@ class Workspace:
             return kb.catalog()
 
         catalog = await self.ask(look)
-        is_new = catalog.generation != self._saved.generation
-        self._saved = catalog
+        is_new = catalog.generation != self.catalog.generation
+        self.catalog = catalog
         return is_new
-
-    @property
-    def catalog(self) -> Catalog:
-        """All entries with their names and links, those of open notes as they are in the editor."""
-        drafts = {
-            page.path: draft for page in list(self.pages.values()) if (draft := self._read_draft(page)) is not None
-        }
-        kept = self._overlaid
-        if kept is None or kept[0] is not self._saved or kept[1] != drafts:
-            self._overlaid = kept = (self._saved, drafts, overlay(self._saved, drafts))
-        return kept[2]
-
-    def _read_draft(self, page: Page) -> DraftLinks | None:
-        """Return what an open note adds to the catalog; None for a file that is no note."""
-        kept = self._drafts_read.get(page.path)
-        if kept and kept[0] is page:
-            return kept[1]
-        is_memory = self.vault is not None and self.vault.memory is not None
-        if not would_take(page.path, self._ignore, is_memory=is_memory):
-            return None
-        draft = read_draft(page.path, page.text, is_memory=is_memory)
-        self._drafts_read[page.path] = (page, draft)
-        return draft
 
     def close(self) -> None:
         """End what is going on."""
@@ -130,10 +104,7 @@ class Workspace:
 
     def drop(self, uri: str) -> bool:
         """Forget a note that the editor has closed; return whether it was one."""
-        page = self.pages.pop(uri, None)
-        if page:
-            self._drafts_read.pop(page.path, None)
-        return page is not None
+        return self.pages.pop(uri, None) is not None
 
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
@@ -300,15 +271,10 @@ class Workspace:
             )
             for entry in find_entries(self.catalog, query)
         ]
-        opened = self.drafts()
         try:
-            saved = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
+            headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
         except MemoryKBError:
-            saved = ()
-        headings = [
-            *self._headings_in_open_pages(query.casefold().split()),
-            *(one for one in saved if one.path not in opened),
-        ]
+            headings = ()
         return entries + [
             lsp.SymbolInformation(
                 lsp.Location(self.place_of(one.path).uri, _line_range(one.line)),
@@ -318,13 +284,6 @@ class Workspace:
             )
             for one in headings
         ]
-
-    def _headings_in_open_pages(self, wanted: Sequence[str]) -> Iterator[FoundHeading]:
-        for page in self.pages.values() if wanted else ():
-            titles = {entry.title for entry, _ in self._read_draft(page) or ()}
-            for one in find_headings(page.text):
-                if one.words not in titles and holds_all(one.words, wanted):
-                    yield FoundHeading(one.words, page.path, page.ruler.position(one.span.start).line + 1)
 
 
 def _line_range(line: int) -> lsp.Range:
