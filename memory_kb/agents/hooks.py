@@ -307,7 +307,9 @@ class Hooks:
                 why = Absence("few-words", words)
             else:
                 recall = look_up(index, holder, task, settings.floor, today)
-                why = explain_silence(recall, entry.entry_id, index.keys_of(entry), shown, settings.floor)
+                why = explain_silence(
+                    recall, entry.entry_id, index.keys_of(entry.source, entry.entry_id), shown, settings.floor
+                )
             return WhyNot(prompt, entry.entry_id, entry.source, *why)
 
         return holder.read(explain)

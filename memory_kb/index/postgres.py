@@ -176,21 +176,21 @@ class PostgresIndex:
         rows = self._rows(f"SELECT {_CHUNK} {_FROM} AND c.key = ANY(%(keys)s)", {"keys": list(keys)})
         return {row[0]: StoredChunk._make(row) for row in rows}
 
-    def keys_of(self, entry: StoredEntry) -> list[int]:
+    def keys_of(self, source: str, entry_id: str) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
-        return self._column(entry, "key")
+        return self._column(source, entry_id, "key")
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._column(entry, "content"))
+        return "\n\n".join(self._column(entry.source, entry.entry_id, "content"))
 
-    def _column(self, entry: StoredEntry, column: str) -> list[Any]:
+    def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
         """Return what the chunks of an entry have in a column, in file order."""
-        path = entry.source.partition(SEPARATOR)[2]
+        path = source.partition(SEPARATOR)[2]
         rows = self._rows(
             f"SELECT c.{column} {_FROM} AND c.source = %(path)s AND {_SOURCE} = %(source)s AND c.entry_id = %(id)s "
             "ORDER BY c.position",
-            {"path": path, "source": entry.source, "id": entry.entry_id},
+            {"path": path, "source": source, "id": entry_id},
         )
         return [value for (value,) in rows]
 

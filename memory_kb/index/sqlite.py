@@ -445,18 +445,18 @@ class SqliteIndex:
             found.setdefault(entry_id, set()).add(scope)
         return {entry_id: frozenset(scopes) for entry_id, scopes in found.items()}
 
-    def keys_of(self, entry: StoredEntry) -> list[int]:
+    def keys_of(self, source: str, entry_id: str) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
-        return self._column(entry, "rowid")
+        return self._column(source, entry_id, "rowid")
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._column(entry, "content"))
+        return "\n\n".join(self._column(entry.source, entry.entry_id, "content"))
 
-    def _column(self, entry: StoredEntry, column: str) -> list[Any]:
+    def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
         """Return what the chunks of an entry have in a column, in file order."""
         rows = f"SELECT {column} FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position"
-        return [value for (value,) in self._connection.execute(rows, (entry.source, entry.entry_id))]
+        return [value for (value,) in self._connection.execute(rows, (source, entry_id))]
 
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.ingest import Gate, Intake, Offer
-    from memory_kb.model import Filters, StoredEntry, StoredMemory
+    from memory_kb.model import Filters
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
     from memory_kb.store.journal import Creations
@@ -49,31 +49,23 @@ class Meanings(NamedTuple):
     row_of: Mapping[tuple[str, int], int]
 
 
-class CachedEntries(NamedTuple):
-    """Some entries as they are stored, and as values, in path order."""
-
-    stored: tuple[StoredMemory, ...]
-    memories: tuple[Memory, ...]
-
-
 class EntryCache:
     """All entries as they were read last, file by file."""
 
     def __init__(self) -> None:
         self._generation: int | None = None
         self._hashes: Mapping[str, str] = {}
-        self._files: dict[str, CachedEntries] = {}
-        self._all = CachedEntries((), ())
+        self._files: dict[str, tuple[Memory, ...]] = {}
+        self._all: tuple[Memory, ...] = ()
 
-    def read(self, index: SqliteIndex, filters: Filters) -> CachedEntries:
+    def read(self, index: SqliteIndex, filters: Filters) -> tuple[Memory, ...]:
         """Return the entries that pass the filters."""
         if filters == EVERYTHING:
             self._read_on(index)
             return self._all
         if self._generation != index.generation or filters._replace(kinds=EVERYTHING.kinds) != EVERYTHING:
-            return _make(index.memories(filters))
-        pairs = [pair for pair in zip(*self._all, strict=True) if pair[1].kind in filters.kinds]
-        return CachedEntries(tuple(stored for stored, _ in pairs), tuple(memory for _, memory in pairs))
+            return _read(index, filters)
+        return tuple(one for one in self._all if one.kind in filters.kinds)
 
     def _read_on(self, index: SqliteIndex) -> None:
         """Read the files that changed; what an index holds of a file follows from its text and its path."""
@@ -82,21 +74,16 @@ class EntryCache:
         hashes = index.file_hashes()
         changed = [path for path, digest in hashes.items() if self._hashes.get(path) != digest]
         if len(changed) > _MANY or not self._hashes:
-            groups = groupby(index.memories(EVERYTHING), lambda one: one.entry.source)
-            files = {path: _make(group) for path, group in groups}
+            files = {path: tuple(group) for path, group in groupby(_read(index), lambda one: one.path)}
         else:
             files = {path: entries for path, entries in self._files.items() if path in hashes}
-            files |= {path: _make(index.memories(EVERYTHING, path)) for path in changed}
-        parts = [files[path] for path in sorted(files)]
+            files |= {path: _read(index, EVERYTHING, path) for path in changed}
         self._generation, self._hashes, self._files = index.generation, hashes, files
-        self._all = CachedEntries(
-            tuple(one for part in parts for one in part.stored), tuple(one for part in parts for one in part.memories)
-        )
+        self._all = tuple(one for path in sorted(files) for one in files[path])
 
 
-def _make(stored: Iterable[StoredMemory]) -> CachedEntries:
-    found = tuple(stored)
-    return CachedEntries(found, tuple(map(make_memory, found)))
+def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = None) -> tuple[Memory, ...]:
+    return tuple(map(make_memory, index.memories(filters, path)))
 
 
 class EntryStore:
@@ -120,7 +107,7 @@ class EntryStore:
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they are now, in path order."""
-        return self._index.read(lambda index: self.cache.read(index, filters).memories)
+        return self._index.read(lambda index: self.cache.read(index, filters))
 
     def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
@@ -132,9 +119,7 @@ class EntryStore:
 
         def read(index: SqliteIndex) -> Memory:
             entry = find(self._vault, index, wanted)
-            return next(
-                one for one in map(make_memory, index.memories(EVERYTHING, entry.source)) if one.id == entry.entry_id
-            )
+            return next(one for one in _read(index, EVERYTHING, entry.source) if one.id == entry.entry_id)
 
         return self._index.read(read)
 
@@ -144,11 +129,8 @@ class EntryStore:
         """Return some entries, and the vectors of those that need one where there are any."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            pairs = zip(*self.cache.read(index, EVERYTHING), strict=True)
-            meant = [(stored.entry, memory) for stored, memory in pairs if is_meant(memory)]
-            entries = [entry for entry, memory in meant if needs_vector(memory)]
-            meanings = _read_meanings(index, entries) if self._index.may_embed else None
-            return tuple(memory for _, memory in meant), meanings
+            meant = tuple(filter(is_meant, self.cache.read(index, EVERYTHING)))
+            return meant, _read_meanings(index, filter(needs_vector, meant)) if self._index.may_embed else None
 
         return self._index.read(read)
 
@@ -156,9 +138,7 @@ class EntryStore:
         """Return the entries of the files in which one has one of some fields, in path order."""
         return self._index.read(
             lambda index: [
-                make_memory(stored)
-                for path in index.files_with_fields(fields)
-                for stored in index.memories(EVERYTHING, path)
+                memory for path in index.files_with_fields(fields) for memory in _read(index, EVERYTHING, path)
             ]
         )
 
@@ -204,12 +184,9 @@ class EntryStore:
             return self._writer.run(verb, plan if plan is not None else planner(self.all()), dry_run=True)
         with self._writer.lock():
             self._writer.recover()
-            made = (
-                plan
-                if plan is not None
-                else planner(self._index.read_unless_busy(lambda index: self.cache.read(index, EVERYTHING).memories))
-            )
-            return self._writer.run(verb, made, replan=replan)
+            if plan is None:
+                plan = planner(self._index.read_unless_busy(lambda index: self.cache.read(index, EVERYTHING)))
+            return self._writer.run(verb, plan, replan=replan)
 
     def take_in(
         self,
@@ -269,7 +246,7 @@ class EntryStore:
         return self._creations
 
 
-def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanings | None:
+def _read_meanings(index: SqliteIndex, entries: Iterable[Memory]) -> Meanings | None:
     """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
     vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
     table = index.vectors.table(vector_file.space) if vector_file else None
@@ -280,10 +257,10 @@ def _read_meanings(index: SqliteIndex, entries: Sequence[StoredEntry]) -> Meanin
     row_of: dict[tuple[str, int], int] = {}
     means: list[NDArray[np.float32]] = []
     for entry in entries:
-        keys = np.asarray(index.keys_of(entry), np.int64)
+        keys = np.asarray(index.keys_of(entry.path, entry.id), np.int64)
         places = np.searchsorted(table.keys, keys)
         if len(keys) and (places < len(table.keys)).all() and (table.keys[places] == keys).all():
             mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
-            row_of[entry.source, entry.line] = len(means)
+            row_of[entry.path, entry.line] = len(means)
             means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
     return Meanings(np.stack(means).astype(np.float32), row_of) if means else None

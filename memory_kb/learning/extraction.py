@@ -261,7 +261,6 @@ class ExtractionReport:
     scopes: tuple[ScopeReport, ...]
     used: Metered
     runs: tuple[RunReport, ...] = ()
-    notices: tuple[str, ...] = ()
 
     @property
     def was_taken_away(self) -> int:
@@ -410,8 +409,7 @@ class Extraction:
             reports += made
             runs += [run] if run else []
         used = functools.reduce(Metered.plus, (one.used for one in reports), _NOTHING) if dry_run else meter.total
-        notices = tuple(dict.fromkeys(notice for run in runs for notice in run.notices))
-        return ExtractionReport(found, tuple(reports), used, tuple(runs), notices)
+        return ExtractionReport(found, tuple(reports), used, tuple(runs))
 
     def _run_batch(
         self, scopes: Sequence[Scope], asking: _Asking, *, again: bool

@@ -228,12 +228,13 @@ def is_about(outcome: Outcome, shown: Retrieval) -> bool:
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
-def _find_shown(shown: Sequence[Retrieval], outcome: Outcome) -> Showing | None:
-    """Return what an outcome of a session is about."""
-    if found := find_named(shown, outcome.agent, outcome.task, outcome.session):
-        return found
-    hooked = find_hooked(shown, outcome.session or "")
-    return hooked and hooked._replace(agent=outcome.agent, task=outcome.task)
+def find_showing(
+    retrievals: Sequence[Retrieval], agent: str, tasks: Sequence[str], session: str | None, hooked: str | None
+) -> Showing | None:
+    """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
+    named = (find_named(retrievals, agent, task, session) for task in tasks)
+    shown = find_hooked(retrievals, hooked) if hooked else None
+    return next(filter(None, named), shown and shown._replace(agent=agent, task=tasks[-1]))
 
 
 @dataclass(frozen=True)
@@ -311,7 +312,7 @@ class Outcomes:
             noted = [
                 self._credit(showing, one.outcome, one.used, dry_run=dry_run).run
                 for one in self._find_noted(session)
-                if (showing := _find_shown(shown, one))
+                if (showing := find_showing(shown, one.agent, [one.task], one.session, one.session))
             ]
             tasks = dict.fromkeys((one.agent, one.task) for one in shown if one.agent and one.task)
             by_name = (find_named(shown, agent or "", task or "", session) for agent, task in tasks)
@@ -374,12 +375,8 @@ class Outcomes:
     def _find_showing(self, agent: str, task: str, session: str | None, task_id: str | None) -> Showing | None:
         """Return what an agent was shown for a task: by name, else by hooks in its session."""
         retrievals = self._retrievals(session)
-        for name in filter(None, (task_id, task)):
-            if shown := find_named(retrievals, agent, name, session):
-                return shown
-        chosen = session or self._session_of(retrievals, agent)
-        hooked = find_hooked(retrievals, chosen) if chosen else None
-        return hooked and hooked._replace(agent=agent, task=task)
+        names = [task_id, task] if task_id else [task]
+        return find_showing(retrievals, agent, names, session, session or self._session_of(retrievals, agent))
 
     def _session_of(self, retrievals: Sequence[Retrieval], agent: str) -> str | None:
         """Return the session that an agent works in: the one that runs this command, else where hooks showed it something last."""

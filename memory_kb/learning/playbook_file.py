@@ -16,7 +16,7 @@ from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KINDS, Location, Problem
+from memory_kb.model import EVERYTHING, KINDS, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory
 from memory_kb.text import slugify
@@ -160,33 +160,25 @@ def _kind_of(values: Mapping[str, Any]) -> str:
     return "pitfall" if is_negative or words & {"anti-pattern", "pitfall"} else "rule"
 
 
-class ImportPlace(NamedTuple):
-    """Where rules are imported to: the place, its folder, and the paths that are taken."""
-
-    place: Location
-    folder: str
-    taken: frozenset[str]
-
-
 def plan_import(
-    rules: Sequence[RuleInFile], index: SqliteIndex, into: ImportPlace, now: datetime
+    rules: Sequence[RuleInFile], index: SqliteIndex, place: Location, folder: str, now: datetime
 ) -> tuple[list[RuleImported], list[Change]]:
-    """Plan to bring rules in, each under its own id; what is there stays as it is.
+    """Plan to bring rules in to the folder of a place, each under its own id; what is there stays as it is.
 
     A rule whose id or text is known at the place is passed over, and so is one that was retired or
     rejected there. Nothing is reinforced by it: a file may be imported as often as one likes.
     """
     done: list[RuleImported] = []
     changes: list[Change] = []
-    taken, seen = set(into.taken), set[str]()
+    taken, seen = {entry.source for entry in index.entries(EVERYTHING)}, set[str]()
     for rule in rules:
         entry_id = rule.id or str(uuid.uuid5(_NAMESPACE, rule.draft.text))
-        result = _look_up(rule, entry_id, index, into.place)
+        result = _look_up(rule, entry_id, index, place)
         if result is None and entry_id in seen:
             result = RuleImported(entry_id, "", "refused", rule.line, f"the id {entry_id} occurs twice in the file")
         if result is None:
             slug, end = slugify(rule.draft.title or rule.draft.text), slugify(entry_id)[:8].strip("-")
-            path = free_path(f"{into.folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}.md", taken)
+            path = free_path(f"{folder}{KINDS[rule.draft.kind].folder}/{slug}-{end}.md", taken)
             taken.add(path)
             result = RuleImported(entry_id, path, "created", rule.line)
             changes.append(plan_entry(not_from_the_future(rule.draft, now), entry_id, path, now, "Imported."))

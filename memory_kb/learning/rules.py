@@ -31,7 +31,7 @@ from memory_kb.learning.playbook import (
     select_rules,
     was_looked_at,
 )
-from memory_kb.learning.playbook_file import ImportPlace, RulesImported, export_rules, parse_rules, plan_import
+from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
 from memory_kb.plainfiles import make_folder, read_plain
@@ -44,11 +44,9 @@ from memory_kb.trust import Seal, write_plain
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.playbook import PlaybookRule, Selection
-    from memory_kb.learning.playbook_file import RuleImported
     from memory_kb.model import Filters
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
@@ -185,14 +183,14 @@ class Rules:
 
         The filters are those of `search`. Of the same id at two scopes the most specific is listed.
         """
-        chosen = self._index.filters(**filters)
-        fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else None
-        rules = (
-            make_rule(memory, self._vault.today())
-            for memory in load_merged(self._store.all(_visible(chosen)))
-            if fitting is None or (memory.path, memory.id) in fitting
-        )
+        rules = (make_rule(memory, self._vault.today()) for memory in self._in_force(**filters))
         return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
+
+    def _in_force(self, **filters: Unpack[FilterWords]) -> tuple[Memory, ...]:
+        chosen = self._index.filters(**filters)
+        found = load_merged(self._store.all(_visible(chosen)))
+        fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else ()
+        return tuple(one for one in found if (one.path, one.id) in fitting) if filters else found
 
     def select(
         self,
@@ -291,23 +289,14 @@ class Rules:
         rules, problems = parse_rules(text, str(source))
         folder = self._vault.folder_of(place)
         with self._store.planning(dry_run=dry_run):
-
-            def plan(index: SqliteIndex) -> tuple[Sequence[RuleImported], Sequence[Change]]:
-                taken = frozenset(entry.source for entry in index.entries(EVERYTHING))
-                return plan_import(rules, index, ImportPlace(place, folder, taken), self._vault.clock())
-
-            done, changes = self._index.read(plan)
+            now = self._vault.clock()
+            done, changes = self._index.read(lambda index: plan_import(rules, index, place, folder, now))
             run = self._writer.run("rules import", changes, dry_run=dry_run)
         return RulesImported(tuple(done), problems, run)
 
     def export(self, **filters: Unpack[FilterWords]) -> str:
         """Return the rules and pitfalls in force as a YAML playbook, which `rules_import` reads back."""
-        listed = {(rule.path, rule.id) for rule in self.list(**filters)}
-        return export_rules(
-            memory
-            for memory in load_merged(self._store.all(_visible(EVERYTHING)))
-            if (memory.path, memory.id) in listed
-        )
+        return export_rules(self._in_force(**filters))
 
     def refusals(self, rule: str) -> Refusals:
         """Return in how many sessions of agents a rule refused an edit, and in how many it was broken all the same."""
