@@ -65,15 +65,6 @@ def test_missing_headings_and_blocks_are_reported_by_lint_and_in_an_editor(
     assert first["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 16}}
 
 
-@pytest.mark.slow
-def test_a_heading_that_is_written_but_not_saved_is_there(notes: Path, editor: Editor) -> None:
-    uri = editor.open(notes / "New.md", "[[Tea#Fresh]]")
-    assert len(editor.diagnostics(uri)) == 1
-    editor.open(notes / "sub/Tea.md", TEA + "\n## Fresh\n")
-    editor.type(uri, "See [[Tea#Fresh]]", 3)
-    assert editor.diagnostics(uri, 3) == []
-
-
 def test_links_lead_into_the_note(notes: Path, editor: Editor) -> None:
     uri = editor.open(notes / "Links.md")
     lines = {

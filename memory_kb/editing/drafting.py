@@ -197,7 +197,7 @@ class Drafting:
             attachments.find,
             lambda path: {path} >= {moves.get(one, one) for one in attachments.named(path.rpartition("/")[2])},
         )
-        paths = dict.fromkeys(catalog.files_around(moves))
+        paths = dict.fromkeys([*catalog.files_around(moves), *drafts])
         if names:
             paths |= dict.fromkeys(path for path in sorted({one.source for one in catalog.entries}) if mentions(path))
         return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in paths])
