@@ -393,6 +393,7 @@ class KnowledgeBase:
             self.store,
             self.evidence,
             self.stage,
+            self.models,
             self.sessions.files,
             self.task_files.documents,
         )

@@ -194,18 +194,8 @@ def find_statements(message: str | None, before: str = "") -> tuple[Statement, .
         >>> find_statements("Should we always use zod? You never listen.")
         ()
     """
-    return () if find_credential(message) else read_statements(message, before)
-
-
-def find_credential(message: str | None) -> str:
-    """Return why nothing of a message is read, if it holds a credential or held one; else an empty text."""
-    if secret := find_secret(message or ""):
-        return f"it holds what looks like {secret}"
-    return "a credential was taken out of it" if is_redacted(message or "") else ""
-
-
-def read_statements(message: str | None, before: str = "") -> tuple[Statement, ...]:
-    """Return what a person states in a message without credentials."""
+    if find_credential(message):
+        return ()
     own = own_words(message or "")
     size = len(own) + sum(has_cjk(sign) for sign in own)
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
@@ -216,6 +206,13 @@ def read_statements(message: str | None, before: str = "") -> tuple[Statement, .
             found.setdefault(one.text, one)
         before = sentence
     return tuple(found.values())
+
+
+def find_credential(message: str | None) -> str:
+    """Return why nothing of a message is read, if it holds a credential or held one; else an empty text."""
+    if secret := find_secret(message or ""):
+        return f"it holds what looks like {secret}"
+    return "a credential was taken out of it" if is_redacted(message or "") else ""
 
 
 def last_sentence(message: str | None) -> str:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.capture import Statement, find_credential, last_sentence, read_statements
+from memory_kb.learning.capture import Statement, find_credential, find_statements, last_sentence
 from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import Draft
 from memory_kb.model import Location
@@ -91,7 +91,7 @@ def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
             answers[event.session] = event.content
         elif event.role == "user":
             refusal = find_credential(event.content)
-            found = () if refusal else read_statements(event.content, before.get(event.session, ""))
+            found = find_statements(event.content, before.get(event.session, ""))
             own = tuple(one for one in found if one.text[1:] not in answers.get(event.session, ""))
             yield UserMessage(event, own, refusal)
             before[event.session] = last_sentence(event.content)

@@ -29,10 +29,10 @@ from memory_kb.learning.scopes import (
     with_document,
 )
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Location, make_place
+from memory_kb.model import Location, make_place
 from memory_kb.providers.base import Llm
-from memory_kb.providers.choose import choose_llm, estimate
-from memory_kb.providers.spending import Metered, SpendLog
+from memory_kb.providers.choose import estimate
+from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog, ExtractionMark
 from memory_kb.store.plan import Memory
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.review_gate import SessionEvidence
     from memory_kb.learning.stages import Stages
+    from memory_kb.providers.models import Models
+    from memory_kb.providers.spending import SpendLog
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -259,8 +261,12 @@ class ExtractionReport:
 
     session: str
     scopes: tuple[ScopeReport, ...]
-    used: Metered
     runs: tuple[RunReport, ...] = ()
+
+    @property
+    def used(self) -> Metered:
+        """What asking cost, or would cost."""
+        return functools.reduce(Metered.plus, (one.used for one in self.scopes), _NOTHING)
 
     @property
     def was_taken_away(self) -> int:
@@ -364,6 +370,7 @@ class Extraction:
     _store: EntryStore
     _evidence: SessionEvidence
     _stages: Stages
+    _models: Models
     _sessions: SessionFiles
     _read_documents: Callable[[Location], Mapping[str, str]]
 
@@ -389,18 +396,17 @@ class Extraction:
         """
         found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
-        settings, logs = self._vault.settings.llm, self._vault.machine / "log"
-        meter = SpendLog(logs / "spend.jsonl", settings.daily_spend, runs=settings.daily_runs)
+        settings, models = self._vault.settings.llm, self._models
         llm, why_not = None, "no language model is configured"
         try:
-            llm = choose_llm(settings, self._vault.environ, meter) if settings.provider != "offline" else None
+            llm = models.llm if settings.provider != "offline" else None
         except ProviderFailed as exc:
             why_not = explain_failure(exc)
         if llm is None:
-            return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen), _NOTHING)
-        done = frozenset[str]() if again else ExtractionLog(logs).done()
+            return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen))
+        done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
         cost = functools.partial(estimate, settings)
-        asking = _Asking(self._finished(found), None if dry_run else llm, meter, done, cost, self._vault.clock())
+        asking = _Asking(self._finished(found), None if dry_run else llm, models.spent, done, cost, self._vault.clock())
         reports, runs = list[ScopeReport](), list[RunReport]()
         # A rollup reads what the scopes before it have just written.
         first = tuple(scope for scope in chosen if not scope.is_rollup)
@@ -408,15 +414,13 @@ class Extraction:
             made, run = self._run_batch(batch, asking, again=again)
             reports += made
             runs += [run] if run else []
-        used = functools.reduce(Metered.plus, (one.used for one in reports), _NOTHING) if dry_run else meter.total
-        return ExtractionReport(found, tuple(reports), used, tuple(runs))
+        return ExtractionReport(found, tuple(reports), tuple(runs))
 
     def _run_batch(
         self, scopes: Sequence[Scope], asking: _Asking, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
-        session, log = asking.session, ExtractionLog(self._vault.machine / "log")
-        memories = self._memories_for(scopes, session)
+        log, memories = ExtractionLog(self._vault.machine / "log"), self._store.all()
         asked = [asking.ask(scope, memories) for scope in scopes]
         marks = [mark for one in asked for mark in one.marks]
         offers = [offer for one in asked for offer in one.offers]
@@ -437,14 +441,6 @@ class Extraction:
         if not run.conflicts:
             log.add(marks)
         return [replace(one.report, kept=some) for one, some in zip(asked, kept, strict=True)], run
-
-    def _memories_for(self, scopes: Sequence[Scope], session: Finished) -> tuple[Memory, ...]:
-        """Return the entries that the questions of some scopes may show."""
-        levels: set[str] = set()
-        for scope in scopes:
-            with suppress(NothingToAsk):
-                levels |= {place_for(scope, session).scope, scope.sources or "project"}
-        return self._store.all(EVERYTHING._replace(scopes=tuple(sorted(levels)))) if levels else ()
 
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""

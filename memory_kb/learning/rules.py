@@ -35,7 +35,7 @@ from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, FilterWords, make_filters
 from memory_kb.plainfiles import make_folder, read_plain
-from memory_kb.providers.command import end_group
+from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory, plan_fields
 from memory_kb.text import load_json
@@ -98,21 +98,14 @@ def run_check(command: str, folder: Path, environ: Mapping[str, str], seconds: f
         >>> run_check("echo no tests; exit 3", Path("."), os.environ), run_check("exit 0", Path("."), os.environ)
         ('exit code 3: no tests', None)
     """
-    detached: Mapping[str, Any] = {"creationflags": 0x00000200} if os.name == "nt" else {"start_new_session": True}
     with tempfile.TemporaryFile() as out:
+        how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         try:
-            process = subprocess.Popen(  # noqa: S602 - the person allowed this very line of a shell
-                command, shell=True, cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                **detached,
-            )  # fmt: skip
+            code = run_group(command, seconds, shell=True, **how)  # noqa: S604 - the person allowed this very line
         except OSError as exc:
             return f"it cannot be run: {exc.strerror}"
-        try:
-            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             return f"it took over {seconds:g} s"
-        finally:
-            end_group(process)
         size = out.seek(0, os.SEEK_END)
         out.seek(max(0, size - _MAX_OUTPUT))
         lines = [line for line in out.read().decode("utf-8", "replace").splitlines() if line.strip()]

@@ -92,7 +92,6 @@ class CommandLlm:
 
     def _run(self, words: Sequence[str], prompt: str, deadline: float) -> str:
         kept = {name: value for name, value in self._environ.items() if name not in _OUTER}
-        detached: Mapping[str, Any] = {"creationflags": 0x00000200} if os.name == "nt" else {"start_new_session": True}
         with tempfile.TemporaryDirectory(prefix="memory-kb-llm-", ignore_cleanup_errors=True) as folder:
             # Files rather than pipes: a grandchild that keeps one open would hold us up.
             paths = [Path(folder, name) for name in ("prompt", "answer", "errors")]
@@ -100,18 +99,14 @@ class CommandLlm:
             empty.mkdir()
             paths[0].write_bytes(prompt.encode("utf-8", "replace"))
             with paths[0].open("rb") as question, paths[1].open("wb") as out, paths[2].open("wb") as err:
+                streams: Mapping[str, Any] = {"stdin": question, "stdout": out, "stderr": err}
+                seconds = max(0.1, deadline - time.monotonic())
                 try:
-                    process = subprocess.Popen(  # noqa: S603 - the person's own configuration names it
-                        words, stdin=question, stdout=out, stderr=err, cwd=empty, env=kept | {HOOKS: "off"}, **detached
-                    )
+                    code = run_group(words, seconds, cwd=empty, env=kept | {HOOKS: "off"}, **streams)
                 except OSError as exc:
                     raise ProviderFailed(f"`{self._name}` cannot be run: {exc.strerror}") from exc
-                try:
-                    code = process.wait(max(0.1, deadline - time.monotonic()))
                 except subprocess.TimeoutExpired:
                     raise ProviderFailed(f"`{self._name}` took too long and was ended", is_passing=True) from None
-                finally:
-                    end_group(process)
             answer, errors = (_read(path) for path in paths[1:])
         if code:
             said = " ".join((errors or answer).split())[-_ERROR_CHARS:]
@@ -140,11 +135,21 @@ def _read(path: Path) -> str:
         return file.read(_MAX_ANSWER).decode("utf-8", "replace")
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program together with what it started, if any of it still runs."""
-    if os.name == "nt":
-        process.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def run_group(command: str | Sequence[str], seconds: float, **how: Any) -> int:
+    """Run a program in a process group of its own, and end that; return its exit code.
+
+    Raises:
+        OSError: it cannot be run.
+        subprocess.TimeoutExpired: it took longer than so many seconds.
+    """
+    detached: Mapping[str, Any] = {"creationflags": 0x00000200} if os.name == "nt" else {"start_new_session": True}
+    process = subprocess.Popen(command, **detached, **how)  # noqa: S603 - a person's configuration names it
+    try:
+        return process.wait(seconds)
+    finally:
+        if os.name == "nt":
+            process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memory_kb.providers.base import Llm
     from memory_kb.providers.embeddings import ChosenCounter
+    from memory_kb.providers.spending import SpendLog
     from memory_kb.vault import Vault
 
 
@@ -25,11 +26,16 @@ class Models:
             ProviderFailed: it lacks its key.
         """
         from memory_kb.providers.choose import choose_llm
+
+        return choose_llm(self._vault.settings.llm, self._vault.environ, self.spent)
+
+    @functools.cached_property
+    def spent(self) -> SpendLog:
+        """What the language model has cost."""
         from memory_kb.providers.spending import SpendLog
 
         chosen = self._vault.settings.llm
-        log = SpendLog(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
-        return choose_llm(chosen, self._vault.environ, log)
+        return SpendLog(self._vault.machine / "log" / "spend.jsonl", chosen.daily_spend, runs=chosen.daily_runs)
 
     @functools.cached_property
     def counter(self) -> ChosenCounter:
