@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -281,13 +280,11 @@ def test_another_vault_of_that_name_is_watched_instead(vault: MakeVault, open_kb
 
 
 def delete_machine(machine: Path) -> None:
-    """Delete the folder, once more if the watcher put a file into it meanwhile."""
-    try:
-        shutil.rmtree(machine)
-    except OSError as exc:
-        if exc.errno != errno.ENOTEMPTY:
-            raise
-        shutil.rmtree(machine)
+    """Delete the folder, again if the watcher puts a file into it or takes one out meanwhile."""
+    for _ in range(5):
+        shutil.rmtree(machine, ignore_errors=True)
+        if not machine.exists():
+            return
 
 
 def delete_database(machine: Path) -> None:
