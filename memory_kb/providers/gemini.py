@@ -70,7 +70,6 @@ def gemini_embedder(
     dimensions: int = 0,
     *,
     key: str,
-    expects: int = 0,
     paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
 ) -> RemoteEmbedder[genai.Client]:
@@ -99,7 +98,7 @@ def gemini_embedder(
         return np.array(rows or np.zeros((0, 0)), np.float32)
 
     return RemoteEmbedder(
-        Space("gemini", name, dimensions or expects or known),
+        Space("gemini", name, dimensions or known),
         # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
         Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,

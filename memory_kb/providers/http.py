@@ -102,7 +102,8 @@ _UNFIT = re.compile(
     r"|unsupported value: (?:NaN|[+-]?Inf)",
     re.IGNORECASE,
 )
-_NO_QUOTA = re.compile(r"insufficient_quota|billing|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
+#: What says that an account is empty, not just asked too often: of OpenAI, of Anthropic, and Gemini's names of quotas.
+_NO_QUOTA = re.compile(r"insufficient_quota|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
 _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
 
 
@@ -208,27 +209,13 @@ def _kind_of(status: int, everything: str) -> str:
     """
     if status in (401, 403) or (status == 400 and _WRONG_KEY.search(everything)):
         return "key"
-    if status == 402 or (status in (400, 429) and _is_quota(status, everything)):
+    if status == 402 or (status in (400, 429) and _NO_QUOTA.search(everything)):
         return "quota"
     if status == 404:
         return "model"
     if status in (400, 413, 422) or (status in (429, 500) and _UNFIT.search(everything)):
         return "input"
     return "busy" if status in (408, 409, 429) or status >= 500 else "other"
-
-
-def _is_quota(status: int, everything: str) -> bool:
-    """Return whether an account is empty, not just asked too often.
-
-    Gemini speaks of billing in every 429; there only the name of the quota decides.
-    """
-    if "quotaId" in everything:
-        return "PerDay" in everything or '"quotaValue": "0"' in everything
-    return (
-        "RESOURCE_EXHAUSTED" not in everything
-        and (status == 429 or "credit balance" in everything)
-        and bool(_NO_QUOTA.search(everything))
-    )
 
 
 def _retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -59,7 +59,6 @@ def openai_embedder(
     dimensions: int = 0,
     *,
     key: str | None = None,
-    expects: int = 0,
     paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
 ) -> RemoteEmbedder[openai.OpenAI]:
@@ -70,7 +69,6 @@ def openai_embedder(
         base_url: None is OpenAI itself.
         dimensions: how many the model is asked for; 0 takes as many as it gives.
         key: may be None for servers that want none.
-        expects: how many it must give without being asked; 0 if that is not known.
         paces: the time limits for the two purposes.
         timing: the clocks.
     """
@@ -90,7 +88,7 @@ def openai_embedder(
         return _rows_of(answer, calls.service.name)
 
     return RemoteEmbedder(
-        Space("openai", name, dimensions or expects or known),
+        Space("openai", name, dimensions or known),
         Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,
         calls,

@@ -102,16 +102,11 @@ def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
     try:
         done = _call(folder, variables, asked, seconds=20)
-        if done.returncode > 1:  # a git from before 2.26: whatever is configured counts as the repository's
-            done = _call(folder, variables, ("config", "--includes", "-z", "--get-regexp", _STARTED), seconds=20)
-            output = [(b"local", one) for one in done.stdout.split(b"\0")]
-        else:
-            words = done.stdout.split(b"\0")
-            output = list(zip(words[::2], words[1::2], strict=False))
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     found: dict[str, str] = {}
-    for scope, line in output:
+    words = done.stdout.split(b"\0")
+    for scope, line in zip(words[::2], words[1::2], strict=False):
         name, _, value = os.fsdecode(line).partition("\n")
         if name and scope in (b"local", b"worktree"):
             found[name] = value
