@@ -79,13 +79,11 @@ class UnknownRun(UsageError):
     code = "unknown-run"
 
     def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
-        if is_occasion and not count:
-            super().__init__(
-                f"nothing was written by the end of {wanted!r}", "`memory-kb undo --list` shows what was written"
-            )
+        if count:
+            sentence = f"{wanted!r} is the beginning of {count} {'sessions' if is_occasion else 'runs'}"
         else:
-            what = count if is_occasion else f"{count or 'no'} runs"
-            super().__init__(f"{wanted!r} is the beginning of {what}", "`memory-kb undo --list` shows them")
+            sentence = f"the end of {wanted!r} wrote nothing" if is_occasion else f"no run {wanted!r}"
+        super().__init__(sentence, "`memory-kb undo --list` shows all runs")
 
 
 class VaultNotFound(MemoryKBError):
@@ -99,9 +97,6 @@ class NoRepository(VaultNotFound):
     """A folder in no git repository, or no git to ask."""
 
     code = "no-repository"
-
-    def __init__(self, folder: str, reason: str | None = None) -> None:
-        super().__init__(f"{folder} is in no git repository{f' ({reason})' if reason else ''}", "`git init` makes one")
 
 
 class InvalidSettings(MemoryKBError):

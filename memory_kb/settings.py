@@ -154,6 +154,7 @@ class Settings(NamedTuple):
     checks: tuple[str, ...] = ()
 
 
+_FIX = "correct it, or take it out for the default"
 _CHOICES = {
     "index.tokenizer": TOKENIZERS,
     "ranking.fusion": ("weighted", "rrf"),
@@ -213,10 +214,10 @@ def _read_file(file: Path) -> dict[str, Any]:
         text = read_file(file).decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except PermissionError as exc:
-        raise InvalidSettings(f"{file} cannot be read: {exc.strerror}", "check who owns the folder") from exc
-    except (OSError, UnicodeDecodeError) as exc:
-        raise InvalidSettings(f"{file} cannot be read: {exc}", "fix it or move it away") from exc
+    except OSError as exc:
+        raise InvalidSettings(f"{file} cannot be read: {exc.strerror}", "fix it or move it away") from exc
+    except UnicodeDecodeError as exc:
+        raise InvalidSettings(f"{file} cannot be read: it is not UTF-8", "save it as UTF-8 or move it away") from exc
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
     from memory_kb.yaml_loader import InvalidBlock, load_mapping
@@ -281,7 +282,7 @@ def _merge_into(
             old = getattr(target, known[key])
             if hasattr(old, "_fields"):
                 if not isinstance(value, Mapping):
-                    raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}")
+                    raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}", _FIX)
                 changes[known[key]] = _merge_into(old, value, name + ".", origin, warnings, is_trusted=is_trusted)
             else:
                 new = _coerce(name, value, old, origin)
@@ -325,14 +326,14 @@ def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
         return word
     if isinstance(old, bool):
         if str(value).lower() not in _TRUTH:
-            raise InvalidSettings(f"{origin}: {name} takes true or false, not {str(value)[:60]!r}")
+            raise InvalidSettings(f"{origin}: {name} takes true or false, not {str(value)[:60]!r}", _FIX)
         return _TRUTH[str(value).lower()]
     if isinstance(old, (int, float)):
         try:
             number = type(old)(value)
         except (TypeError, ValueError, OverflowError) as exc:
-            raise InvalidSettings(f"{origin}: {name} takes a number, not {str(value)[:60]!r}") from exc
+            raise InvalidSettings(f"{origin}: {name} takes a number, not {str(value)[:60]!r}", _FIX) from exc
         if not 0 <= number < 1e15 or (leaf in _AT_MOST_ONE and number > 1) or (leaf in _ABOVE_ZERO and number == 0):
-            raise InvalidSettings(f"{origin}: {name} is out of range: {str(value)[:60]}")
+            raise InvalidSettings(f"{origin}: {name} is out of range: {str(value)[:60]}", _FIX)
         return number
     return str(value)

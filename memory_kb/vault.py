@@ -238,6 +238,10 @@ def find_vault(
     named_home = home or environ.get("MEMORY_KB_HOME")
     default_home = Path(environ.get("HOME") or "~").expanduser() / ".memory"
     home_folder = Path(named_home).expanduser().absolute() if named_home else default_home
+    if os.path.isfile(home_folder):
+        raise VaultNotFound(
+            f"the home {home_folder} is not a folder", "name a folder; one that does not exist is empty"
+        )
     return Vault(
         folder=place,
         memory=memory if is_memory else None,

@@ -105,7 +105,7 @@ def test_a_session_is_committed_as_one(clone: Clone) -> None:
         for file in run["files"]
     }
     assert set(report["commits"][0]["files"]) == {file for file in written if (clone.folder / file).exists()}
-    assert "no runs" in clone.kb("commit", "--session", "nobody", code=2)
+    assert "wrote nothing" in clone.kb("commit", "--session", "nobody", code=2)
 
 
 @pytest.mark.parametrize("what", ["merge", "rebase", "cherry-pick"])

@@ -127,8 +127,8 @@ def test_what_a_session_wrote_is_named_by_the_beginning_of_its_id(place: Path, r
     written = notes_of(place)
     at = ("--vault", place / "vault", "--home", place / "home")
     for unknown, said in (
-        ("", "nothing was written by the end of 'session '"),
-        ("nope", "nothing was written by the end of 'session nope'"),
+        ("", "the end of 'session ' wrote nothing"),
+        ("nope", "the end of 'session nope' wrote nothing"),
     ):
         done = run(*at, "undo", "--session", unknown)
         assert (done.returncode, done.stdout) == (2, "")

@@ -331,7 +331,7 @@ def find_agent(name: str) -> Agent:
     agent = next((one for one in _AGENTS if one.name == name), None)
     if agent is None:
         raise UsageError(
-            f"memory-kb cannot be installed into {name[:40]!r}",
+            f"memory-kb knows no agent {name[:40]!r}",
             f"agents are {', '.join(NAMES)}; any MCP client can run `memory-kb mcp`",
         )
     return agent

@@ -165,6 +165,9 @@ def _examine(options: Options, kb: KnowledgeBase) -> int:
     return FINDINGS if problems else 0
 
 
+_NO_RULES = "There are no policies or rules yet."
+
+
 @click.group("export", cls=Family)
 def export_verb() -> None:
     """Export rules and policies for other programs.
@@ -186,14 +189,14 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     """
     done = options.kb.export_agents_md(file, dry_run=options.dry_run)
     if file is not None:
-        nothing = f"{one_line(file)} says so already."
+        nothing = f"{one_line(file)} says so already." if done.text else _NO_RULES
         return finish_run(options, done.run, {"text": done.text}, nothing=nothing)
     if options.answer({"text": done.text}):
         return 0
     if done.text:
         click.echo("\n".join(map(clean, done.text.split("\n"))))
     else:
-        say("There are no policies or rules yet.")
+        say(_NO_RULES)
     return 0
 
 

@@ -70,7 +70,7 @@ class Repository:
         except subprocess.TimeoutExpired as exc:
             raise GitFailed(f"git {arguments[0]} did not come to an end within {_SECONDS} s") from exc
         except (OSError, ValueError) as exc:
-            raise NoRepository(str(self.top), "git cannot be run") from exc
+            raise NoRepository(f"git cannot be run in {self.top}: {exc}", "is it installed, and on the PATH?") from exc
 
     def _try(self, *arguments: str) -> bytes | None:
         done = self._run(arguments)
@@ -314,7 +314,9 @@ def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
     way = next((line for line in lines if line.startswith("git config ") and "safe.directory" in line), None)
     if way:
         return GitFailed(f"git refuses the repository around {folder}: {lines[0]}", f"if you trust it: `{way}`")
-    return NoRepository(str(folder), None if not lines or "not a git repository" in said else lines[0])
+    if lines and "not a git repository" not in said:
+        return NoRepository(f"git cannot read the repository of {folder}: {lines[0]}", "`git status` there says more")
+    return NoRepository(f"{folder} is in no git repository", "`git init` makes one")
 
 
 FOLDER = "revisions"

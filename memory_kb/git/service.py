@@ -207,7 +207,7 @@ class Git:
         if session is not None:
             runs = [one for one in runs if one.head.occasion == f"session {session}"]
             if not runs:
-                raise UnknownRun(f"session {session}", 0)
+                raise UnknownRun(f"session {session}", 0, is_occasion=True)
         elif run is not None:
             runs = list(filter(None, [choose_run(runs, run)]))
         else:

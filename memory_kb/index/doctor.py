@@ -145,7 +145,7 @@ def _chosen(vault: Vault, path: str) -> str:
         UnreadableInput: there is nothing there.
     """
     given, path = path, readable_name(path).removeprefix("./").rstrip("/")
-    if vault.resolve(path).exists():
+    if not os.path.isabs(path) and ".." not in Path(path).parts and vault.resolve(path).exists():
         return path
     here = Path(os.path.realpath(given))
     if here.exists() and any(here.is_relative_to(root) for root in (vault.folder, vault.home)):

@@ -290,7 +290,9 @@ class Sessions:
         except OSError as exc:
             if exc.filename is None or Path(str(exc.filename)) != Path(source):
                 raise
-            raise UnreadableInput(f"{source} cannot be read: {exc.strerror}") from exc
+            raise UnreadableInput(
+                f"{source} cannot be read: {exc.strerror}", "name a transcript, or a folder of them"
+            ) from exc
 
     def _claim_session(self) -> str:
         """Make a session with an id of its own."""
