@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import Run
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 CASES = {
     "a misspelt verb": (["serach", "x"], 2, "No such command 'serach'. Did you mean 'search'?"),
