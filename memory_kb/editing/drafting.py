@@ -25,9 +25,8 @@ from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
-from memory_kb.learning.lifecycle import offer_by_hand
+from memory_kb.learning.lifecycle import archive_path, offer_by_hand
 from memory_kb.learning.merging import by_rank, merge
-from memory_kb.learning.new_entry import free_path
 from memory_kb.learning.review import plan_approval
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
@@ -350,11 +349,10 @@ class Drafting:
         if not found or (other, found[0].source) == (memory.id, memory.path):
             raise UnknownEntry(other)
         primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
-        taken = {one.path for one in self._store.all(EVERYTHING)}
-        month = f"{self._vault.today():%Y-%m}"
+        today = self._vault.today()
 
         def archive(one: Memory) -> str:
-            return free_path(f"{self._vault.folder_of(one.place)}archive/{month}/{one.path.rpartition('/')[2]}", taken)
+            return archive_path(one, self._vault.folder_of(one.place), today)
 
         def body_of(one: Memory) -> str:
             text = self._examination.draft_note(one.path, drafts).text

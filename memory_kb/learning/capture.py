@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, is_redacted
 from memory_kb.learning.wrappers import own_words, sentences
+from memory_kb.regex import regex
 from memory_kb.text import has_cjk, shorten
 
 #: How many characters of their own a message has that is read, and words a statement (of CJK, characters).
@@ -19,7 +20,7 @@ _WORDS, _CJK = (3, 50), (6, 150)
 
 
 def _shape(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return regex(pattern, re.IGNORECASE)
 
 
 class Marker(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
@@ -48,22 +48,15 @@ def check_text(text: str) -> None:
         raise UsageError("the text contains NUL bytes; is it a text?", "take them out, or save it as UTF-8 first")
 
 
+@dataclass(frozen=True)
 class Entries:
     """The verbs learn, supersede and forget."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        index: VaultIndex,
-        writer: Writer,
-        reading: Callable[[], Reading],
-        store: Callable[[], EntryStore],
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._reading = reading
-        self._store = store
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _reading: Callable[[], Reading]
+    _store: Callable[[], EntryStore]
 
     def learn(
         self,

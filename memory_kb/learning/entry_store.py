@@ -206,15 +206,10 @@ class EntryStore:
             UnreadableInput: a file cannot be written; everything is as it was.
             VaultBusy: another process has been writing for a minute.
         """
-        offers = self._placed(offers)
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
-        was_made = (lambda _: False) if again else self.was_made
-        now = self._vault.clock()
-        intake = self._index.read_unless_busy(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate)
-        )
+        intake = self.plan_intake(offers, again=again, gate=gate)
         changes = intake.changes
         if self._previewed is not None:
             # What one step of a preview would make, the next would find.
@@ -222,16 +217,14 @@ class EntryStore:
             self._previewed.update(change.entry_id for change in changes)
         return intake, self._writer.run(verb, changes, dry_run=dry_run)
 
-    def plan_intake(self, offers: Sequence[Offer]) -> Intake:
-        """Plan to keep the learnings that are new, without doing it."""
-        now, placed = self._vault.clock(), self._placed(offers)
-        return self._index.read(lambda index: plan_intake(placed, index, self._vault.folder_of, now, self.was_made))
-
-    def _placed(self, offers: Sequence[Offer]) -> Sequence[Offer]:
-        """Return offers as a plain folder of notes takes them: it has no jobs and tasks."""
-        if self._vault.memory:
-            return offers
-        return [offer if offer.place.scope == "global" else replace(offer, place=Location()) for offer in offers]
+    def plan_intake(self, offers: Sequence[Offer], *, again: bool = False, gate: Gate | None = None) -> Intake:
+        """Plan to keep the learnings that are new, as `take_in` does, without doing it."""
+        now, was_made = self._vault.clock(), (lambda _: False) if again else self.was_made
+        if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
+            offers = [one if one.place.scope == "global" else replace(one, place=Location()) for one in offers]
+        return self._index.read_unless_busy(
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate)
+        )
 
     def was_made(self, entry_id: str) -> bool:
         """Return whether a run ever made an entry with this id."""

@@ -153,8 +153,8 @@ def plan_intake(
     index: SqliteIndex,
     folder_of: Callable[[Location], str],
     now: datetime,
-    was_made: Callable[[str], bool] = lambda _: False,
-    gate: Gate | None = None,
+    was_made: Callable[[str], bool],
+    gate: Gate | None,
 ) -> Intake:
     """Plan to keep some learnings.
 

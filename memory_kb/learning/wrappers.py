@@ -6,7 +6,6 @@ agent's additions separately. `own_words` is for learning: it keeps only what th
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -31,17 +30,14 @@ _TAGS = {
     "copilot": r"environment_info|workspace_info|editor_?[cC]ontext|reminderInstructions|attachments|conversation-summary",
     "cline": r"environment_details|file_content|open_tabs|current_file",
 }
-# Large patterns are compiled when they are first used: most prompts need none.
 #: One of these is in every message that an agent added to.
 _SIGNS = ("<", "--- Con", "# AGENTS.md")
-_BLOCK = functools.cache(
-    lambda: re.compile(
-        rf"<(?P<tag>{'|'.join(_TAGS.values())})(?:\s[^<>\n]*)?>.*?(?:</(?P=tag)>|\Z)"
-        r"|\A\s*\# AGENTS\.md instructions\b[^\n]*\s*<INSTRUCTIONS>.*?(?:</INSTRUCTIONS>|\Z)"
-        r"|^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)"
-        r"|^--- Context from: [^\n]* ---$.*?(?:^--- End of Context from: [^\n]* ---$|\Z)",
-        re.DOTALL | re.MULTILINE,
-    )
+_BLOCK = regex(
+    rf"<(?P<tag>{'|'.join(_TAGS.values())})(?:\s[^<>\n]*)?>.*?(?:</(?P=tag)>|\Z)"
+    r"|\A\s*\# AGENTS\.md instructions\b[^\n]*\s*<INSTRUCTIONS>.*?(?:</INSTRUCTIONS>|\Z)"
+    r"|^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)"
+    r"|^--- Context from: [^\n]* ---$.*?(?:^--- End of Context from: [^\n]* ---$|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 # Tags in which an agent's template holds what the person typed.
 _INPUT_TAG = regex(
@@ -69,45 +65,37 @@ _PLACEHOLDER = regex(r"\[(?:image|pasted text|screenshot|document|audio)\b[^\]\n
 _FENCE = regex(r"^[ \t>]*(?P<mark>```+|~~~+)[^\n]*(?:\n(?s:.*?)(?:^[ \t>]*(?P=mark)[^\n]*$|\Z)|\Z)", re.MULTILINE)
 _TAG = regex(r"<(?P<name>[A-Za-z][\w:-]{0,60})(?:\s[^<>\n]{0,300})?>")
 _QUOTE_LINE = regex(r"^[ \t]*>[^\n]*$", re.MULTILINE)
-_CODE_LINE = functools.cache(
-    lambda: re.compile(
-        r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$"
-        r"|^[ \t]*(?:def|class|import|from|const|let|var|function|export|func|fn)\s[^\n]*[(){};=:'][^\n]*$",
-        re.MULTILINE,
-    )
+_CODE_LINE = regex(
+    r"^(?: {4}|\t)[^\n]*\S[^\n]*$|^[ \t]*(?://|/\*|\*/)[^\n]*$|^[^\n]*[;{}][ \t]*$"
+    r"|^[ \t]*(?:def|class|import|from|const|let|var|function|export|func|fn)\s[^\n]*[(){};=:'][^\n]*$",
+    re.MULTILINE,
 )
 # A paragraph with such a line was copied from a terminal or from version control.
-_OUTPUT_LINE = functools.cache(
-    lambda: re.compile(
-        r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d"
-        r"|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
-        r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most"
-        r"|File \"[^\"\n]+\", line \d|(?:[A-Z]\w+ )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
-        r"|(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: |npm (?:ERR!|WARN)|E {2,}\S|at \S+ \(|Caused by:"
-        r"|thread '|[$❯➜%⏺●⎿✻] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-]"
-        r"|diff --git |@@ |\+\+\+ |--- [ab]/|commit [0-9a-f]{7,40}\b|Author: |index [0-9a-f]{7,})",
-        re.MULTILINE,
-    )
+_OUTPUT_LINE = regex(
+    r"^[^\S\n]*(?:\[?\d{4}-\d\d-\d\d[T ,]|\[?\d\d:\d\d:\d\d"
+    r"|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE)\]"
+    r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL|FAILED|PASSED|PANIC)\b[: ]|Traceback \(most"
+    r"|File \"[^\"\n]+\", line \d|(?:[A-Z]\w+ )?(?:[\w$]+\.)*[\w$]*(?:Error|Exception|Warning)\b(?:\[\w+\])?: "
+    r"|(?:error|warning|fatal|panic|hint|remote)(?:\[\w+\])?: |npm (?:ERR!|WARN)|E {2,}\S|at \S+ \(|Caused by:"
+    r"|thread '|[$❯➜%⏺●⎿✻] \S|>>> |\S+\.\w+:\d+(?::\d+)?[ :-]"
+    r"|diff --git |@@ |\+\+\+ |--- [ab]/|commit [0-9a-f]{7,40}\b|Author: |index [0-9a-f]{7,})",
+    re.MULTILINE,
 )
 _PARAGRAPH = regex(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 # From such a line on, a document or the words of somebody else follow.
-_DOCUMENT = functools.cache(
-    lambda: re.compile(
-        r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|from|subject)[ \t]*:"
-        r"|[^\n]*\b(?:wrote|writes|said|says|replied|message|e-?mail|logs?|output|errors?|response|stack ?trace|transcript"
-        r"|issue|ticket|user story|acceptance criteria)\b[^\n:.]{0,40}:[ \t]*$"
-        r"|(?-i:(?:\d+[.)][ \t]+)?[A-Z][a-z]+(?:[ \t]+(?:[A-Z][a-z]+|to|of|and|for|the|in)){2,5}:)[ \t]*$)",
-        re.MULTILINE | re.IGNORECASE,
-    )
+_DOCUMENT = regex(
+    r"^[ \t]*(?:#{1,6}[ \t]+\S|---[ \t]*\n[\w-]+:|(?:assistant|human|user|system|claude|from|subject)[ \t]*:"
+    r"|[^\n]*\b(?:wrote|writes|said|says|replied|message|e-?mail|logs?|output|errors?|response|stack ?trace|transcript"
+    r"|issue|ticket|user story|acceptance criteria)\b[^\n:.]{0,40}:[ \t]*$"
+    r"|(?-i:(?:\d+[.)][ \t]+)?[A-Z][a-z]+(?:[ \t]+(?:[A-Z][a-z]+|to|of|and|for|the|in)){2,5}:)[ \t]*$)",
+    re.MULTILINE | re.IGNORECASE,
 )
 # Prompts that programs and people write for agents.
-_PROMPT = functools.cache(
-    lambda: re.compile(
-        r"\s*(?:you(?: are|['’]re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist"
-        r"|architect|writer|model|ai|analyst|programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b"
-        r"|your (?:task|job|role|goal|mission) is\b|<instructions>)",
-        re.IGNORECASE,
-    )
+_PROMPT = regex(
+    r"\s*(?:you(?: are|['’]re) (?:an?|the) [^.\n]{0,60}?(?:assistant|engineer|developer|expert|agent|reviewer|specialist"
+    r"|architect|writer|model|ai|analyst|programmer|tester|bot|coder)\b|(?:act|behave) as (?:an?|the|if)\b"
+    r"|your (?:task|job|role|goal|mission) is\b|<instructions>)",
+    re.IGNORECASE,
 )
 
 
@@ -131,8 +119,8 @@ def split_message(message: str) -> SplitMessage:
     """
     added, left = list[str](), message
     if any(sign in message for sign in _SIGNS):
-        added += [found[0] for found in _BLOCK().finditer(message)]
-        left = _INPUT_TAG.sub("", _BLOCK().sub("", message))
+        added += [found[0] for found in _BLOCK.finditer(message)]
+        left = _INPUT_TAG.sub("", _BLOCK.sub("", message))
     request = _REQUEST.search(left)
     if request:
         added.append(left[: request.start()].strip())
@@ -159,13 +147,13 @@ def own_words(message: str) -> str:
     if len(message) > MAX_MESSAGE:
         return ""
     text = split_message(in_own_words(strip(message))).sent
-    if _PROMPT().match(text):
+    if _PROMPT.match(text):
         return ""
     text = _remove_tags(_FENCE.sub("\n", text.replace("\r\n", "\n")))
-    document = _DOCUMENT().search(text)
+    document = _DOCUMENT.search(text)
     text = text[: document.start()] if document else text
-    text = _PARAGRAPH.sub(lambda found: "\n" if _OUTPUT_LINE().search(found[0]) else found[0], text)
-    for pattern in (_QUOTE_LINE, _CODE_LINE(), _PLACEHOLDER):
+    text = _PARAGRAPH.sub(lambda found: "\n" if _OUTPUT_LINE.search(found[0]) else found[0], text)
+    for pattern in (_QUOTE_LINE, _CODE_LINE, _PLACEHOLDER):
         text = pattern.sub("", text)
     return re.sub(r"\n\s*\n", "\n\n", text).strip()
 
