@@ -37,7 +37,7 @@ def init_verb(options: Options, /, folder: str | None) -> None:
 
     That is DIR/memory with a configuration and a MEMORY.md. Nothing is ever overwritten.
 
-    Inside another vault it says so; among the notes of one it makes none.
+    Inside another vault's folder it makes one and says so; among the notes of a vault it makes none.
 
     \b
     memory-kb init
@@ -102,7 +102,7 @@ _AGENTS = frozenset(
 @allow_secret_option
 @dry_run_option()
 def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
-    """Keep TEXT as an entry of its own.
+    """Store TEXT as an entry of its own.
 
     A single - reads it from stdin. What is already known almost word for word is reinforced instead. Credentials are refused.
 

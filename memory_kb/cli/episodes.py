@@ -181,9 +181,7 @@ def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noq
 def capture_verb(
     options: Options, /, text: tuple[str, ...], job: str | None, task: str | None, session: str | None
 ) -> int:
-    """Store what a message states with a marker such as "from now on".
-
-    Markers are words such as "from now on" or "we use X, not Y".
+    """Store what a message states with a marker such as "from now on" or "we use X, not Y".
 
     TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append` takes
     them, of which only the messages of people are read. Without either, --session names a logged session.
@@ -261,7 +259,7 @@ _SHOWN = {
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Extract memories from a session that is over, in ten scopes.
 
-    A language model reads what was said and done; without one nothing is extracted. What a scope cannot do is reported and leaves the others alone. Norms become proposals in review/; everything else is kept with the events that it rests on.
+    A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and the others go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
 
     \b
     memory-kb extract 0b1c42

@@ -51,7 +51,7 @@ def install_command(options: Options, /, uninstall: bool) -> None:
     """Merge memory files entry by entry and field by field when branches meet.
 
     Lines in the vault's .gitattributes name the files; commit them. The driver itself is in this clone's configuration, so that
-    everybody runs this once in theirs; who does not merges as before.
+    everybody runs this once in theirs; a clone without it merges as before.
 
     \b
     memory-kb git install
@@ -189,7 +189,7 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
 
     grep is measured beside it.
 
-    Exits with 7 when a query finds none of what it expects, or expects what is nowhere. recall@N is the share of the expected entries among
+    Exits with 7 when a query finds none of what it expects, or expects a missing entry. recall@N is the share of the expected entries among
     the first N hits, hit@N the share of the questions that find one of theirs there. Nothing of it counts as use of the notes.
 
     \b
@@ -260,7 +260,7 @@ def ci_verb(
     """Show how a change of the notes changes what is found.
 
     Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
-    the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect what is nowhere, double ids,
+    the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect a missing entry, double ids,
     contradictions without a link and contexts over their budget that were not there before.
     BASE...HEAD compares with where the two parted. Without saved queries only the notes that the change can make a difference to are examined.
 

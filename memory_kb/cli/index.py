@@ -70,7 +70,7 @@ def _print_plan(options: Options, *, embed: bool) -> None:
 def status_verb(options: Options, /, check: bool) -> None:
     """Compare disk and index as they are now. Nothing is changed.
 
-    By size and time; an edit of the same size with its time put back shows with --check, or in `doctor`, and `index --rebuild` takes it in.
+    Files are compared by size and time. An edit that kept both is found by --check and `doctor`, and indexed by `index --rebuild`.
 
     \b
     memory-kb status --json
@@ -271,7 +271,7 @@ _CTRL_C = 130
 
 @verb("watch")
 @flag("--stdin until_stdin_ends", "End when standard input is closed, as when the parent process dies.")
-@flag("--poll", "Compare at intervals instead of waiting for file events. Chosen by itself where none come.")
+@flag("--poll", "Compare at intervals instead of waiting for file events. Automatic where none arrive.")
 def watch_verb(options: Options, /, until_stdin_ends: bool, poll: bool) -> int:
     """Keep the index up to date while files change, until Ctrl-C. One line for every batch.
 

@@ -80,7 +80,7 @@ def maintain_verb(options: Options, /, force: bool) -> int:
     """Do what is due: each step of the maintenance once a week.
 
     It counts what was retrieved outside of sessions, consolidates, sweeps over the rules, looks for damage and
-    forgets what in the logs is older than anybody will ask for. `session end` does it by itself when it is due.
+    deletes what is old in the logs. `session end` does it by itself when it is due.
 
     \b
     memory-kb maintain

@@ -155,7 +155,7 @@ def scan_verb(options: Options, /) -> int:
 @_ALL_FROM
 @dry_run_option()
 def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | None) -> int:
-    """Put proposals in use, and take the flags of entries away. Approving again changes nothing.
+    """Put proposals in use, and remove the flags of entries. Approving again changes nothing.
 
     \b
     memory-kb review approve 69712e00 --dry-run
@@ -185,7 +185,7 @@ def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
 @allow_secret_option
 @dry_run_option()
 def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
-    """Put TEXT in the place of what a proposal says, or open it in your editor. It goes on waiting.
+    """Replace the text of a proposal by TEXT, or open it in your editor. It stays in the queue.
 
     \b
     memory-kb review edit 69712e00 "Timestamps are stored in UTC."

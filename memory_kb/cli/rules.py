@@ -105,7 +105,7 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
 @place_options("Where they hold.", "them")
 @dry_run_option()
 def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
-    """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
+    """Import the rules of a playbook in YAML, from `rules export --yaml` or cass-memory, under their own ids.
 
     What is known already stays as it is, so a file may be imported again.
 
@@ -154,7 +154,7 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
 @click.argument("rule", metavar="RULE")
 @flag("--yes", "Do not ask.")
 def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
-    """Let the command in the check: of RULE be run by ci and backtest, that very text, here and nowhere else.
+    """Allow `ci` and `rules backtest` to run the command in the check: of RULE, as it is now, on this machine.
 
     A changed command has to be allowed anew. `checks` in your own configuration allows commands for every vault.
 

@@ -177,7 +177,7 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
 @flag("--history", "What git knows of it: every commit that changed it, newest first.")
 @vaults_option
 def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool, vaults: tuple[str, ...]) -> None:
-    """Show an entry as it is in its file, or with --vaults as the team's index has it.
+    """Show an entry as it is in its file.
 
     ID may be cut to a unique beginning; path.md:LINE, a title and a file's name work too.
 

@@ -103,7 +103,7 @@ def _row(one: SessionSeen) -> tuple[str, ...]:
 @option("--task", "The task of that job.")
 @option("--agent", "Who works in it.")
 def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
-    """Begin a session, or take one up again; print its id.
+    """Begin or resume a session, and print its id.
 
     \b
     memory-kb session start
@@ -260,11 +260,11 @@ def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
-    Each step is by itself; a table says what it came to. Ending a session twice changes nothing; another outcome or summary corrects the first,
+    Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another outcome or summary corrects the first,
     in the episode and in what was credited.
 
-    With --dry-run no language model is asked, and each step looks at the notes as they are now, so that what a step would do to what the steps
-    before it would have made is not shown.
+    With --dry-run no language model is asked, and each step shows what it would do to the notes as they are now, without what the steps before it
+    would have written.
 
     \b
     memory-kb session end 0b1c42 --outcome success --dry-run

@@ -207,7 +207,7 @@ def _finish(options: Options, written: SkillWritten) -> int:
 @flag("--force", "Bring in what was forgotten before.")
 @dry_run_option()
 def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
-    """Bring skills in: a catalogue skills.yaml, a SKILL.md, or a folder with any number of both.
+    """Import skills: a catalogue skills.yaml, a SKILL.md, or a folder with any number of both.
 
     How often they worked comes with them. Importing again changes nothing.
 

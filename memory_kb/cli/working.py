@@ -168,8 +168,8 @@ def handoff_verb() -> None:
 
 
 @verb("create", handoff_verb)
-@option("--from from_agent", "Who goes.", required=True, metavar="AGENT")
-@option("--to to_agent", "Who comes.", required=True, metavar="AGENT")
+@option("--from from_agent", "Who stops.", required=True, metavar="AGENT")
+@option("--to to_agent", "Who goes on.", required=True, metavar="AGENT")
 @option("--done", "What was done; may be given several times, as all that follow.", many=True, metavar="TEXT")
 @option("--artifact artifacts", "What was made.", many=True, metavar="PATH")
 @option("--needs-testing", "What nobody has tried yet.", many=True, metavar="TEXT")
@@ -183,7 +183,7 @@ def handoff_verb() -> None:
 @allow_secret_option
 @dry_run_option()
 def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: Any) -> int:
-    """Leave word for the next agent.
+    """Write down what the next agent has to know.
 
     \b
     memory-kb handoff create --from coder --to tester --done "Added the endpoint." --artifact src/users.py --known-issue "No paging."

@@ -379,7 +379,7 @@ class Review:
             return self._writer.run("review reject", plan, dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
-        """Put another text in the place of what a proposal says; it goes on waiting.
+        """Replace the text of a proposal; it stays in the queue.
 
         Raises:
             UnknownEntry: there is no such entry.

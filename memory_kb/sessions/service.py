@@ -46,7 +46,7 @@ class Sessions:
         agent: str | None = None,
         cwd: str | None = None,
     ) -> SessionWritten:
-        """Begin a session, or take one up again.
+        """Begin or resume a session.
 
         Events that are appended without a job, task or agent of their own get those of the start.
 

@@ -315,7 +315,7 @@ class Skills:
         force: bool = False,
         dry_run: bool = False,
     ) -> SkillsImported:
-        """Bring skills in from a catalogue, a `SKILL.md`, or a folder with any number of both.
+        """Import skills from a catalogue, a `SKILL.md`, or a folder with any number of both.
 
         Outcomes come with them. A skill that is there already keeps its text, and gets those
         outcomes it has fewer of; importing again changes nothing.

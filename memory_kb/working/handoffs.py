@@ -203,7 +203,7 @@ class Handoffs:
         task_id: str | None = None,
         dry_run: bool = False,
     ) -> HandedOff:
-        """Leave word for the next agent; its number is the next free one of the scope.
+        """Write down what the next agent has to know; its number is the next free one of the scope.
 
         One that says what the last one says is that one.
 
