@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.providers.base import Llm
+from memory_kb.providers.base import Llm, form_of
 from memory_kb.session_reports import Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
@@ -374,12 +374,7 @@ _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
 #: The share of an item's words that its source must have; the least length of a word that counts, and of its stem.
 GROUNDED, _LONG, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
-_FORM: Mapping[str, object] = {
-    "type": "object",
-    "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _LISTS},
-    "required": list(_LISTS),
-    "additionalProperties": False,
-}
+_FORM = form_of({name: {"type": "array", "items": {"type": "string"}} for name in _LISTS})
 _ASK = """\
 Below is what happened in one working session of a coding agent: its goal, an action log, errors, and sentences that were said.
 Fill in a diary of it. Say only what is below; use its own words, names and paths. An empty list is a good answer.

@@ -14,7 +14,7 @@ from memory_kb.learning.negation import find_opposition
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
-from memory_kb.providers.base import Llm
+from memory_kb.providers.base import Llm, form_of
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
 from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
@@ -25,12 +25,7 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 OBSOLETE_DAYS = 90
 #: Characters of each text that are shown, and seconds that an answer may take.
 _SHOWN_CHARS, _TIMEOUT = 2_000, 30.0
-_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {"cause": {"type": "string", "enum": list(CAUSES)}},
-    "required": ["cause"],
-    "additionalProperties": False,
-}
+_SCHEMA = form_of({"cause": {"type": "string", "enum": list(CAUSES)}})
 _PROMPT = """Two notes of one knowledge base are about similar things. Decide how they relate.
 - temporal_obsolescence: both cannot be true at one time; the world has changed, and the newer one holds.
 - scope_dependent: each is right in its own circumstances, which differ.

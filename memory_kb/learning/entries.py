@@ -12,7 +12,7 @@ from memory_kb.learning import new_entry
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
-from memory_kb.store.plan import Change, plan_fields, with_links
+from memory_kb.store.plan import Change, plan_fields, plan_replaced, with_links
 
 if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location, StoredEntry
     from memory_kb.reports import EntryView, Near, Purged, RunReport
-    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -121,7 +120,7 @@ class Entries:
                 path = self._vault.show(folder / new_entry.name_file(draft, entry_id, now))
                 plan = new_entry.plan_entry(draft, entry_id, path, now)
                 near = self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
-            replaced = _plan_replaced(old, entry_id) if old else None
+            replaced = plan_replaced(old, entry_id, f"{entry_id} takes its place.") if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
         is_waiting = twin.status == "proposed" if twin else draft.is_proposal
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting, near)
@@ -145,7 +144,10 @@ class Entries:
             )
         links: Value = list(with_links(newer, Link(replaced.id, "supersedes")))
         reason = f"It takes the place of {replaced.id}."
-        plan = [_plan_replaced(replaced, newer.id), plan_fields(newer, {"links": links}, reason)]
+        plan = [
+            plan_replaced(replaced, newer.id, f"{newer.id} takes its place."),
+            plan_fields(newer, {"links": links}, reason),
+        ]
         with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
             return self._writer.run("supersede", plan, dry_run=dry_run)
 
@@ -223,8 +225,3 @@ class Entries:
                 raise ChangedOnDisk(change.path)
             raise CannotSplice(run.conflicts[0].message)
         return run
-
-
-def _plan_replaced(old: Memory, by: str) -> Change | None:
-    links: Value = list(with_links(old, Link(by, "superseded_by")))
-    return plan_fields(old, {"links": links}, f"{by} takes its place.")

@@ -20,10 +20,10 @@ from memory_kb.learning.new_entry import (
     not_from_the_future,
     plan_entry,
 )
-from memory_kb.learning.playbook import plan_feedback
+from memory_kb.learning.playbook import count_outcome
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Link, Location
-from memory_kb.store.plan import Change, Memory, SetFields, last_seen, make_memory, plan_fields, with_links, with_words
+from memory_kb.model import EVERYTHING, Location
+from memory_kb.store.plan import Change, Memory, last_seen, make_memory, plan_fields, plan_replaced, with_words
 
 #: What became of an offer when it is not to be done twice in one plan.
 _SETTLED = ("created", "forgotten")
@@ -234,7 +234,8 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
     if offer.replaces:
         for entry in find_older(grounds.index, draft, offer.place, at.isoformat()):
             made.add_link(entry.entry_id, "supersedes")
-            replaced.append(_plan_replaced(grounds.memory(entry.source, entry.entry_id), offer.entry_id))
+            older, why = grounds.memory(entry.source, entry.entry_id), "A newer statement says otherwise."
+            replaced.append(plan_replaced(older, offer.entry_id, why, {"status": "retired"}))
         for one in grounds.new:
             if one.place == offer.place and is_stated(one.draft) and is_replaced(one.draft.text, draft.text):
                 made.add_link(one.entry_id, "supersedes")
@@ -243,15 +244,9 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
     return Taken(offer, offer.entry_id, path, "created"), replaced
 
 
-def _plan_replaced(memory: Memory, by: str) -> Change | None:
-    links: Value = list(with_links(memory, Link(by, "superseded_by")))
-    return plan_fields(memory, {"status": "retired", "links": links}, "A newer statement says otherwise.")
-
-
 def _plan_helpful(rule: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
     """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
-    marked = plan_feedback(rule, "success", at.astimezone(UTC).date(), reason)
-    more = dict(marked.action.values) if marked and isinstance(marked.action, SetFields) else {}
+    more = count_outcome(rule, "success", at.astimezone(UTC).date())
     return plan_sighting(rule, origins, at, f"{reason} It says nearly the same.", more)
 
 

@@ -11,7 +11,7 @@ from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidenc
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Link, Location
-from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_links, with_words
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields, plan_replaced, with_links, with_words
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
@@ -152,12 +152,8 @@ def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: 
     for memory in near or found[:1]:
         if only_new and any(link.relation == "superseded_by" and link.to == proposal.id for link in memory.links):
             continue
-        values: dict[str, Value] = {
-            "status": "retired",
-            "confidence": 0.0,
-            "links": list(with_links(memory, Link(proposal.id, "superseded_by"))),
-        }
-        change = plan_fields(memory, values, f"Inversion: replaced by {proposal.id}.")
+        values: dict[str, Value] = {"status": "retired", "confidence": 0.0}
+        change = plan_replaced(memory, proposal.id, f"Inversion: replaced by {proposal.id}.", values)
         changes += [change] if change else []
     if changes:
         links: Value = list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))

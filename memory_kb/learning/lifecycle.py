@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,10 +13,11 @@ from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
 from memory_kb.learning.merging import plan_archiving
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
-from memory_kb.learning.outcomes import find_marks, find_used, may_hold_marks, resolve_marks
+from memory_kb.learning.outcomes import find_used, read_marks
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
+from memory_kb.providers.base import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
 from memory_kb.store import logs
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
@@ -42,14 +43,7 @@ _GONE = frozenset({"retired", "rejected"})
 _NEVER = WORKING_KINDS | {"episode"}
 #: What a copy takes with it, beside kind, text, tags, priority and globs.
 _KEPT = ("type", "importance", "category", "confidence", "maturity", "success_count", "failure_count")
-_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {"everywhere": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["everywhere"],
-    "additionalProperties": False,
-}
-
-
+_SCHEMA = form_of({"everywhere": {"type": "array", "items": {"type": "integer"}}})
 _PROMPT = (
     "Below are learnings from one software project. Which of them hold for any project, whatever its domain, code and people? "
     "Leave out all that names or needs something of this project. Give their numbers; none is a good answer.\n"
@@ -251,8 +245,7 @@ class Lifecycle:
         if session is None or session not in files.ids() or not changed_files(self._trace(session)):
             return ()
         shown = [entry_id for one in due for entry_id in one.ids]
-        marks = resolve_marks(find_marks(files.read(session, only=may_hold_marks)), shown)
-        helpful = [name for name, word in marks.items() if word == "success"]
+        helpful = [name for name, word in read_marks(files, [session], shown).items() if word == "success"]
         kept = keep_used(shown, self._store.all(), words_of_work(files.read(session)), {*used, *helpful})
         left = (one._replace(ids=tuple(name for name in one.ids if name in kept)) for one in due)
         return tuple(one for one in left if one.ids)

@@ -133,7 +133,7 @@ def parse_marks(text: str) -> dict[str, str]:
     return marks
 
 
-def may_hold_marks(line: bytes) -> bool:
+def _may_hold_marks(line: bytes) -> bool:
     """Return whether a line of a log may hold a mark."""
     return _BEGINS.encode() in line.lower()
 
@@ -152,6 +152,14 @@ def find_marks(events: Iterable[Event]) -> dict[str, str]:
             if _BEGINS in text.lower():
                 marks |= parse_marks(strip(text))
     return marks
+
+
+def read_marks(files: SessionFiles, sessions: Iterable[str], shown: Sequence[str]) -> dict[str, str]:
+    """Return what the agents of some sessions said of what was shown."""
+    marks: dict[str, str] = {}
+    for name in set(files.ids()).intersection(sessions):
+        marks |= find_marks(files.read(name, only=_may_hold_marks))
+    return resolve_marks(marks, shown)
 
 
 def resolve_marks(marks: Mapping[str, str], shown: Sequence[str]) -> dict[str, str]:
@@ -350,7 +358,7 @@ class Outcomes:
         memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         named = self._named(showing, used)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
-        asked |= self._find_marks(showing)
+        asked |= read_marks(self._files, showing.sessions, showing.ids)
         reported = self._find_reported(showing, word)
         # A mark that was undone is not read again; an outcome may be reported again.
         done = find_credits(
@@ -401,13 +409,6 @@ class Outcomes:
     def _named(self, showing: Showing, used: Sequence[str]) -> tuple[str, ...]:
         """Return the entries that were named as used, by their whole ids."""
         return tuple(name if name in showing.ids else self._store.find(name).id for name in used)
-
-    def _find_marks(self, showing: Showing) -> dict[str, str]:
-        """Return what the agents of its sessions said of what was shown."""
-        files, marks = self._files, dict[str, str]()
-        for name in set(files.ids()).intersection(showing.sessions):
-            marks |= find_marks(files.read(name, only=may_hold_marks))
-        return resolve_marks(marks, showing.ids)
 
     def _count_unnamed(self, showing: Showing, memories: Sequence[Memory]) -> tuple[str, ...]:
         """Return what counts where nobody named what was used: what can be seen in what the sessions did, or everything."""

@@ -248,22 +248,27 @@ def format_rule(kind: str, text: str, maturity: str, confidence: float) -> str:
 
 
 def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Change | None:
-    """Plan to count an outcome of a rule, pitfall or skill.
+    """Plan to count an outcome of a rule, pitfall or skill."""
+    return plan_fields(memory, count_outcome(memory, outcome, today), reason)
+
+
+def count_outcome(memory: Memory, outcome: str, today: date) -> dict[str, Value]:
+    """Return the fields of a rule, pitfall or skill after one more outcome.
 
     A skill counts successes and failures and has no decay to settle.
 
     Example:
         >>> from memory_kb.model import Location
         >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"id": "x", "confidence": 0.75, "last_applied": "2026-01-02"})
-        >>> plan_feedback(rule, "success", date(2026, 1, 2), "It helped.").action.values
-        (('confidence', 0.8), ('success_count', 1))
+        >>> count_outcome(rule, "success", date(2026, 1, 2))
+        {'confidence': 0.8, 'success_count': 1, 'last_applied': '2026-01-02'}
     """
     assert outcome in OUTCOMES
     if memory.kind == "skill":
         name = f"{outcome}_count"
-        return None if outcome == "mixed" else plan_fields(memory, {name: memory.count(name) + 1}, reason)
+        return {} if outcome == "mixed" else {name: memory.count(name) + 1}
     settled = settle(read_evidence(memory), outcome, today)
     values: dict[str, Value] = {"confidence": settled.confidence}
     if outcome != "mixed":
         values[f"{outcome}_count"] = getattr(settled, f"{outcome}_count")
-    return plan_fields(memory, values | {"last_applied": today.isoformat()}, reason)
+    return values | {"last_applied": today.isoformat()}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean
 from memory_kb.model import Location
+from memory_kb.providers.base import form_of
 from memory_kb.store.plan import Memory
 from memory_kb.text import hash_of, printable, shorten
 
@@ -389,15 +390,11 @@ class ScopeQuestion(NamedTuple):
             label.key: {"type": "string", "enum": list(label.options)} if label.options else {"type": "string"}
             for label in self.step.labels
         }
-        quote = _closed({"number": {"type": "integer"}, "quote": {"type": "string"}})
+        quote = form_of({"number": {"type": "integer"}, "quote": {"type": "string"}})
         tags = {"type": "array", "items": {"type": "string"}, "maxItems": _TAGS}
         quotes = {"type": "array", "items": quote, "minItems": 1, "maxItems": _QUOTES}
-        learning = _closed({"title": {"type": "string"}, **texts, "tags": tags, "quotes": quotes})
-        return _closed({"learnings": {"type": "array", "items": learning, "maxItems": MOST}})
-
-
-def _closed(properties: Mapping[str, object]) -> Mapping[str, object]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        learning = form_of({"title": {"type": "string"}, **texts, "tags": tags, "quotes": quotes})
+        return form_of({"learnings": {"type": "array", "items": learning, "maxItems": MOST}})
 
 
 def _describe(step: Pass) -> list[str]:

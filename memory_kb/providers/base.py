@@ -89,6 +89,16 @@ class Embedder(Protocol):
         """Give connections and memory back."""
 
 
+def form_of(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the JSON schema of an object that has these properties, all of them and no others.
+
+    Example:
+        >>> form_of({"cause": {"type": "string"}})["required"]
+        ['cause']
+    """
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
 class Llm(Protocol):
     """A language model that fills in a form."""
 

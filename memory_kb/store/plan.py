@@ -358,6 +358,11 @@ def with_links(memory: Memory, *links: Link) -> list[dict[str, str]]:
     return [*listed, *({"to": link.to, "relation": link.relation} for link in new)]
 
 
+def plan_replaced(memory: Memory, by: str, reason: str, values: Mapping[str, Value] | None = None) -> Change | None:
+    """Plan to note that another entry takes the place of one; `values` are set with it."""
+    return plan_fields(memory, {**(values or {}), "links": with_links(memory, Link(by, "superseded_by"))}, reason)
+
+
 def with_words(memory: Memory, name: str, *words: str) -> list[str]:
     """Return a list of words of the entry, such as `sources`, with some more, without repetitions.
 
