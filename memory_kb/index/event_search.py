@@ -418,15 +418,6 @@ _UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 
 Row = tuple[object, ...]
 
 
-class SessionSync(NamedTuple):
-    """What a look at the session files brought into their index."""
-
-    sessions: int = 0
-    events: int = 0
-    removed: int = 0
-    problems: int = 0
-
-
 class _Known(NamedTuple):
     """A session file as it was when it was read, up to `offset`."""
 
@@ -440,7 +431,6 @@ class _Known(NamedTuple):
 class _Batch(NamedTuple):
     rows: list[Row]
     known: _Known
-    problems: int
     is_last: bool
 
 
@@ -460,8 +450,8 @@ class SessionIndex:
             self._opened.close()
             self._opened = None
 
-    def sync(self, session: str | None = None) -> SessionSync:
-        """Read what the session files have more than the index, of all sessions or of one."""
+    def sync(self, session: str | None = None) -> int:
+        """Read what the session files have more than the index, of all or of one; return the number of events."""
         return self._use(lambda connection: self._sync(connection, session))
 
     def search(
@@ -528,32 +518,30 @@ class SessionIndex:
                 self._opened = open_in_memory()
         return self._opened
 
-    def _sync(self, connection: sqlite3.Connection, only: str | None) -> SessionSync:
-        there = self._files.ids()
-        total = SessionSync()
+    def _sync(self, connection: sqlite3.Connection, only: str | None) -> int:
+        there, events = self._files.ids(), 0
         try:
             for session in there if only is None else [only] if only in there else []:
-                total = self._sync_file(connection, session, total)
+                events += self._sync_file(connection, session)
             if only is None:
                 gone = {row[0] for row in connection.execute("SELECT session FROM file_meta")} - set(there)
                 for session in sorted(gone):
                     with transaction(connection):
                         _forget(connection, session)
-                total = total._replace(removed=len(gone))
         except (sqlite3.OperationalError, VaultBusy) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
             self.notices.append(f"the newest events may be missing: {exc}")
-        return total
+        return events
 
-    def _sync_file(self, connection: sqlite3.Connection, session: str, total: SessionSync) -> SessionSync:
-        path = self._files.path(session)
+    def _sync_file(self, connection: sqlite3.Connection, session: str) -> int:
+        path, events = self._files.path(session), 0
         while True:
             known = _known(connection, session)
             try:
                 stat = path.stat()
                 if known and (stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)) == known[:3]:
-                    return total
+                    return events
                 offset = (
                     known.offset
                     if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample
@@ -561,16 +549,16 @@ class SessionIndex:
                 )
                 batch = _read_batch(path, session, offset, stat)
             except FileNotFoundError:
-                return total
+                return events
             with transaction(connection):
                 if _known(connection, session) != known:
                     continue  # another process was faster: look again at what is left
                 if offset == 0 and known:
                     _forget(connection, session)
                 _store(connection, session, batch)
-            total = total._replace(events=total.events + len(batch.rows), problems=total.problems + batch.problems)
+            events += len(batch.rows)
             if batch.is_last:
-                return total._replace(sessions=total.sessions + 1)
+                return events
 
 
 def _known(connection: sqlite3.Connection, session: str) -> _Known | None:
@@ -603,14 +591,14 @@ def _read_batch(path: Path, session: str, offset: int, stat: os.stat_result) -> 
     Until the end is reached, the size noted is that of what was read, so that it is read on.
     """
     rows: list[Row] = []
-    begin, problems, is_last = offset, 0, True
+    begin, is_last = offset, True
     for line in read_lines(path, offset):
         try:
             event = line.parse()
         except NoEvent:
             if line.text is not None and not line.text.endswith(b"\n"):
                 break
-            event, problems = None, problems + 1
+            event = None
         if event:
             rows.append(_row(event, session, line.offset))
         offset = line.end
@@ -618,7 +606,7 @@ def _read_batch(path: Path, session: str, offset: int, stat: os.stat_result) -> 
             is_last = offset >= stat.st_size
             break
     size, mtime = (stat.st_size, wrap(stat.st_mtime_ns)) if is_last else (offset - 1, 0)
-    return _Batch(rows, _Known(size, mtime, wrap(stat.st_ino), offset, _sample(path, offset)), problems, is_last)
+    return _Batch(rows, _Known(size, mtime, wrap(stat.st_ino), offset, _sample(path, offset)), is_last)
 
 
 def _row(event: Event, session: str, offset: int) -> Row:

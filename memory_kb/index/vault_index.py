@@ -9,7 +9,7 @@ import functools
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
@@ -174,11 +174,17 @@ class VaultIndex:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.use(lambda index: index.generation)
 
-    def read(self, work: Callable[[SqliteIndex], _T], around: Location | None = None) -> _T:
-        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones."""
+    def read(
+        self, work: Callable[[SqliteIndex], _T], around: Location | None = None, *, may_wait: bool = True
+    ) -> _T:
+        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones.
+
+        Without `may_wait`, for whoever holds up all others who write, it is read as it is while another process is
+        indexing.
+        """
 
         def read(index: SqliteIndex) -> _T:
-            self.refresh(regions=self._vault.regions_of(around) if around else None)
+            self.refresh(regions=self._vault.regions_of(around) if around else None, may_wait=may_wait)
             with index.snapshot():
                 return work(index)
 
@@ -189,19 +195,6 @@ class VaultIndex:
         if not self.trusts_watcher or self.use(self._is_new):
             return self.read(work)
         return self.use(work)
-
-    def read_unless_busy(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Read from the index after looking for changed files; while another process is indexing, from what it holds.
-
-        For whoever is about to write, and holds up all others who write.
-        """
-
-        def read(index: SqliteIndex) -> _T:
-            self.refresh(waits=False)
-            with index.snapshot():
-                return work(index)
-
-        return self.use(read)
 
     def filters(self, **words: Unpack[FilterWords]) -> Filters:
         """Return filters from the words of a caller, the file among them as a path within the project.
@@ -285,10 +278,10 @@ class VaultIndex:
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
-    def refresh(self, progress: Progress | None = None, regions: Regions = None, *, waits: bool = True) -> Refreshed:
+    def refresh(self, progress: Progress | None = None, regions: Regions = None, *, may_wait: bool = True) -> Refreshed:
         """Bring the index up to date before reading from it, in some regions or everywhere.
 
-        It waits long for nobody; without `waits` only for a first index that holds nothing yet.
+        It waits long for nobody; without `may_wait` only for a first index that holds nothing yet.
         """
         index = self.index
         is_new = self._is_new(index)
@@ -303,12 +296,12 @@ class VaultIndex:
             is_whole = not is_kept and regions is None
             return Refreshed(0, _describe_unlisted(problems), tuple(problems) if is_whole else None)
         try:
-            if is_new and (waits or not index.generation):
+            if is_new and (may_wait or not index.generation):
                 report = self._sync_first(progress)
             else:
-                report = self._sync(_PATIENCE if waits else 0, regions, progress=progress)
+                report = self._sync(_PATIENCE if may_wait else 0, regions, progress=progress)
         except VaultBusy:
-            if not waits:
+            if not may_wait:
                 return Refreshed()
             return self._behind(index, "another process is indexing")
         except (OSError, sqlite3.OperationalError) as exc:
@@ -384,15 +377,13 @@ class VaultIndex:
             return (f"{reason}; the notes themselves are written, and the next search looks into them",)
         return ()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Be the one process that writes to the index.
 
         Raises:
             VaultBusy: another one has been for a minute.
         """
-        with hold_lock(self._lock, LONG_PATIENCE):
-            yield
+        return hold_lock(self._lock, LONG_PATIENCE)
 
     def publish(self, patience: float = LONG_PATIENCE) -> tuple[str, ...]:
         """Bring this vault of the team's index, if there is one, up to date with the index here; return what prevents it.

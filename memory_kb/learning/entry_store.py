@@ -185,7 +185,7 @@ class EntryStore:
         with self._writer.lock():
             self._writer.recover()
             if plan is None:
-                plan = planner(self._index.read_unless_busy(lambda index: self.cache.read(index, EVERYTHING)))
+                plan = planner(self._index.read(lambda index: self.cache.read(index, EVERYTHING), may_wait=False))
             return self._writer.run(verb, plan, replan=replan)
 
     def take_in(
@@ -222,8 +222,8 @@ class EntryStore:
         now, was_made = self._vault.clock(), (lambda _: False) if again else self.was_made
         if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
             offers = [one if one.place.scope == "global" else replace(one, place=Location()) for one in offers]
-        return self._index.read_unless_busy(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate)
+        return self._index.read(
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate), may_wait=False
         )
 
     def was_made(self, entry_id: str) -> bool:

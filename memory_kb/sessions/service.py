@@ -161,8 +161,8 @@ class Sessions:
         from memory_kb.sessions.maintenance import Done
 
         with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
-            found = index.sync(session)
-        return Done(f"{found.events:,} events indexed" if found.events else "")
+            events = index.sync(session)
+        return Done(f"{events:,} events indexed" if events else "")
 
     def replay(
         self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None
