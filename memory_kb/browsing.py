@@ -216,7 +216,7 @@ class Browsing:
 
     def _read_links(self, work: Callable[[FactStore, SqliteIndex], LinkMap], *, may_be_old: bool = False) -> LinkMap:
         def read(index: SqliteIndex) -> LinkMap:
-            with closing(FactStore(self._vault.machine / FACTS, or_memory=True)) as store:
+            with closing(FactStore(self._vault.machine / FACTS)) as store:
                 if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
                     cross_check(self._vault, index, store)
                 return work(store, index)

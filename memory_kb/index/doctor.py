@@ -8,9 +8,8 @@ import hashlib
 import json
 import os
 import posixpath
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
@@ -23,19 +22,20 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.rows import decode, explain_unreadable, read_file, read_note
+from memory_kb.index.lint import field_span, link_span
+from memory_kb.index.rows import decode, explain_unreadable, read_file
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
-from memory_kb.index.sync import has_same_bytes, survey
+from memory_kb.index.sync import find_hidden, read_as_indexed, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
-from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, StoredEntry
+from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, Span, StoredEntry
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
 from memory_kb.text import hash_of, readable_name
-from memory_kb.vault import Vault, default_status, locate
+from memory_kb.vault import Vault, locate
 
 
 def queries_path(vault: Vault) -> str:
@@ -158,7 +158,7 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
 
     While no file has changed, what a store keeps of the last time is true.
     """
-    store = store or FactStore(None)
+    store = store or FactStore()
     hashes = {one.path: one.hash for is_global in (False, True) for one in index.known_files(is_global=is_global)}
     state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
     kept = store.read_whole(state)
@@ -204,7 +204,8 @@ class _Check:
             for relation, target in links_of(entry, "") if entry.metadata and '"links"' in entry.metadata else ():
                 if self._follow(key, relation, target) is None:
                     message = f"the {relation} link to {target!r} leads to no entry"
-                    yield Problem(entry.source, places.of_field(entry, target), message)
+                    line = places.line_of(entry, functools.partial(link_span, value=target))
+                    yield Problem(entry.source, line, message)
             if own := self._facts.get(entry.source):
                 yield from self._check_links(key, own.links.get(entry.entry_id, ()))
 
@@ -244,9 +245,7 @@ class _Check:
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.source, target)
-        if path.startswith(".."):
-            return True
-        return self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
+        return path.startswith("..") or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
 
 
 class Places:
@@ -257,24 +256,11 @@ class Places:
         # What is asked comes file by file.
         self._read = functools.lru_cache(maxsize=2)(self._read_file)
 
-    def of_field(self, entry: StoredEntry, value: str, field: str = "") -> int:
-        """Return the line of a value in an entry's frontmatter, behind a field if one is named."""
-        text, found = self._find(entry)
-        if found is None:
-            return entry.line
-        named = rf"^[ \t]*[\"']?{re.escape(field)}[\"']?[ \t]*:[^\n]*?" if field else ""
-        place = re.compile(rf"{named}(?<![\w-]){re.escape(value)}(?![\w-])", re.MULTILINE).search(
-            text, found.span.start, found.body.start
-        )
-        return text.count("\n", 0, place.end()) + 1 if place else entry.line
-
-    def _find(self, entry: StoredEntry) -> tuple[str, Entry | None]:
+    def line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
+        """Return the line of what a function finds in an entry as it is in its file."""
         text, entries = self._read(entry.source)
-        found = None
-        for one in entries:
-            if one.id == entry.entry_id and one.line <= entry.line:
-                found = one
-        return text, found
+        found = [one for one in entries if one.id == entry.entry_id and one.line <= entry.line]
+        return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
 
     def _read_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
         text = _read_text(self._vault, path)
@@ -315,7 +301,7 @@ def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[P
             place_of_other = f"{earlier.source}:{earlier.line}"
             yield Problem(
                 entry.source,
-                places.of_field(entry, entry.entry_id, "id"),
+                places.line_of(entry, functools.partial(field_span, field="id")),
                 f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id",
             )
 
@@ -334,15 +320,17 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thor
         yield from (Problem(path, 1, word) for path in paths)
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
-    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    with contextlib.closing(FactStore(vault.machine / FACTS if is_thorough else None)) as store:
+    find = _find_differing if is_thorough else find_hidden
+    for path in find(vault, index, settings, outdated):
+        yield Problem(path, 1, "is indexed differently from what it says")
+
+
+def _find_differing(vault: Vault, index: SqliteIndex, settings: Settings, seen: Collection[str]) -> Iterator[str]:
+    """Yield the files, but for some, of which the index has something else than would be made of them now."""
+    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
         comparison = _Comparison(vault, index, settings, store.read_agreed())
-        for file in walk(vault, settings.ignore, []):
-            if file.path in outdated:
-                continue
-            agrees = comparison.agrees(file) if is_thorough else has_same_bytes(file, known.get(file.path), settings)
-            if not agrees:
-                yield Problem(file.path, 1, "is indexed differently from what it says")
+        files = (file for file in walk(vault, settings.ignore, []) if file.path not in seen)
+        yield from (file.path for file in files if not comparison.agrees(file))
         store.keep_agreed(comparison.agreed)
 
 
@@ -367,11 +355,8 @@ class _Comparison:
         rows = self._index.chunks_of(file.path)
         said = json.dumps([self._made_by, hash_of(raw.data), raw.is_cut, rows])
         digest = hash_of(said.encode())
-        if self._kept.get(file.path) != digest:
-            is_memory = self._vault.memory is not None
-            place, status = locate(file.path, is_memory=is_memory), default_status(file.path, is_memory=is_memory)
-            if rows != list(read_note(raw, place, status).chunks):
-                return False
+        if self._kept.get(file.path) != digest and rows != list(read_as_indexed(self._vault, raw).chunks):
+            return False
         self.agreed[file.path] = digest
         return True
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.index.schema import connect
+from memory_kb.index.schema import connect, transaction
 from memory_kb.index.sqlite import EntryText
 from memory_kb.markdown.links import find_links
 from memory_kb.model import Problem
@@ -155,22 +155,19 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
 
 
 class FactStore:
-    """The facts of files, in a database of their own that anyone may delete."""
+    """The facts of files, in a database of their own that anyone may delete, else in memory."""
 
-    def __init__(self, file: Path | None, *, or_memory: bool = False) -> None:
-        self._connection: sqlite3.Connection | None = None
-        with contextlib.suppress(sqlite3.Error, OSError):
-            self._connection = _open(file) if file else None
+    def __init__(self, file: Path | None = None) -> None:
         #: Whether what is kept is still there for the next.
-        self.has_file = self._connection is not None
-        if or_memory and not self._connection:
-            self._connection = sqlite3.connect(":memory:", isolation_level=None)
-            self._connection.executescript(_SCHEMA)
+        self.has_file = file is not None
+        try:
+            self._connection = _open(file)
+        except (sqlite3.Error, OSError):
+            self._connection, self.has_file = _open(None), False
 
     def close(self) -> None:
         """Close the database."""
-        if self._connection:
-            self._connection.close()
+        self._connection.close()
 
     def of(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, Facts]:
         """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
@@ -227,15 +224,14 @@ class FactStore:
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query, none where the database cannot be read."""
         with contextlib.suppress(sqlite3.Error):
-            return self._connection.execute(query, values).fetchall() if self._connection else []
+            return self._connection.execute(query, values).fetchall()
         return []
 
     def _write(self, *statements: tuple[str, Collection[Sequence[object]] | None]) -> None:
         # A full disk or another process at it costs no finding.
         with contextlib.suppress(sqlite3.Error):
-            if self._connection and any(rows is None or rows for _, rows in statements):
-                with self._connection:
-                    self._connection.execute("BEGIN IMMEDIATE")
+            if any(rows is None or rows for _, rows in statements):
+                with transaction(self._connection):
                     for statement, rows in statements:
                         self._connection.executemany(statement, [()] if rows is None else rows)
 
@@ -288,10 +284,11 @@ def _unpack(facts: str) -> Facts:
     return Facts(problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()})
 
 
-def _open(file: Path) -> sqlite3.Connection:
-    make_folder(file.parent)
-    os.close(open_plain(file, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = connect(file)
+def _open(file: Path | None) -> sqlite3.Connection:
+    if file:
+        make_folder(file.parent)
+        os.close(open_plain(file, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = connect(file or Path(":memory:"))
     if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
         connection.executescript(
             f"DROP TABLE IF EXISTS facts; DROP TABLE IF EXISTS whole; {_SCHEMA} PRAGMA user_version = {_VERSION};"

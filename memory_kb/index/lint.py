@@ -64,10 +64,10 @@ class Ground:
     claims: Callable[[Memory], Iterable[str]]
     rule_tokens: int
     checks_wikilinks: bool
-    unclear: Callable[[str], str | None] = lambda _target: None
-    is_file: Callable[[str], bool] = lambda _target: False
-    lacks: Callable[[str, str, str], str | None] = lambda _target, _anchor, _kind: None
-    lacks_file: Callable[[str], bool] = lambda _name: False
+    unclear: Callable[[str], str | None]
+    is_file: Callable[[str], bool]
+    lacks: Callable[[str, str, str], str | None]
+    lacks_file: Callable[[str], bool]
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
@@ -150,7 +150,7 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
         to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
         if to is not None and not ground.leads(to):
             said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
-            yield Remark(_value_span(text, entry, to), "link", "warning", said, to)
+            yield Remark(link_span(text, entry, to), "link", "warning", said, to)
     for name, place in find_pictures(text, entry.body.start, entry.body.end):
         if ground.lacks_file(name):
             yield Remark(place, "picture", "hint", f"there is no file {name!r} in the vault", name)
@@ -171,8 +171,10 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
             yield Remark(found.whole, "link", "hint", missing, found.target)
 
 
-def _value_span(text: str, entry: Entry, value: str) -> Span:
-    """Return where a value is in the frontmatter, or the field of the links."""
+def link_span(text: str, entry: Entry, value: str) -> Span:
+    """Return where the target of a link is in the frontmatter, or the field of the links."""
+    if not entry.has_frontmatter:
+        return line_span(text, entry.line)
     block = yaml_span(text, entry)
     found = re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])").search(text, block.start, block.end)
     return Span(*found.span()) if found else field_span(text, entry, "links")
@@ -216,11 +218,7 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
 
 def _head_span(text: str, entry: Entry) -> Span:
     """Return the first line of an entry's text, or of the entry."""
-    start = (
-        entry.body.start
-        + len(text[entry.body.start : entry.body.end])
-        - len(text[entry.body.start : entry.body.end].lstrip())
-    )
+    start = entry.body.end - len(text[entry.body.start : entry.body.end].lstrip())
     return line_span(text, text.count("\n", 0, start) + 1) if start < entry.body.end else line_span(text, entry.line)
 
 

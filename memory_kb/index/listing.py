@@ -32,14 +32,13 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.rows import decode
 from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
-from memory_kb.index.sync import has_same_bytes, survey
+from memory_kb.index.sync import find_hidden, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, KINDS, SCOPES, STATUSES, Filters, FilterWords, StoredEntry
 from memory_kb.regex import regex
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.settings import Settings
 from memory_kb.store.files import read_note_text
-from memory_kb.store.walk import walk
 from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.vault import Vault
 
@@ -246,7 +245,7 @@ def _add_up(numbers: Iterator[tuple[str, int]]) -> dict[str, int]:
 def status(vault: Vault, index: SqliteIndex, settings: Settings, *, check: bool = False) -> Status:
     """Hold the index against the disk, file by file; with `check` by their bytes, else by size and time."""
     changes = survey(vault, index, settings)
-    hidden = _hidden_changes(vault, index, settings, {*changes.added, *changes.changed}) if check else ()
+    hidden = find_hidden(vault, index, settings, {*changes.added, *changes.changed}) if check else ()
     indexed_at = index.read_meta("indexed_at")
     return Status(
         vault=str(vault.folder),
@@ -261,14 +260,6 @@ def status(vault: Vault, index: SqliteIndex, settings: Settings, *, check: bool 
         problems=changes.problems,
         vectors=tuple(_count_vectors(index)),
     )
-
-
-def _hidden_changes(vault: Vault, index: SqliteIndex, settings: Settings, seen: set[str]) -> Iterator[str]:
-    """Yield the files whose bytes changed though size and time are as they were."""
-    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    for file in walk(vault, settings.ignore, []):
-        if file.path not in seen and not has_same_bytes(file, known.get(file.path), settings):
-            yield file.path
 
 
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:

@@ -62,10 +62,8 @@ def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
         >>> [problem.path for problem in by_loss(found)]
         ['b.md', 'a.md']
     """
-    names = [name for _, name in _SORTS]
-    return tuple(
-        sorted(problems, key=lambda problem: names.index(_sort(problem)) if _sort(problem) in names else len(names))
-    )
+    order = [*(name for _, name in _SORTS), _OTHERS]
+    return tuple(sorted(problems, key=lambda problem: order.index(_sort(problem))))
 
 
 def count_sorts(problems: Iterable[Problem]) -> str:
@@ -236,7 +234,14 @@ def _chunk_entries(
         body = text[entry.body.start : entry.body.end]
         title = display_title(entry, body, path, is_only=len(entries) == 1)
         is_titled = int(title != name or title == entry.title or title == first_heading(body))
-        head = _leading_columns(entry, location)
+        head = (
+            *(entry.id, entry.kind, entry.type, entry.status),
+            *location,
+            entry.importance,
+            entry.reinforcement_count,
+            entry.seen.isoformat() if entry.seen else None,
+            int(entry.is_superseded),
+        )
         tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
         text_tags = ",".join(find_tags(body)) if "#" in body else ""
         applies_to = "\n".join(entry.applies_to)
@@ -300,26 +305,3 @@ def search_terms(text: str) -> str | None:
     They are the bigrams of its CJK runs and its names spelled out.
     """
     return " ".join(filter(None, (cjk_terms(text) if has_cjk(text) else "", symbol_terms(text)))) or None
-
-
-def _leading_columns(
-    entry: Entry, location: Location
-) -> tuple[str, str, str, str, str, str | None, str | None, str, float, int, str | None, int]:
-    """Return the columns that all chunks of an entry share.
-
-    They run from `entry_id` to `is_superseded`.
-    """
-    return (
-        entry.id,
-        entry.kind,
-        entry.type,
-        entry.status,
-        location.scope,
-        location.job,
-        location.task,
-        location.learning_type,
-        entry.importance,
-        entry.reinforcement_count,
-        entry.seen.isoformat() if entry.seen else None,
-        int(entry.is_superseded),
-    )

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -214,6 +214,14 @@ def survey(vault: Vault, index: SqliteIndex, settings: Settings) -> Changes:
     return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
 
 
+def find_hidden(vault: Vault, index: SqliteIndex, settings: Settings, seen: Collection[str]) -> Iterator[str]:
+    """Yield the files, but for some, whose bytes changed though size and time are as they were."""
+    known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
+    for file in walk(vault, settings.ignore, []):
+        if file.path not in seen and not has_same_bytes(file, known.get(file.path), settings):
+            yield file.path
+
+
 def sync(
     vault: Vault,
     index: SqliteIndex,
@@ -362,11 +370,12 @@ def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 def put_note(writer: SqliteWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
     """Add what a file says to an index."""
-    note = _read(vault, raw)
+    note = read_as_indexed(vault, raw)
     writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)
 
 
-def _read(vault: Vault, raw: RawNote) -> ReadNote:
+def read_as_indexed(vault: Vault, raw: RawNote) -> ReadNote:
+    """Turn a file's bytes into what the index of a vault holds of it."""
     from memory_kb.index.rows import read_note
 
     path, is_memory = raw.stat.path, vault.memory is not None
@@ -383,7 +392,7 @@ def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> It
             continue
         with contextlib.suppress(OSError):
             raw = read_file(file, settings.index.max_file_bytes)
-            for chunk in _read(vault, raw).chunks:
+            for chunk in read_as_indexed(vault, raw).chunks:
                 yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 

@@ -174,9 +174,7 @@ class VaultIndex:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.use(lambda index: index.generation)
 
-    def read(
-        self, work: Callable[[SqliteIndex], _T], around: Location | None = None, *, may_wait: bool = True
-    ) -> _T:
+    def read(self, work: Callable[[SqliteIndex], _T], around: Location | None = None, *, may_wait: bool = True) -> _T:
         """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones.
 
         Without `may_wait`, for whoever holds up all others who write, it is read as it is while another process is
