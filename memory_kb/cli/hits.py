@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.cli.output import (
@@ -39,25 +37,22 @@ def print_found(options: Options, result: SearchResult, file: str | None = None)
                     del hit[name]
         print_json(fields)
         return
-    from memory_kb.search.query import parse_words
-
-    words = [word.strip('"') for word in parse_words(result.query).terms]
     for reason in result.degraded:
         say(f"note: {reason}")
     notes: dict[tuple[str | None, str, str], list[Hit]] = {}
     for hit in result.hits:
         notes.setdefault((hit.vault, hit.path, hit.title), []).append(hit)
     for first, *others in notes.values():
-        print_hit(first, words)
+        print_hit(first, result.query)
         for hit in others:
-            print_further_hit(hit, words)
+            print_further_hit(hit, result.query)
     if not result.hits and file:
         say(f"No entry's applies_to covers {one_line(file)}{' and says that' if result.query.strip() else ''}.")
     elif not result.hits:
         say("No results. Try other words, or `memory-kb status` to see what is indexed.")
 
 
-def print_hit(hit: Hit, words: Sequence[str]) -> None:
+def print_hit(hit: Hit, query: str) -> None:
     """Print one hit of a search: what and where it is, and how the passage begins."""
     marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
     echo(
@@ -67,31 +62,28 @@ def print_hit(hit: Hit, words: Sequence[str]) -> None:
     echo(
         f"    {style(f'{one_line(place)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(format_id(hit.id), dim=True)}"
     )
-    _print_text(hit, words)
+    _print_text(hit, query)
 
 
-def print_further_hit(hit: Hit, words: Sequence[str]) -> None:
+def print_further_hit(hit: Hit, query: str) -> None:
     """Print another hit in the note whose first one is above it."""
     rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
-    echo(f"    {rank} {style(_at_lines(hit), fg='green')}  {score}")
-    _print_text(hit, words)
-
-
-def _at_lines(hit: Hit) -> str:
-    return f"{'lines' if hit.end_line > hit.line else 'line'} {_lines_of(hit)}"
+    lines = f"{'lines' if hit.end_line > hit.line else 'line'} {_lines_of(hit)}"
+    echo(f"    {rank} {style(lines, fg='green')}  {score}")
+    _print_text(hit, query)
 
 
 def _lines_of(hit: Hit) -> str:
     return f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
 
 
-def _print_text(hit: Hit, words: Sequence[str]) -> None:
+def _print_text(hit: Hit, query: str) -> None:
     lines = [line.rstrip() for line in hit.text.splitlines() if line.strip()]
     if lines and lines[0].lstrip("# ") == hit.title:
         del lines[0]
     if lines:
         rest = ["…"] if len(lines) > _LINES else []
-        echo(highlight(wrap(clean("\n".join(lines[:_LINES] + rest))), words))
+        echo(highlight(wrap(clean("\n".join(lines[:_LINES] + rest))), query))
     if hit.copies:
         shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
         more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
@@ -100,21 +92,10 @@ def _print_text(hit: Hit, words: Sequence[str]) -> None:
         echo(style(f"      {line}", dim=True))
 
 
-def highlight(text: str, words: Sequence[str]) -> str:
-    """Return a text with the words emphasised, where colour is wanted."""
-    if not words or not use_colour():
+def highlight(text: str, query: str) -> str:
+    """Return a text with the words of a query emphasised, where colour is wanted."""
+    if not use_colour():
         return text
-    return re.sub(_any_of(words), lambda found: style(found.group(), fg="yellow", bold=True), text, flags=re.IGNORECASE)
+    from memory_kb.web.highlight import mark
 
-
-def _any_of(words: Sequence[str]) -> str:
-    """Return an expression for words and their inflections.
-
-    Long words match by their beginning.
-    """
-    stems = sorted({word if len(word) < 5 else word[: max(4, len(word) - 2)] for word in words}, key=len, reverse=True)
-    return (
-        r"(?<!\w)(?:" + "|".join(map(re.escape, stems)) + r")\w*"
-        if all(word.isascii() for word in words)
-        else "|".join(map(re.escape, words))
-    )
+    return "".join(style(one.text, fg="yellow", bold=True) if one.is_hit else one.text for one in mark(text, query))

@@ -85,12 +85,8 @@ def answer(arguments: Sequence[str]) -> None:
 
         agent = find_agent(words.agent)
         data = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT + 1)
-        try:
-            call = read_call(agent, words.event, data)
-            found = _find_vault(words, call.folders)
-        except UsageError:
-            machine = _find_machine(words)
-            raise
+        call = read_call(agent, words.event, data)
+        found = _find_vault(words, call.folders)
         if found is None:
             _say_aloud("there is no vault here")
             return
@@ -107,8 +103,9 @@ def answer(arguments: Sequence[str]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as exc:  # noqa: BLE001 - an agent must never be stopped by its memory
-        folder = machine / "log" if machine else _spare_folder(os.environ, words.home)
-        _log(folder, f"{words.event[:40]} ({words.agent[:40]}): {type(exc).__name__}: {exc}")
+        with contextlib.suppress(Exception):  # there may be no vault to log it in
+            machine = machine or _find_machine(words)
+            _log(machine, f"{words.event[:40]} ({words.agent[:40]}): {type(exc).__name__}: {exc}")
         _say_aloud(f"{type(exc).__name__}: {exc}")
 
 
@@ -180,21 +177,12 @@ def _finish(words: Words, sessions: Sequence[str]) -> None:
             try:
                 kb.hook_finish([session])
             except Exception as exc:  # noqa: BLE001 - the others are ended all the same
-                _log(kb.vault.machine / "log", f"ending {session[:128]}: {type(exc).__name__}: {exc}")
+                _log(kb.vault.machine, f"ending {session[:128]}: {type(exc).__name__}: {exc}")
 
 
-def _spare_folder(environ: Mapping[str, str], home: str | None = None) -> Path | None:
-    """Return the home's folder of logs, if there is a home."""
-    place = (
-        Path(home or environ.get("MEMORY_KB_HOME") or Path(environ.get("HOME") or "~").expanduser() / ".memory")
-        / ".memory-kb"
-    )
-    return place / "log" if place.is_dir() else None
-
-
-def _log(folder: Path | None, message: str) -> None:
+def _log(machine: Path | None, message: str) -> None:
     """Add a line to the log, if it can be."""
-    if folder is None:
+    if machine is None:
         return
     from datetime import UTC, datetime
 
@@ -202,7 +190,7 @@ def _log(folder: Path | None, message: str) -> None:
     try:
         from memory_kb.plainfiles import append_plain, make_folder
 
-        make_folder(folder)
+        folder = make_folder(machine / "log")
         _trim(folder / _LOG)
         with append_plain(folder / _LOG) as log:
             log.write(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ ").encode() + line + b"\n")

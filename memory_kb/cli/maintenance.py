@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, say, style, use_colour
-from memory_kb.cli.runs import CONFLICT, finish_run
+from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, say, style
+from memory_kb.cli.runs import CONFLICT, finish_run, print_diff
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.reports import StageReport
 from memory_kb.text import counted
@@ -43,8 +43,7 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new:
         if len(new) > _MOST_NEW:
             click.echo(style(f"{'':<{width}}  + {len(new) - _MOST_NEW} more", dim=True))
     if dry_run:
-        for line in "".join(step.diff for step in steps).splitlines():
-            click.echo(clean(line) if not use_colour() else style(clean(line), dim=line.startswith(" ")))
+        print_diff("".join(step.diff for step in steps))
 
 
 def exit_code(steps: Sequence[StepReport]) -> int:

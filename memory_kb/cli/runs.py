@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import Options, clean, echo, one_line, pick, print_json, say, style, use_colour
+from memory_kb.cli.output import Options, clean, echo, one_line, pick, print_json, say, style
 
 if TYPE_CHECKING:
     from memory_kb.reports import ChangeView, RunReport
@@ -105,17 +105,16 @@ def print_preview(report: RunReport) -> None:
     """Print what a run would change: the reasons on stderr, a unified diff on stdout."""
     for change in report.changes:
         say(f"would {_describe(change)}")
-    for line in report.diff.splitlines():
-        echo(_coloured(clean(line)) if use_colour() else clean(line))
+    print_diff(report.diff)
     if not report.changes:
         say("Nothing would change.")
 
 
-def _coloured(line: str) -> str:
-    if line.startswith(("--- ", "+++ ")):
-        return style(line, bold=True)
-    colour = _COLOURS.get(line[:1])
-    return style(line, fg=colour) if colour else line
+def print_diff(diff: str) -> None:
+    """Print a unified diff, in colour where that is wanted."""
+    for line in diff.splitlines():
+        is_file = line.startswith(("--- ", "+++ "))
+        echo(style(clean(line), fg=None if is_file else _COLOURS.get(line[:1]), bold=is_file))
 
 
 def end_run(report: RunReport) -> int:
