@@ -532,7 +532,7 @@ class KnowledgeBase:
     def stage(self) -> Stages:
         from memory_kb.learning.stages import Stages
 
-        return Stages(self.vault, self.store, self.models)
+        return Stages(self.vault, self.writer, self.store, self.models)
 
     @functools.cached_property
     def task_files(self) -> TaskFiles:

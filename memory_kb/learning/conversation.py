@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -85,33 +86,21 @@ def _show(passage: RecordPiece) -> str:
     return f"[{passage.number}] {passage.who}: " + passage.text.replace("\n", "\n    ")
 
 
-class _HeadAndTail:
-    """The head and the tail of a stream of passages, each of half the characters there are."""
+def _cut_middle(passages: Iterable[RecordPiece], limit: int) -> ShownRecord:
+    """Return the first and the last of some passages, each of half the characters there are."""
+    half = limit // 2
+    fitting = [_fit(passage, half) for passage in passages]
+    ends = list(itertools.accumulate(len(_show(passage)) + 1 for passage in fitting))
+    head = bisect_right(ends, half)
+    tail = max(head, bisect_left(ends, ends[-1] - half) + 1) if head < len(ends) else head
+    return ShownRecord((*fitting[:head], *fitting[tail:]), head, tail - head)
 
-    def __init__(self, limit: int) -> None:
-        self._half = limit // 2
-        self._head: list[RecordPiece] = []
-        self._tail: deque[RecordPiece] = deque()
-        self._head_size = self._tail_size = 0
-        self._missing = 0
 
-    def add(self, passage: RecordPiece) -> None:
-        passage = passage._replace(text=cut(passage.text, min(_PIECE_CHARS, self._half - 100)))
-        if len(_show(passage)) >= self._half:  # so many lines that moving them in makes it too long
-            passage = passage._replace(text=" ".join(passage.text.split()))
-        size = len(_show(passage)) + 1
-        if not self._tail and self._head_size + size <= self._half:
-            self._head.append(passage)
-            self._head_size += size
-            return
-        self._tail.append(passage)
-        self._tail_size += size
-        while self._tail_size > self._half:
-            self._tail_size -= len(_show(self._tail.popleft())) + 1
-            self._missing += 1
-
-    def shown(self) -> ShownRecord:
-        return ShownRecord((*self._head, *self._tail), len(self._head), self._missing)
+def _fit(passage: RecordPiece, half: int) -> RecordPiece:
+    passage = passage._replace(text=cut(passage.text, min(_PIECE_CHARS, half - 100)))
+    if len(_show(passage)) >= half:  # so many lines that moving them in makes it too long
+        passage = passage._replace(text=" ".join(passage.text.split()))
+    return passage
 
 
 def read_conversation(
@@ -137,11 +126,8 @@ class _ConversationReader:
     """One pass over the events of a session."""
 
     def __init__(self, execution: int, humans: int) -> None:
-        self._humans, self._execution, self._errors = (
-            _HeadAndTail(humans),
-            _HeadAndTail(execution),
-            _HeadAndTail(execution),
-        )
+        self._limits = execution, humans
+        self._humans, self._execution, self._errors = list[RecordPiece](), list[RecordPiece](), list[RecordPiece]()
         self._subagents: set[str] = set()
         self._own_calls: set[str] = set()
         self._recovering = 0
@@ -176,7 +162,7 @@ class _ConversationReader:
         text = clean(event.content)
         if not text:
             return
-        self._humans.add(RecordPiece(self._number, "user", text, event.ts))
+        self._humans.append(RecordPiece(self._number, "user", text, event.ts))
         if self._known.task_text is None:
             self._known = replace(self._known, task_text=shorten(text, _TASK_CHARS))
 
@@ -195,23 +181,28 @@ class _ConversationReader:
         line = f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
         passage = RecordPiece(self._number, "failed", line, event.ts)
         self._recovering = _RECOVERY
-        self._errors.add(passage)
-        self._execution.add(passage)
+        self._errors.append(passage)
+        self._execution.append(passage)
 
     def _do(self, who: str, text: str, ts: str) -> None:
         """Take in something that was said or done."""
         if not text:
             return
         passage = RecordPiece(self._number, who, text, ts)
-        self._execution.add(passage)
+        self._execution.append(passage)
         if self._recovering:
             self._recovering -= 1
-            self._errors.add(passage)
+            self._errors.append(passage)
 
     def conversation(self) -> Conversation:
         """Return what was read."""
-        errors = self._errors.shown()
-        return replace(self._known, humans=self._humans.shown(), execution=self._execution.shown(), errors=errors)
+        execution, humans = self._limits
+        return replace(
+            self._known,
+            humans=_cut_middle(self._humans, humans),
+            execution=_cut_middle(self._execution, execution),
+            errors=_cut_middle(self._errors, execution),
+        )
 
 
 def is_human(event: Event) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -161,10 +160,6 @@ class EntryStore:
             return as_read(self.as_written(memory).text.strip())
         except MemoryKBError:
             return memory.text
-
-    def planning(self, *, dry_run: bool) -> AbstractContextManager[None]:
-        """Hold the vault's lock from reading to writing, so that two at once count both."""
-        return self._writer.lock(dry_run=dry_run)
 
     def carry_out(self, verb: str, planner: Planner, plan: Plan | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.

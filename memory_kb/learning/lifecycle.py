@@ -257,7 +257,7 @@ class Lifecycle:
         the report's notices say so. A dry run asks no judge.
         """
         now = self._vault.clock()
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             memories = self._store.all()
             offers, changes = plan_job_promotion(memories, now)
             chosen, notices = ((), ()) if dry_run else self._judge(memories)

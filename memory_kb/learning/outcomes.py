@@ -295,7 +295,7 @@ class Outcomes:
         """
         word = read_outcome(outcome)
         agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             if not dry_run:
                 self._writer.recover()
             showing = self._find_showing(agent, task, session, task_id)
@@ -315,7 +315,7 @@ class Outcomes:
         """
         if self._vault.settings.reinforcement.counts != "shown" and not changed_files(self._trace(session)):
             return ()
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             shown = [one for one in self._retrievals(session) if one.injected]
             noted = [
                 self._credit(showing, one.outcome, one.used, dry_run=dry_run).run

@@ -339,7 +339,7 @@ class Review:
 
         The proposals are in `review/` until somebody approves or rejects them.
         """
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             offers, changes = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
             intake = self._store.plan_intake(offers)
             run = self._writer.run("review scan", [*intake.changes, *changes], dry_run=dry_run)
@@ -356,7 +356,7 @@ class Review:
             UsageError: one of them is retired or archived, or none is named.
             CannotSplice: an entry cannot be added to `institutional.md`.
         """
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found = self._find_all(wanted)
             return self._writer.run("review approve", plan_approval(found, self.ground()), dry_run=dry_run)
 
@@ -367,7 +367,7 @@ class Review:
             UnknownEntry: there is no such entry.
             UsageError: one of them does not wait for review, or none is named.
         """
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found, said = self._find_all(wanted), " ".join((reason or "").split())
             plan: list[Change | None] = []
             for one in found:
@@ -387,7 +387,7 @@ class Review:
             SecretRefused: the text holds what looks like a credential.
             CannotSplice: its frontmatter cannot be read.
         """
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found = self._store.find(wanted)
             _check_waiting(found)
             if not text.strip():
@@ -409,7 +409,7 @@ class Review:
             UnknownEntry: there is no such entry.
             UsageError: one of them does not wait for review, or none is named.
         """
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found = self._find_all(wanted)
             if not 0 < days <= _LONGEST:
                 raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")

@@ -224,7 +224,7 @@ class Rules:
             UsageError: it is no rule in use, or there is no such outcome.
         """
         credit = read_outcome(outcome)
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found = self._store.find(wanted)
             if not is_rule(found):
                 hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
@@ -248,7 +248,7 @@ class Rules:
         A rule moves one level a day at most. Nothing is deleted; the decay itself is never written.
         """
         today = self._vault.today()
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             found, changes = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
             run = self._store.carry_out(
                 "sweep", lambda memories: plan_sweep(memories, today)[1], changes, dry_run=dry_run
@@ -281,7 +281,7 @@ class Rules:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", "name a playbook.yaml") from exc
         rules, problems = parse_rules(text, str(source))
         folder = self._vault.folder_of(place)
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             now = self._vault.clock()
             done, changes = self._index.read(lambda index: plan_import(rules, index, place, folder, now))
             run = self._writer.run("rules import", changes, dry_run=dry_run)

@@ -17,6 +17,7 @@ from memory_kb.store.plan import Memory, Plan, create_file, plan_fields, write_f
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.providers.models import Models
+    from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 STAGES = ("specification", "planning", "design", "implementation", "review", "maintenance")
@@ -95,8 +96,9 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
 class Stages:
     """The stage of the work: requirements, implementation, tests and so on."""
 
-    def __init__(self, vault: Vault, store: EntryStore, models: Models) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, models: Models) -> None:
         self._vault = vault
+        self._writer = writer
         self._store = store
         self._models = models
 
@@ -153,7 +155,7 @@ class Stages:
 
     def _enter(self, place: Location, stage: str, notice: str, *, dry_run: bool) -> StageReport:
         path = self._stage_file(place)
-        with self._store.planning(dry_run=dry_run):
+        with self._writer.lock(dry_run=dry_run):
             note = find_note(self._vault, path)
             before = self.show(place.job) if note else UNKNOWN
             if stage in (UNKNOWN, before) or not self._vault.memory:
