@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
@@ -59,8 +59,7 @@ class Sifted(NamedTuple):
 
 def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
     """Return the learnings of an answer that may be kept."""
-    listed = answer.get("learnings")
-    items = list(listed) if isinstance(listed, list) else []
+    items = _list_of(answer.get("learnings"))
     found: list[Extracted] = []
     dropped = ["more than were asked for"] * max(0, len(items) - MOST)
     for item in items[:MOST]:
@@ -76,11 +75,7 @@ def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
 
 def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
     lines = tuple((label.name, _line_of(item.get(label.key))) for label in question.step.labels)
-    listed = item.get("tags")
-    tags = (
-        _line_of(tag).lstrip("#").replace(" ", "-").casefold()
-        for tag in (listed if isinstance(listed, list) else [])[:10]
-    )
+    tags = (_line_of(tag).lstrip("#").replace(" ", "-").casefold() for tag in _list_of(item.get("tags"))[:10])
     return Extracted(
         _line_of(item.get("title")).strip("# "),
         lines,
@@ -91,10 +86,9 @@ def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
 
 def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
     """Return the quotes that are in the record."""
-    listed = item.get("quotes")
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
     kept = []
-    for one in (listed if isinstance(listed, list) else [])[:10]:
+    for one in _list_of(item.get("quotes"))[:10]:
         number, quote = (one.get("number"), _line_of(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
         if isinstance(number, int) and number in shown and _occurs_in(quote, shown[number]):
             kept.append((number, quote))
@@ -118,6 +112,10 @@ def _occurs_in(quote: str, text: str) -> bool:
 
 def _smooth(text: str) -> str:
     return " ".join(text.translate(_SMOOTH).casefold().split())
+
+
+def _list_of(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _line_of(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, MATURITIES, read_evidence
+from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, read_evidence
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
 from memory_kb.markdown.fields import parse_date, read_text, read_words
@@ -99,7 +99,7 @@ def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
     text = values.get("text", values.get("content"))
     if not isinstance(text, str) or not text.strip():
         return None
-    given = Memory("", "", "", Location(), "", "", metadata=_as_ours(values))
+    given = _as_ours(values)
     evidence = read_evidence(given)
     maturity = str(values.get("maturity") or "").lower()
     is_gone = (
@@ -130,8 +130,8 @@ def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
     return RuleInFile(read_text(values.get("id")), line, draft)
 
 
-def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the evidence of a rule under our own names.
+def _as_ours(values: Mapping[str, Any]) -> Memory:
+    """Return a rule with its evidence under our own names.
 
     cass keeps no confidence; its marks become ours: what as many outcomes would have made of 0.5.
     """
@@ -144,14 +144,12 @@ def _as_ours(values: Mapping[str, Any]) -> dict[str, Any]:
         named.setdefault(ours, values.get(theirs))
     given = Memory("", "", "", Location(), "", "", metadata=named)
     if named.get("confidence") is None:
-        earned = DELTAS["success"] * given.count("success_count") + DELTAS["failure"] * given.count("failure_count")
+        good, bad = given.count("success_count"), given.count("failure_count")
+        earned = DELTAS["success"] * good + DELTAS["failure"] * bad
         named["confidence"] = round(min(1.0, max(0.0, DEFAULT_CONFIDENCE + earned)), 6)
-        named["last_applied"] = named["last_applied"] or (
-            values.get("updated_at") if given.count("success_count") + given.count("failure_count") else None
-        )
-    word = str(values.get("maturity") or "").lower().lstrip(":")
-    named["maturity"] = word if word in MATURITIES else MATURITIES[0]
-    return named
+        named["last_applied"] = named["last_applied"] or (values.get("updated_at") if good + bad else None)
+    named["maturity"] = str(values.get("maturity") or "").lstrip(":")
+    return given
 
 
 def _kind_of(values: Mapping[str, Any]) -> str:
