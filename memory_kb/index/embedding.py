@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.port import NOT_ASKED, Asked, Question
-from memory_kb.index.schema import DATABASE
+from memory_kb.index.schema import DATABASE, LOCK
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Space
 from memory_kb.text import count_tokens
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import threading
     from concurrent.futures import Future
 
-    from memory_kb.index.vectors import EmbeddedPassage, SiblingCaches, VectorFile, VectorStore
+    from memory_kb.index.vectors import EmbeddedPassage, VectorFile, VectorStore
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
 
@@ -55,53 +56,6 @@ class EmbeddingReport(NamedTuple):
     reason: str | None = None
 
 
-def estimate(
-    store: VectorStore, embedder: Embedder, further: Iterator[EmbeddedPassage], siblings: SiblingCaches
-) -> Estimate:
-    """Return what embedding all chunks that have no vector would take.
-
-    `further` are passages of files that are not indexed yet; what `siblings` has is not made.
-    """
-    from memory_kb.index.vectors import batched
-
-    space = resolve(store, embedder.space)
-    vector_file = store.vector_file(space)
-    seen: set[str] = set()
-    texts = tokens = 0
-    for passages in (store.passages(vector_file.through if vector_file else 0), further):
-        for batch in batched(passages, _WINDOW):
-            unknown = _unknown(store, space, batch, seen)
-            lent = siblings.known(space, [passage.hash for passage in unknown])[1]
-            made = [passage for passage in unknown if passage.hash not in lent]
-            texts += len(made)
-            tokens += sum(count_tokens(passage.text) for passage in made)
-    price = embedder.limits.price
-    return Estimate(texts, tokens, None if price is None else round(tokens * price / 1e6, 6))
-
-
-def embed_missing(
-    store: VectorStore,
-    embedder: Embedder,
-    lock: Path,
-    siblings: SiblingCaches,
-    *,
-    progress: Progress | None = None,
-    limit: int | None = None,
-    stop: threading.Event | None = None,
-) -> EmbeddingReport:
-    """Embed the chunks that have no vector, and put them where searches look; what `siblings` has is not made again.
-
-    Vectors are kept batch by batch, so whatever ends it early costs nothing twice. With `limit`,
-    nothing is embedded when more texts than that are missing. The lock is held only for writing.
-    """
-    return _Run(store, embedder, lock, progress, stop).run(limit, siblings)
-
-
-def resolve(store: VectorStore, space: Space) -> Space:
-    """Return a space with the dimension that its cached vectors have, if it has none of its own."""
-    return space if space.dimension else space._replace(dimension=store.cache.find_dimension(space))
-
-
 def _unknown(store: VectorStore, space: Space, batch: list[EmbeddedPassage], seen: set[str]) -> list[EmbeddedPassage]:
     """Return the passages of a batch that are not cached, each text once, and note them as seen."""
     known = store.cache.known(space, {passage.hash for passage in batch} - seen)
@@ -113,33 +67,37 @@ def _unknown(store: VectorStore, space: Space, batch: list[EmbeddedPassage], see
     return fresh
 
 
-class _Run:
+class _Embedding:
+    """Embedding the chunks that have no vector, and putting them where searches look.
+
+    Vectors are kept batch by batch, so whatever ends it early costs nothing twice. The lock is held only for writing.
+    """
+
     def __init__(
         self,
         store: VectorStore,
         embedder: Embedder,
-        lock: Path,
-        progress: Progress | None,
-        stop: threading.Event | None,
+        machine: Path,
+        progress: Progress | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
-        self._store, self._embedder, self._lock = store, embedder, lock
+        self._store, self._embedder, self._machine = store, embedder, machine
         self._progress, self._stop = progress, stop
-        self._space = resolve(store, embedder.space)
+        self._space = store.cache.resolve(embedder.space)
         self._embedded = self._total = self._failed = 0
         self._reason: str | None = None
 
-    def run(self, limit: int | None, siblings: SiblingCaches) -> EmbeddingReport:
+    def run(self, limit: int | None = None) -> EmbeddingReport:
+        """Do it, unless more texts than `limit` are missing; what other working trees have is not made again."""
         from memory_kb.index.vectors import batched
 
-        if self._space.dimension:
-            self._attach()
+        self._attach()
         vector_file = self._store.vector_file(self._space) if self._space.dimension else None
         after = vector_file.through if vector_file else 0
         missing: set[str] = set()
         for batch in batched(self._store.passages(after), _WINDOW):
             _unknown(self._store, self._space, batch, missing)
-        if missing:
-            missing -= self._copy_known(siblings, missing)
+        missing -= self._copy_known(missing)
         self._total = len(missing)
         if missing and (limit is None or len(missing) <= limit):
             try:
@@ -150,22 +108,17 @@ class _Run:
         left = self._store.count_missing(vector_file) if vector_file else self._total
         return EmbeddingReport(self._embedded, left, self._reason)
 
-    def _copy_known(self, siblings: SiblingCaches, missing: set[str]) -> set[str]:
-        """Keep the vectors that others have of texts, and return which."""
-        import numpy as np
+    def _writing(self) -> AbstractContextManager[None]:
+        return hold_lock(self._machine / LOCK, _LOCK_SECONDS)
 
-        self._space, lent = siblings.known(self._space, missing)
-        hashes = list(lent)
-        if hashes:
-            with hold_lock(self._lock, _LOCK_SECONDS):
-                for place in range(0, len(hashes), _WINDOW):
-                    batch = hashes[place : place + _WINDOW]
-                    rows = np.frombuffer(b"".join(lent[one] for one in batch), dtype="<f4").reshape(
-                        len(batch), self._space.dimension
-                    )
-                    self._store.cache.remember(self._space, batch, rows)
+    def _copy_known(self, missing: set[str]) -> frozenset[str]:
+        """Keep the vectors that others have of texts, and return which."""
+        self._space, lent = _find_lent(self._machine, self._space, missing)
+        if lent:
+            with self._writing():
+                self._store.cache.remember(self._space, lent)
             self._attach()
-        return set(hashes)
+        return frozenset(lent)
 
     def _embed_after(self, after: int) -> None:
         from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -242,13 +195,16 @@ class _Run:
 
     def _keep(self, batch: list[EmbeddedPassage], vectors: Vectors) -> None:
         self._space = self._space._replace(dimension=vectors.shape[1])
-        with hold_lock(self._lock, _LOCK_SECONDS):
-            self._store.cache.remember(self._space, [passage.hash for passage in batch], vectors)
+        rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
+        with self._writing():
+            self._store.cache.remember(
+                self._space, {passage.hash: row for passage, row in zip(batch, rows, strict=True)}
+            )
         self._embedded += len(batch)
 
     def _attach(self, until: int | None = None) -> None:
         if self._space.dimension:
-            with hold_lock(self._lock, _LOCK_SECONDS):
+            with self._writing():
                 self._store.attach(self._space, until=until)
 
 
@@ -273,10 +229,10 @@ class VectorSearch:
         self, choose: Callable[[], Embedder | None], choose_for: Callable[[Space], Embedder | None], machine: Path
     ) -> None:
         self._choose, self._choose_for = choose, choose_for
-        self._lock, self._turn = machine / "index.lock", machine / "embed.lock"
+        self._lock, self._turn = machine / LOCK, machine / "embed.lock"
         self._machine = machine
         self._others: dict[Space, Embedder | None] = {}
-        self._questions: OrderedDict[tuple[Space, str], Vectors] = OrderedDict()
+        self._questions: dict[tuple[Space, str], Vectors] = {}
 
     @functools.cached_property
     def embedder(self) -> Embedder | None:
@@ -286,12 +242,6 @@ class VectorSearch:
             ProviderFailed: the one asked for is not there.
         """
         return self._choose()
-
-    @functools.cached_property
-    def _siblings(self) -> SiblingCaches:
-        from memory_kb.index.vectors import SiblingCaches
-
-        return SiblingCaches(lambda: _sibling_indexes(self._machine))
 
     def close(self) -> None:
         """Give back what the embedders hold; they are chosen again when needed."""
@@ -322,9 +272,9 @@ class VectorSearch:
             return EmbeddingReport()
         store = open_store()
         with hold_lock(self._turn, wait, on_wait):
-            report = embed_missing(store, embedder, self._lock, self._siblings, progress=progress, stop=stop)
+            report = _Embedding(store, embedder, self._machine, progress, stop).run()
         if not report.missing:
-            space = resolve(store, embedder.space)
+            space = store.cache.resolve(embedder.space)
             for vector_file in store.vector_files():
                 if vector_file.space != space:
                     with hold_lock(self._lock, _LONG):
@@ -332,12 +282,30 @@ class VectorSearch:
         return report
 
     def estimate(self, store: VectorStore, further: Iterator[EmbeddedPassage]) -> Estimate | None:
-        """Return what embedding would take; None without an embedder.
+        """Return what embedding all chunks that have no vector would take; None without an embedder.
+
+        `further` are passages of files that are not indexed yet; what other working trees have is not made.
 
         Raises:
             ProviderFailed: the embedder asked for is not there.
         """
-        return estimate(store, self.embedder, further, self._siblings) if self.embedder else None
+        from memory_kb.index.vectors import batched
+
+        if self.embedder is None:
+            return None
+        space = store.cache.resolve(self.embedder.space)
+        vector_file = store.vector_file(space)
+        seen: set[str] = set()
+        texts = tokens = 0
+        passages = itertools.chain(store.passages(vector_file.through if vector_file else 0), further)
+        for batch in batched(passages, _WINDOW):
+            unknown = _unknown(store, space, batch, seen)
+            lent = _find_lent(self._machine, space, {passage.hash for passage in unknown})[1]
+            made = [passage for passage in unknown if passage.hash not in lent]
+            texts += len(made)
+            tokens += sum(count_tokens(passage.text) for passage in made)
+        price = self.embedder.limits.price
+        return Estimate(texts, tokens, None if price is None else round(tokens * price / 1e6, 6))
 
     def ask(self, open_store: Callable[[], VectorStore], text: str) -> Asked:
         """Return a question as a vector beside the vectors that may answer it.
@@ -390,7 +358,7 @@ class VectorSearch:
 
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
         """Look for vectors of new chunks; embed them if they are few."""
-        space = resolve(store, embedder.space)
+        space = store.cache.resolve(embedder.space)
         vector_file = store.vector_file(space) if space.dimension else None
         try:
             if vector_file and not store.is_checked(vector_file):
@@ -400,7 +368,7 @@ class VectorSearch:
             missing = store.count_missing(vector_file) if vector_file else store.count_chunks(CATCH_UP + 1)
             if 0 < missing <= CATCH_UP:
                 with hold_lock(self._turn, _BRIEF):
-                    reason = embed_missing(store, embedder, self._lock, self._siblings, limit=_MOST_TEXTS).reason
+                    reason = _Embedding(store, embedder, self._machine).run(_MOST_TEXTS).reason
                     return (reason,) if reason else ()
         except VaultBusy:
             pass
@@ -411,17 +379,12 @@ class VectorSearch:
         wanted = store.vector_file(embedder.space)
         if wanted and wanted.rows and not store.count_missing(wanted):
             return wanted, embedder
-        older = [
-            vector_file
-            for vector_file in store.vector_files()
-            if vector_file.rows and (not wanted or vector_file.space != wanted.space)
-        ]
-        for vector_file in sorted(older, key=lambda vector_file: -vector_file.rows):
-            if vector_file.rows > (wanted.rows if wanted else 0):
-                other = self._other(vector_file.space)
-                if other:
-                    return vector_file, other
-        return (wanted, embedder) if wanted and wanted.rows else None
+        filled = (one for one in store.vector_files() if one.rows)
+        for vector_file in sorted(filled, key=lambda one: (-one.rows, one != wanted)):
+            other = embedder if vector_file == wanted else self._other(vector_file.space)
+            if other:
+                return vector_file, other
+        return None
 
     def _other(self, space: Space) -> Embedder | None:
         if space not in self._others:
@@ -436,17 +399,18 @@ class VectorSearch:
             if space.dimension not in (0, len(vector)):
                 message = f"{space} answers with {len(vector)} numbers instead of {space.dimension}"
                 raise ProviderFailed(message, "`memory-kb index` makes new vectors")
+            if len(self._questions) >= _QUESTIONS:
+                self._questions.clear()
             self._questions[key] = vector
-            if len(self._questions) > _QUESTIONS:
-                self._questions.popitem(last=False)
-        self._questions.move_to_end(key)
         return self._questions[key]
 
 
-def _sibling_indexes(machine: Path) -> Iterator[Path]:
+def _find_lent(machine: Path, space: Space, hashes: Collection[str]) -> tuple[Space, dict[str, bytes]]:
+    """Return the vectors that the other working trees of a repository have of texts, and their space."""
+    from memory_kb.index.vectors import find_elsewhere
     from memory_kb.store.project import find_siblings
 
-    return (folder / DATABASE for folder in find_siblings(machine))
+    return find_elsewhere((folder / DATABASE for folder in find_siblings(machine)), space, hashes)
 
 
 def open_vector_search(vault: Vault) -> VectorSearch:

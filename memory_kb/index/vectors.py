@@ -9,7 +9,7 @@ import math
 import os
 import sqlite3
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -23,8 +23,6 @@ from memory_kb.providers.base import Space
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from memory_kb.providers.base import Vectors
 
 
 _T = TypeVar("_T")
@@ -104,26 +102,20 @@ class Pruned(NamedTuple):
     kept: int
 
 
-class SiblingCaches:
-    """The caches of other indexes, of which vectors are taken instead of being made.
+def find_elsewhere(files: Iterable[Path], space: Space, hashes: Collection[str]) -> tuple[Space, dict[str, bytes]]:
+    """Return the vectors of texts that other indexes have, and their space: a dimension that was not known is.
 
-    They are only read; nothing waits for them, and a broken one is ignored.
+    The files are only read; nothing waits for them, and a broken one is ignored.
     """
-
-    def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
-        self._files = files
-
-    def known(self, space: Space, hashes: Collection[str]) -> tuple[Space, dict[str, bytes]]:
-        """Return the vectors of texts that there are, and their space: a dimension that was not known is."""
-        found: dict[str, bytes] = {}
-        for file in self._files() if hashes else ():
-            with contextlib.suppress(sqlite3.Error, OSError, ValueError), _reading(file) as cache:
-                own = space if space.dimension else space._replace(dimension=cache.find_dimension(space))
-                lent = cache.known(own, [one for one in hashes if one not in found])
-                whole = {digest: vector for digest, vector in lent.items() if _is_unit(vector, own.dimension)}
-                space = own if whole else space
-                found |= whole
-        return space, found
+    found: dict[str, bytes] = {}
+    for file in files if hashes else ():
+        with contextlib.suppress(sqlite3.Error, OSError, ValueError), _reading(file) as cache:
+            own = cache.resolve(space)
+            lent = cache.known(own, [one for one in hashes if one not in found])
+            whole = {digest: vector for digest, vector in lent.items() if _is_unit(vector, own.dimension)}
+            space = own if whole else space
+            found |= whole
+    return space, found
 
 
 @contextlib.contextmanager
@@ -152,22 +144,19 @@ class EmbeddingCache:
         )
         return {digest: embedding for digest, embedding in rows if len(embedding) == 4 * space.dimension}
 
-    def find_dimension(self, space: Space) -> int:
-        """Return the dimension of a model's vectors, 0 if there are none."""
+    def resolve(self, space: Space) -> Space:
+        """Return a space with the dimension that its vectors have, if it has none of its own."""
         row = self._connection.execute(
             "SELECT dimension FROM embedding_cache WHERE provider = ? AND model = ? ORDER BY updated_at DESC LIMIT 1",
             space[:2],
         ).fetchone()
-        return int(row[0]) if row else 0
+        return space._replace(dimension=int(row[0])) if row and not space.dimension else space
 
-    def remember(self, space: Space, hashes: Sequence[str], vectors: Vectors) -> None:
-        """Keep the vectors of some texts."""
+    def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
+        """Keep the vectors of some texts, as the bytes of float32 numbers."""
         now = _now()
-        blobs = (row.tobytes() for row in vectors.astype("<f4", copy=False))
         with transaction(self._connection):
-            self._connection.executemany(
-                _PUT, ((digest, *space, blob, now) for digest, blob in zip(hashes, blobs, strict=True))
-            )
+            self._connection.executemany(_PUT, ((digest, *space, vector, now) for digest, vector in vectors.items()))
 
     def take_over(self, broken: Path) -> None:
         """Keep the vectors of another index, up to the first that cannot be read."""
