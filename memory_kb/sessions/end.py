@@ -143,14 +143,12 @@ class SessionEnd:
 
     def _extraction_step(self, session: str, *, dry_run: bool) -> Done:
         done = self._extraction.extract(session, dry_run=dry_run)
+        if done.scopes and done.scopes[0].outcome == "skipped":
+            return Done(f"skipped: {done.scopes[0].message}", done.runs)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
-        needy = sum(scope.outcome == "skipped" for scope in done.scopes)
         away, is_planned = done.was_taken_away, any(one.outcome == "planned" for one in done.scopes)
         parts = [f"{kept} learning{'s' * (kept != 1)} kept"] if kept else [] if away else ["nothing worth keeping"]
-        parts += [
-            *_say_left_out(away, "extract", session),
-            *([f"{needy} scopes need a language model"] if needy else []),
-        ]
+        parts += _say_left_out(away, "extract", session)
         for reason in dict.fromkeys(scope.message for scope in done.failed):
             names = ", ".join(one.scope for one in done.failed if one.message == reason)
             parts.append(f"{names} failed: {reason}")
