@@ -13,7 +13,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, dated_fields, left_out, read_mem0
-from memory_kb.importers.sources import detect, json_pieces, read_texts
+from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.captures import offer_statements, read_messages
 from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
 from memory_kb.learning.new_entry import fingerprint
@@ -312,26 +312,22 @@ class Imports:
 
 
 def _read_memories(source: Path) -> Iterator[NotePiece]:
-    with json_pieces(source) as pieces:
-        for one in iterate(pieces, ("results", "memories")):
-            yield (
-                left_out(_BROKEN, readable_name(source.name), one.number, one.wrong)
-                if one.wrong
-                else read_mem0(one.value, readable_name(source.name), one.number)
-            )
+    for one in iterate(read_json(source), ("results", "memories")):
+        yield (
+            left_out(_BROKEN, readable_name(source.name), one.number, one.wrong)
+            if one.wrong
+            else read_mem0(one.value, readable_name(source.name), one.number)
+        )
 
 
 def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[ExportedChat]:
     """Yield the conversations of an export one by one; what is none is reported in `passed`."""
-    with json_pieces(source) as pieces:
-        for one in iterate(pieces):
-            if one.wrong:
-                passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
-            elif conversations.kind_of(one.value) != kind:
-                passed.add(
-                    left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}")
-                )
-            elif talk := conversations.read(one.value):
-                yield talk
-            else:
-                passed.add(left_out("conversation", readable_name(source.name), one.number, "nothing is said in it"))
+    for one in iterate(read_json(source)):
+        if one.wrong:
+            passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
+        elif conversations.kind_of(one.value) != kind:
+            passed.add(left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}"))
+        elif talk := conversations.read(one.value):
+            yield talk
+        else:
+            passed.add(left_out("conversation", readable_name(source.name), one.number, "nothing is said in it"))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import conversations, notes
@@ -17,9 +14,10 @@ from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out, lo
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 
-_PIECE = 1_048_576
 #: A note larger than this is no note.
 _MAX_NOTE = 5_000_000
+#: The bytes of a JSON file that are read into memory.
+_MAX_JSON = 512_000_000
 _MOST_FILES = 100_000
 _SAMPLE = 200
 _CHATS = "conversations.json"
@@ -67,8 +65,7 @@ def _detect_file(file: Path) -> str | None:
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
         return "basic-memory" if looks_like(_read(file)) else "obsidian"
-    with json_pieces(file) as pieces:
-        first = next(iterate(pieces, ("results", "memories")), None)
+    first = next(iterate(read_json(file), ("results", "memories")), None)
     if first is None or first.wrong:
         return None
     return "mem0" if notes.is_record(first.value) else conversations.kind_of(first.value)
@@ -144,12 +141,11 @@ def _read(file: Path, *, must: bool = False) -> str:
         return ""
 
 
-@contextmanager
-def json_pieces(source: Path) -> Iterator[Iterator[str]]:
-    """Open the JSON of a source, which may be in an archive or folder; give its text piece by piece.
+def read_json(source: Path) -> str:
+    """Return the JSON of a source, which may be in an archive or folder.
 
     Raises:
-        UnreadableInput: it cannot be read, or an archive holds no conversations.
+        UnreadableInput: it cannot be read, is too long, or an archive holds no conversations.
     """
     file = source / _CHATS if source.is_dir() else source
     if source.is_dir() and not _is_inside(file, source):
@@ -157,24 +153,18 @@ def json_pieces(source: Path) -> Iterator[Iterator[str]]:
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
-                name = min(
-                    (one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS), key=len, default=None
-                )
-                if name is None:
+                names = (one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS)
+                if (name := min(names, key=len, default=None)) is None:
                     raise UnreadableInput(
                         f"{file} holds no {_CHATS}", "name the archive that the data export gave, or a file of it"
                     )
                 with archive.open(name) as stream:
-                    yield _decoded(stream)
+                    data = stream.read(_MAX_JSON + 1)
         else:
             with open(file, "rb") as stream:
-                yield _decoded(stream)
+                data = stream.read(_MAX_JSON + 1)
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
         raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
-
-
-def _decoded(stream: IO[bytes]) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while piece := stream.read(_PIECE):
-        yield decoder.decode(piece)
-    yield decoder.decode(b"", final=True)
+    if len(data) > _MAX_JSON:
+        raise UnreadableInput(f"{file} is larger than {_MAX_JSON / 1e6:.0f} MB", "cut it into parts, an array each")
+    return data.decode("utf-8", "replace")

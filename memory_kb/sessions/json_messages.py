@@ -6,14 +6,12 @@ Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.jsonl`, or `.json` of older
 
 from __future__ import annotations
 
-import json
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from memory_kb.sessions.transcripts import (
-    MAX_RECORD,
     Calls,
     LineResult,
     RawLine,
@@ -29,7 +27,6 @@ from memory_kb.store.events import Event, NoEvent, load_object, normal_time, pri
 from memory_kb.store.json_arrays import iterate
 
 GEMINI, OPENCODE = "gemini-cli", "opencode"
-_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 #: How a call of Gemini CLI is marked that is over.
 _DONE = {"success": True, "error": False, "cancelled": False}
 _EXIT = re.compile(r"(?m)^Exit Code: (-?\d+)\b")
@@ -48,8 +45,7 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if meta and "messages" not in meta:
         messages: Messages = (record for _, record in records_of(rest))
     else:
-        head, messages = open_document(chain([first], rest))
-        meta = {name: field_of(head, name) for name in ("sessionId", "projectHash", "startTime")}
+        meta, messages = read_document(itertools.chain([first], rest))
     args = {"project_hash": meta["projectHash"]} if isinstance(meta.get("projectHash"), str) else None
     ts = normal_time(meta.get("startTime"))
     start = Event(ts=ts, type="event", event="start", agent=GEMINI, args=args, origin="start")
@@ -58,9 +54,8 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session: its messages, each with parts of several kinds."""
-    head, messages = open_document(lines)
-    info = field_of(head, "info")
-    info = info if isinstance(info, dict) else {}
+    document, messages = read_document(lines)
+    info = document["info"] if isinstance(document.get("info"), dict) else {}
     cwd = _text_or_none(info.get("directory"))
     start = Event(
         ts=_time(info, "created"),
@@ -177,49 +172,18 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
     return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
 
 
-def open_document(lines: Iterable[RawLine]) -> tuple[str, Messages]:
-    """Return the text up to and including the first lines of the array `messages`, and an iterator over its elements.
+def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
+    """Return the object that lines of JSON hold, and its `messages`; a program may have printed something before.
 
-    An element that is no object, or a text that is not valid JSON, is yielded as a problem.
+    What is no valid JSON is yielded as a problem instead.
 
     Example:
-        >>> head, messages = open_document([b'{"sessionId": "s",', b'"messages": [{"id": 1}]}'])
-        >>> field_of(head, "sessionId"), list(messages)
+        >>> document, messages = read_document([b'{"sessionId": "s",', b'"messages": [{"id": 1}]}'])
+        >>> document["sessionId"], list(messages)
         ('s', [{'id': 1}])
     """
-    texts = _texts(lines)
-    head = ""
-    for text in texts:
-        head += text
-        if _MESSAGES.search(text) or len(head) > MAX_RECORD:
-            break
-    return head, _elements(chain([head], texts))
-
-
-def _texts(lines: Iterable[RawLine]) -> Iterator[str]:
-    """Yield the lines as text from the first that opens an object; a program may have printed something before."""
-    is_open = False
-    for line in lines:
-        text = (line or b"").decode("utf-8", "replace")
-        is_open = is_open or text.lstrip("\ufeff \t").startswith("{")
-        if is_open:
-            yield text
-
-
-def _elements(texts: Iterable[str]) -> Iterator[dict[str, Any] | LineResult]:
-    for element in iterate(texts, ("messages",), MAX_RECORD):
-        if element.wrong:
-            yield LineResult(problem=element.wrong, line=1)
-        elif isinstance(element.value, dict):
-            yield element.value
-
-
-def field_of(head: str, name: str) -> Any:
-    """Return the value of the first field of a name in the text of a JSON object, or None."""
-    found = re.search(rf'"{re.escape(name)}"\s*:\s*', head)
-    if not found:
-        return None
-    try:
-        return json.JSONDecoder().raw_decode(head, found.end())[0]
-    except (ValueError, RecursionError):
-        return None
+    rest = itertools.dropwhile(lambda line: not line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{"), filter(None, lines))
+    whole = next(iterate(b"".join(rest).decode("utf-8", "replace")))
+    if whole.wrong:
+        return {}, [LineResult(problem=whole.wrong, line=1)]
+    return whole.value, _objects(whole.value.get("messages"))

@@ -1,153 +1,90 @@
-"""Read the elements of a JSON array one at a time, in the memory of the largest of them."""
+"""Read the elements of a JSON array, up to where it is broken."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
-from json import JSONDecodeError
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from memory_kb.text import read_integer
 
-#: Characters of one object that are held at once.
-MAX_OBJECT = 64_000_000
-#: Characters to look through for the array in an object.
-_MAX_HEAD = 1_000_000
-_BLANK = " \t\r\n"
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]]')
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
 
 
 class Element(NamedTuple):
-    """An object of an array, counted from 1; or `wrong`, after which nothing more is read."""
+    """An element of an array, counted from 1; or `wrong`, after which nothing more is read."""
 
     number: int
     value: Any = None
     wrong: str | None = None
 
 
-class _Window:
-    """The part of a text that is being read."""
-
-    def __init__(self, pieces: Iterable[str]) -> None:
-        self._pieces = iter(pieces)
-        self.text = ""
-        self.at = 0
-        self.is_over = False
-
-    def more(self, least: int = 1) -> bool:
-        """Read on by `least` characters, forgetting what is done; return whether there was anything."""
-        fresh, size = [], 0
-        for piece in self._pieces:
-            fresh.append(piece)
-            size += len(piece)
-            if size >= least:
-                break
-        else:
-            self.is_over = True
-        if fresh:
-            self.text = "".join((self.text[self.at :], *fresh))
-            self.at = 0
-        return size > 0
-
-    def sign(self) -> str:
-        """Return the next character that is no blank, or "" at the end."""
-        while True:
-            while self.at < len(self.text):
-                if self.text[self.at] not in _BLANK:
-                    return self.text[self.at]
-                self.at += 1
-            if not self.more():
-                return ""
-
-
-def iterate(pieces: Iterable[str], keys: tuple[str, ...] = (), most: int = MAX_OBJECT) -> Iterator[Element]:
-    """Yield the elements of an array that comes in pieces, in memory that its largest element needs.
+def iterate(text: str, keys: tuple[str, ...] = ()) -> Iterator[Element]:
+    """Yield the elements of an array.
 
     Args:
-        pieces: the text.
+        text: the array; what follows it is not read.
         keys: where the text is an object, those that may hold the array; without any of them the
             object itself is the one element.
-        most: characters of one element.
 
     Example:
-        >>> [one.value for one in iterate(['[{"a": 1}, {"b', '": 2}]'])]
+        >>> [one.value for one in iterate('[{"a": 1}, {"b": 2}]')]
         [{'a': 1}, {'b': 2}]
-        >>> [one.value for one in iterate(['{"count": 1, "results": [7, 8]}'], ("results",))]
+        >>> [one.value for one in iterate('{"count": 1, "results": [7, 8]}', ("results",))]
         [7, 8]
-        >>> list(iterate(["[1, oops]"]))[-1].wrong
-        'not valid JSON after element 1'
+        >>> list(iterate("[1, oops]"))[-1].wrong
+        'not valid JSON after element 1 (line 1)'
     """
-    window = _Window(pieces)
-    if window.sign() == "\ufeff":
-        window.at += 1
-    opening = window.sign()
-    if opening == "{" and not _enter(window, keys):
-        yield _decode(window, 1, most)
-        return
-    if opening not in ("[", "{"):
-        yield Element(0, wrong="not a JSON array" if opening else "it is empty")
-        return
-    window.at += opening == "["
-    number = 0
-    while (sign := window.sign()) != "]":
-        if number and sign == ",":
-            window.at += 1
-            sign = window.sign()
-        elif number:
-            yield Element(
-                number, wrong="the array is not closed" if not sign else f"not valid JSON after element {number}"
-            )
+    at = _skip(text, int(text.startswith("\ufeff")))
+    if text.startswith("{", at):
+        yield from _read_object(text, at, keys)
+    elif not text.startswith("[", at):
+        yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
+    else:
+        yield from _read_array(text, at + 1)
+
+
+def _read_array(text: str, at: int) -> Iterator[Element]:
+    number, is_next = 0, True
+    while not text.startswith("]", at := _skip(text, at)):
+        if at == len(text) or not is_next:
+            yield Element(number, wrong="the array is not closed" if at == len(text) else _explain(text, at, number))
             return
-        if sign == "]":
+        one, at = _decode(text, at, number + 1)
+        yield one
+        if one.wrong:
             return
-        found = _decode(window, number + 1, most)
-        yield found
-        if found.wrong:
-            return
-        number += 1
+        number, at = number + 1, _skip(text, at)
+        is_next = text.startswith(",", at)
+        at += is_next
 
 
-def _enter(window: _Window, keys: tuple[str, ...]) -> bool:
-    """Move to behind the opening bracket of the first of some arrays in an object."""
-    if not keys:
-        return False
-    opening = re.compile(rf'"(?:{"|".join(map(re.escape, keys))})"\s*:\s*\[')
-    while True:
-        for found in opening.finditer(window.text, window.at):
-            if _depth(window.text[window.at : found.start()]) == 1:
-                window.at = found.end()
-                return True
-        if len(window.text) - window.at > _MAX_HEAD or not window.more():
-            return False
+def _read_object(text: str, at: int, keys: tuple[str, ...]) -> Iterator[Element]:
+    whole, _ = _decode(text, at, 1)
+    lists = [] if whole.wrong else [whole.value[key] for key in keys if isinstance(whole.value.get(key), list)]
+    yield from itertools.starmap(Element, enumerate(lists[0], 1)) if lists else [whole]
 
 
-def _depth(text: str) -> int:
-    """Return how many brackets are open at the end of some JSON."""
-    signs = [found[0] for found in _TOKEN.finditer(text)]
-    return sum(sign in "{[" for sign in signs) - sum(sign in "}]" for sign in signs)
+def _skip(text: str, at: int) -> int:
+    """Return the next place in a text without a blank."""
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
-def _decode(window: _Window, number: int, most: int) -> Element:
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
-    size = 65_536
-    while True:
-        try:
-            value, end = decoder.raw_decode(window.text, window.at)
-        except JSONDecodeError:
-            held = len(window.text) - window.at
-            if held > most:
-                return Element(number, wrong=f"element {number} is longer than {most:,} characters")
-            if not window.more(max(size, held)):
-                return Element(
-                    number, wrong=f"not valid JSON after element {number - 1}" if number > 1 else "not valid JSON"
-                )
-        except ValueError:
-            decoder = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
-        except RecursionError:
-            return Element(number, wrong=f"element {number} is nested too deeply")
-        else:
-            if end == len(window.text) and not window.is_over and window.more():
-                continue
-            window.at = end
-            return Element(number, value)
+def _decode(text: str, at: int, number: int) -> tuple[Element, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError:
+        return Element(number, wrong=_explain(text, at, number - 1)), at
+    except RecursionError:
+        return Element(number, wrong=f"element {number} is nested too deeply"), at
+    return Element(number, value), end
+
+
+def _explain(text: str, at: int, number: int) -> str:
+    """Return that some JSON is not valid, behind which element and in which line."""
+    behind = f" after element {number}" if number else ""
+    return f"not valid JSON{behind} (line {text.count(chr(10), 0, at) + 1})"
