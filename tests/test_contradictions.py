@@ -402,7 +402,6 @@ SIMILAR = [make("c", "Ship the release on Monday at noon."), make("d", "Ship the
         ({"cause": "temporal_obsolescence"}, {"ab": "temporal_obsolescence", "cd": "temporal_obsolescence"}),
         ({"cause": "scope_dependent"}, {"ab": "scope_dependent", "cd": "scope_dependent"}),
         ({"cause": "retrieval_noise"}, {}),
-        ({"cause": "nonsense"}, {"ab": "genuine_tension"}),
         (None, {"ab": "genuine_tension"}),
     ],
 )

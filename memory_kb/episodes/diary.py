@@ -403,18 +403,17 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
     shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text
     answer = llm.complete(_ASK.format(shown=shown), _FORM, timeout=TIMEOUT)
     words = word_set(shown)
-    return DiaryLists(*(keep_grounded(answer.get(name), words) for name in _LISTS))
+    return DiaryLists(*(keep_grounded(answer[name], words) for name in _LISTS))
 
 
-def keep_grounded(items: object, words: frozenset[str]) -> tuple[str, ...]:
+def keep_grounded(items: Sequence[str], words: frozenset[str]) -> tuple[str, ...]:
     """Return those of a model's sentences whose words are in the material.
 
     Example:
         >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
         ('The login test needs Redis.',)
     """
-    listed = items if isinstance(items, Sequence) else ()
-    found = (shorten(redact(item).text, _LONGEST) for item in listed if isinstance(item, str))
+    found = (shorten(redact(item).text, _LONGEST) for item in items)
     return tuple(dict.fromkeys(item for item in found if is_grounded(item, words)))[:_ITEMS]
 
 

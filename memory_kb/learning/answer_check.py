@@ -57,13 +57,13 @@ class Sifted(NamedTuple):
     dropped: tuple[str, ...]
 
 
-def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
+def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
     """Return the learnings of an answer that may be kept."""
-    items = _list_of(answer.get("learnings"))
+    items = answer["learnings"]
     found: list[Extracted] = []
     dropped = ["more than were asked for"] * max(0, len(items) - MOST)
     for item in items[:MOST]:
-        one = _read(item if isinstance(item, Mapping) else {}, question)
+        one = _read(item, question)
         why = next(_objections(one, question, found), None)
         if why:
             dropped.append(why)
@@ -73,24 +73,24 @@ def sift(answer: Mapping[str, object], question: ScopeQuestion) -> Sifted:
     return Sifted(tuple(found), tuple(dropped))
 
 
-def _read(item: Mapping[str, object], question: ScopeQuestion) -> Extracted:
-    lines = tuple((label.name, _line_of(item.get(label.key))) for label in question.step.labels)
-    tags = (_line_of(tag).lstrip("#").replace(" ", "-").casefold() for tag in _list_of(item.get("tags"))[:10])
+def _read(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:
+    lines = tuple((label.name, _line_of(item[label.key])) for label in question.step.labels)
+    tags = (_line_of(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
     return Extracted(
-        _line_of(item.get("title")).strip("# "),
+        _line_of(item["title"]).strip("# "),
         lines,
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
         _quotes(item, question),
     )
 
 
-def _quotes(item: Mapping[str, object], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
+def _quotes(item: Mapping[str, Any], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
     """Return the quotes that are in the record."""
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
     kept = []
-    for one in _list_of(item.get("quotes"))[:10]:
-        number, quote = (one.get("number"), _line_of(one.get("quote"))) if isinstance(one, Mapping) else (None, "")
-        if isinstance(number, int) and number in shown and _occurs_in(quote, shown[number]):
+    for one in item["quotes"][:10]:
+        number, quote = one["number"], _line_of(one["quote"])
+        if number in shown and _occurs_in(quote, shown[number]):
             kept.append((number, quote))
     return tuple(kept)
 
@@ -114,12 +114,8 @@ def _smooth(text: str) -> str:
     return " ".join(text.translate(_SMOOTH).casefold().split())
 
 
-def _list_of(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _line_of(value: object) -> str:
-    return on_one_line(printable(value)) if isinstance(value, str) else ""
+def _line_of(text: str) -> str:
+    return on_one_line(printable(text))
 
 
 def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extracted]) -> Iterator[str]:

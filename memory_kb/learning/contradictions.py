@@ -71,16 +71,16 @@ class LlmClassifier:
         self.failure: ProviderFailed | None = None
 
     def __call__(self, one: str, other: str, /) -> Cause | None:
-        """Return the cause that the model names, None if it does not."""
+        """Return the cause that the model names, None if it fails."""
         if self.failure is not None:
             return None
         notes = json.dumps({"older": one[:_SHOWN_CHARS], "newer": other[:_SHOWN_CHARS]}, ensure_ascii=False)
         try:
-            cause = self._llm.complete(_PROMPT.format(notes=notes), _SCHEMA, timeout=_TIMEOUT).get("cause")
+            cause: Cause = self._llm.complete(_PROMPT.format(notes=notes), _SCHEMA, timeout=_TIMEOUT)["cause"]
         except ProviderFailed as exc:
             self.failure = exc
             return None
-        return next((known for known in CAUSES if known == cause), None)
+        return cause
 
 
 #: The most similar pairs of one store that are compared; a vault that people wrote has far fewer.

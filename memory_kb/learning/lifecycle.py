@@ -287,10 +287,7 @@ class Lifecycle:
             answer = llm.complete(_PROMPT.format(shown="\n".join(lines)), _SCHEMA, timeout=_SECONDS)
         except ProviderFailed as exc:
             return (), (f"{explain_failure(exc)}; nothing was promoted to the home",)
-        numbers = answer.get("everywhere")
-        if not isinstance(numbers, list) or not all(type(one) is int for one in numbers):
-            return (), ("the judge of promotions gave no list of numbers; nothing was promoted to the home",)
-        chosen = tuple(one for number, one in enumerate(asked, 1) if number in numbers)
+        chosen = tuple(one for number, one in enumerate(asked, 1) if number in answer["everywhere"])
         logs.append(log, [{"key": _judgment_key(one), "everywhere": one in chosen} for one in asked])
         return chosen, ()
 

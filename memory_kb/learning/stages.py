@@ -126,7 +126,7 @@ class Stages:
             if intent.strip() and not dry_run and self._models.llm is not None:
                 prompt = _PROMPT.format(intent=intent[:_SHOWN])
                 answer = self._models.llm.complete(prompt, _SCHEMA, timeout=_SECONDS)
-                guessed = read_stage(str(answer.get("stage", "")))
+                guessed = read_stage(answer["stage"])
         except ProviderFailed as exc:
             notice = f"{explain_failure(exc)}; the words of INTENT.md were counted"
         if guessed == UNKNOWN:

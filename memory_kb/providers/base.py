@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     #: One vector per row, float32, each of length 1.
     Vectors = NDArray[np.float32]
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
@@ -102,7 +102,7 @@ def form_of(properties: Mapping[str, object]) -> Mapping[str, object]:
 class Llm(Protocol):
     """A language model that fills in a form."""
 
-    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
+    def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, Any]:
         """Return an object that fits a JSON schema.
 
         Raises:

@@ -274,8 +274,7 @@ def ask_terms(llm: Llm, task: str) -> tuple[str, ...]:
         ProviderFailed: it does not answer in time, or with nothing to look for.
     """
     answer = llm.complete(make_prompt(task), SCHEMA, timeout=TIMEOUT)
-    named = answer.get("terms")
-    terms = [" ".join(str(term).split())[:80] for term in named] if isinstance(named, list) else []
+    terms = [" ".join(term.split())[:80] for term in answer["terms"]]
     terms = [term for term in terms if not parse_words(term).is_empty]
     if not terms:
         raise ProviderFailed("the language model named no key terms", is_passing=True)
