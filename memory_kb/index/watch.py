@@ -6,9 +6,7 @@ arrive, this is done at intervals.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import sqlite3
 import sys
 import threading
@@ -16,15 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
+from memory_kb.errors import MemoryKBError, VaultBusy
 from memory_kb.index.file_events import ChangeSignal, Observer
 from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import WatcherLock, confirm, identify, prepare_questions
 from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
-from memory_kb.store.machine import prepare_machine
 from memory_kb.store.walk import UNLISTED
-from memory_kb.vault import MACHINE, Vault
+from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
     from memory_kb.index.sync import Progress
@@ -72,81 +69,7 @@ class Audience(NamedTuple):
     progress: Progress | None = None
 
 
-class Watcher:
-    """A watch over a vault that survives moves, deletions and replacements of what it watches.
-
-    Args:
-        locate: returns quickly what the vault is now; raises VaultNotFound.
-        open: opens it with its settings and an index of the watcher's own.
-    """
-
-    def __init__(
-        self,
-        locate: Callable[[], Vault],
-        open: Callable[[], Watched],
-        audience: Audience,
-        stop: threading.Event,
-        *,
-        poll: bool | None = None,
-    ) -> None:
-        self._locate, self._open_vault, self._audience, self._stop, self._poll = locate, open, audience, stop, poll
-        self._had_memory = False
-        self._delay = 0.0
-        self._complaint: str | None = None
-
-    def run(self) -> None:
-        """Keep the index up to date until stopped.
-
-        Raises:
-            MemoryKBError: the vault cannot even be opened for the first time.
-        """
-        cause = "start"
-        while not self._stop.is_set():
-            watch = self._begin(is_first=cause == "start")
-            if watch is None:
-                self._stop.wait(self._delay)
-                continue
-            with contextlib.closing(watch):
-                watch.run(cause)
-            cause = "reopened"
-
-    def _begin(self, *, is_first: bool) -> _Watch | None:
-        """Open the vault and its index; if that fails, say so and return None."""
-        try:
-            watched = self._open()
-        except (MemoryKBError, OSError, sqlite3.Error) as exc:
-            if is_first:
-                raise
-            # What fails once may just have been in the middle of something.
-            if self._delay and str(exc) != self._complaint:
-                self._complaint = str(exc)
-                self._audience.on_notice(f"{exc}; trying again")
-            self._delay = _next_delay(self._delay)
-            return None
-        if self._complaint:
-            self._audience.on_notice(f"{watched.vault.folder} can be watched again")
-        self._delay, self._complaint = 0.0, None
-        self._had_memory = watched.vault.memory is not None
-        return _Watch(watched, self._audience, self._stop, poll=self._poll)
-
-    def _open(self) -> Watched:
-        """Open the vault; one whose `memory/` is gone has not become a plain folder of notes."""
-        vault = self._locate()
-        if self._had_memory and not vault.memory:
-            memory = vault.folder / "memory"
-            if not memory.is_dir():
-                raise VaultNotFound(f"{memory} is gone")
-            prepare_machine(memory / MACHINE, os.environ, [memory])  # it was all that made this a vault
-        watched = self._open_vault()
-        try:
-            watched.keeper.use(lambda _: None)
-        except BaseException:
-            watched.close()
-            raise
-        return watched
-
-
-class _Watch:
+class Watch:
     """A watch from opening an index until something else is in its place."""
 
     def __init__(
@@ -265,12 +188,11 @@ class _Watch:
         except (VaultBusy, _Stopped):
             return cause
         except (MemoryKBError, OSError, sqlite3.Error) as exc:
-            if not self._has_changed():
-                # What fails once may just have been in the middle of something.
-                if self._delay:
-                    self._say_once(f"{exc}; trying again")
-                self._delay = _next_delay(self._delay)
-                self._retry_at = time.monotonic() + self._delay
+            # What fails once may just have been in the middle of something.
+            if self._delay:
+                self._say_once(f"{exc}; trying again")
+            self._delay = next_delay(self._delay)
+            self._retry_at = time.monotonic() + self._delay
             return cause
         self._delay = 0.0
         self._look_at = max(self._look_at, time.monotonic() + self._interval())
@@ -370,5 +292,6 @@ class Background:
                 self._sentences.append(str(exc))
 
 
-def _next_delay(delay: float) -> float:
+def next_delay(delay: float) -> float:
+    """Return the seconds before another attempt at what failed, from those before this one."""
     return min(_LONGEST_DELAY, max(_SHORTEST_DELAY, 3 * delay))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 
-from memory_kb.errors import VaultBusy
+from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.embedding import VectorSearch, open_vector_search
 from memory_kb.index.sync import Progress
 from memory_kb.index.vault_index import VaultIndex
-from memory_kb.index.watch import Audience, Step, Watched, Watcher
+from memory_kb.index.watch import Audience, Step, Watch, Watched, next_delay
 from memory_kb.reports import WatchReport
-from memory_kb.vault import Vault, find_vault
+from memory_kb.store.machine import prepare_machine
+from memory_kb.vault import MACHINE, Vault, find_vault
 
 
 class Watching:
@@ -53,26 +56,50 @@ class Watching:
         """
         audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
         stop = stop or threading.Event()
-        Watcher(self._locate, lambda: self._open_watched(maintain=maintain), audience, stop, poll=poll).run()
+        cause, complaint, delay, had_memory = "start", "", 0.0, False
+        while not stop.is_set():
+            try:
+                watched = self._open(maintain=maintain, had_memory=had_memory)
+            except (MemoryKBError, OSError, sqlite3.Error) as exc:
+                if cause == "start":
+                    raise
+                # What fails once may just have been in the middle of something.
+                if delay and str(exc) != complaint:
+                    complaint = str(exc)
+                    audience.on_notice(f"{exc}; trying again")
+                delay = next_delay(delay)
+                stop.wait(delay)
+                continue
+            if complaint:
+                audience.on_notice(f"{watched.vault.folder} can be watched again")
+            complaint, delay, had_memory = "", 0.0, watched.vault.memory is not None
+            with contextlib.closing(Watch(watched, audience, stop, poll=poll)) as watch:
+                watch.run(cause)
+            cause = "reopened"
 
-    def _locate(self) -> Vault:
-        vault, home = self._vault.named
-        return find_vault(vault, home, environ=self._vault.environ, cwd=self._vault.folder)
-
-    def _open_watched(self, *, maintain: bool) -> Watched:
-        """Open the vault once more, for the watcher alone."""
+    def _open(self, *, maintain: bool, had_memory: bool) -> Watched:
+        """Open the vault once more, for the watcher alone; one whose `memory/` is gone has not become a plain folder."""
+        asked, home = self._vault.named
+        found = find_vault(asked, home, environ=self._vault.environ, cwd=self._vault.folder)
+        if had_memory and not found.memory:
+            memory = found.folder / "memory"
+            if not memory.is_dir():
+                raise VaultNotFound(f"{memory} is gone")
+            prepare_machine(memory / MACHINE, os.environ, [memory])  # it was all that made this a vault
         own = self._reopen()
-        keeper, opened = VaultIndex(own), contextlib.ExitStack()
-        opened.callback(keeper.close)
-        steps: list[Step] = []
-        if own.settings.index.url:
-            steps.append(publish_with(VaultIndex(own)))
-        if own.settings.embeddings.provider != "none":
-            vector_search = open_vector_search(own)
-            opened.callback(vector_search.close)
-            steps.append(EmbeddingStep(VaultIndex(own), vector_search))
-        steps += self._idle_steps() if maintain else ()
-        return Watched(self._vault.named[0], own, keeper, tuple(steps), opened.close)
+        with contextlib.ExitStack() as opened:
+            keeper = VaultIndex(own)
+            opened.callback(keeper.close)
+            keeper.use(lambda _: None)
+            steps: list[Step] = []
+            if own.settings.index.url:
+                steps.append(publish_with(VaultIndex(own)))
+            if own.settings.embeddings.provider != "none":
+                vector_search = open_vector_search(own)
+                opened.callback(vector_search.close)
+                steps.append(embed_with(VaultIndex(own), vector_search))
+            steps += self._idle_steps() if maintain else ()
+            return Watched(asked, own, keeper, tuple(steps), opened.pop_all().close)
 
 
 def publish_with(keeper: VaultIndex) -> Step:
@@ -87,26 +114,25 @@ def publish_with(keeper: VaultIndex) -> Step:
     return publish
 
 
-class EmbeddingStep:
-    """Embedding what a batch brought, with an index of its own in a thread beside the watcher."""
+def embed_with(keeper: VaultIndex, vector_search: VectorSearch) -> Step:
+    """Return the step that embeds what a batch brought, and says how much that was and what fails."""
+    embedded = 0
 
-    def __init__(self, keeper: VaultIndex, vector_search: VectorSearch) -> None:
-        self._keeper, self._vector_search = keeper, vector_search
-        self._embedded = 0
-
-    def __call__(self, stop: threading.Event) -> Iterator[str]:
-        """Embed what has no vector; say how much, and what fails."""
+    def embed(stop: threading.Event) -> Iterator[str]:
+        nonlocal embedded
         try:
-            made = self._keeper.use(lambda index: self._vector_search.embed(lambda: index.vectors, stop=stop, wait=0.0))
+            made = keeper.use(lambda index: vector_search.embed(lambda: index.vectors, stop=stop, wait=0.0))
         except VaultBusy:  # another process embeds, or writes: the next look finds what is left
             return
         finally:
-            self._keeper.close()
-        self._embedded += made.embedded
+            keeper.close()
+        embedded += made.embedded
         if made.embedded:
-            yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {self._embedded:,} so far"
+            yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {embedded:,} so far"
         if made.reason:
             yield made.reason
+
+    return embed
 
 
 def _ignore(_: object) -> None:
