@@ -87,7 +87,6 @@ def test_it_writes_no_note_whatever_is_asked(edit: Edit, folder: Path) -> None:
     uri = draft(editor, folder, POSTGRES, "memory/learnings/staging.md")
     for action in actions(editor, uri, "Staging runs").values():
         editor.ask("codeAction/resolve", action)
-    editor.tell("textDocument/didSave", {"textDocument": {"uri": uri}})
     editor.diagnostics(uri)
     assert editor.close() == 0
     assert notes_of(folder) == before

@@ -122,7 +122,7 @@ class NoteServer(LanguageServer):
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, said))
 
     def examine_soon(self) -> None:
-        """Examine the open notes when nothing has been typed for a moment; what is in one may be missing in another."""
+        """Examine the open notes when nothing has been typed for a moment."""
         if self._waiting:
             self._waiting.cancel()
         self._waiting = self.start(self._examine())
@@ -143,10 +143,9 @@ class NoteServer(LanguageServer):
         self.text_document_publish_diagnostics(said)
 
     def forget(self, uri: str) -> None:
-        """Undo what was said of a note that is closed, and of others because of it."""
-        if self.notes.drop(uri):
+        """Undo what was said of a note that is closed."""
+        if self.notes.pages.pop(uri, None):
             self._publish(uri, [])
-            self.examine_soon()
 
     def place(self, asked: _Asked) -> tuple[Page, int] | None:
         """Return the note and the character that are asked about."""
@@ -181,13 +180,10 @@ class NoteServer(LanguageServer):
     async def propose(self, work: Callable[[KnowledgeBase], Composition]) -> lsp.WorkspaceEdit | None:
         """Return a proposal as an edit, or show the person why there is none."""
         try:
-            return self.to_edit(await self.notes.ask(work))
+            made = await self.notes.ask(work)
         except MemoryKBError as exc:
             self.show_error(str(exc))
             return None
-
-    def to_edit(self, made: Composition) -> lsp.WorkspaceEdit | None:
-        """Return a composition as an edit, or show the person why there is none."""
         if made.conflicts:
             self.show_error(made.conflicts[0].message)
             return None
@@ -264,7 +260,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
             use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
         except MemoryKBError:
             return None
-        entry = notes.entry_of(subject)
+        entry = notes.catalog.entry(subject.path, subject.entry_id)
         links = (
             (len(notes.catalog.links.get((entry.source, entry.line), ())), len(notes.catalog.incoming(entry)))
             if entry
@@ -399,11 +395,6 @@ def _keep_notes(server: NoteServer) -> None:
         if uri in notes.pages and notes.put(
             uri, server.workspace.get_text_document(uri).source, params.text_document.version
         ):
-            server.examine_soon()
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    def did_save(params: lsp.DidSaveTextDocumentParams) -> None:
-        if params.text_document.uri in notes.pages:
             server.examine_soon()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)

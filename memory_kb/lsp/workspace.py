@@ -23,7 +23,6 @@ from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import heading_words_span
-from memory_kb.model import StoredEntry
 from memory_kb.plainfiles import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
@@ -102,10 +101,6 @@ class Workspace:
         self.pages[uri] = Page(uri, path, text, version, self.encoding)
         return self.pages[uri]
 
-    def drop(self, uri: str) -> bool:
-        """Forget a note that the editor has closed; return whether it was one."""
-        return self.pages.pop(uri, None) is not None
-
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
         parts = urlsplit(uri)
@@ -164,10 +159,6 @@ class Workspace:
             span = heading_words_span(text, subject.section)
         return text[span.start : span.end]
 
-    def entry_of(self, subject: Subject) -> StoredEntry | None:
-        """Return what the catalog has of a subject."""
-        return self.catalog.entry(subject.path, subject.entry_id)
-
     def locate(self, subject: Subject) -> lsp.Location | None:
         """Return where an entry is, or the section that is meant of its file."""
         page = self.page(subject.path)
@@ -181,7 +172,7 @@ class Workspace:
         """Return where notes link to an entry or a section, open ones as they are in the editor."""
         if subject.way not in ("section", "block"):
             subject = subject._replace(section=None)
-        catalog, entry, home = self.catalog, self.entry_of(subject), self.page(subject.path)
+        catalog, entry, home = self.catalog, self.catalog.entry(subject.path, subject.entry_id), self.page(subject.path)
         own = self.locate(subject) if with_own else None
         if entry is None or home is None:
             return [own] if own else []
