@@ -90,7 +90,7 @@ def test_a_model_whose_vectors_have_no_direction_is_reported(make: Make, fake: F
         assert "zero or no number" in str(error)
         assert fake.base_url.split("/")[2] in str(error)
         assert error.is_passing
-    assert len(fake.calls) <= 6
+    assert len(fake.calls) <= 8
 
 
 def test_a_page_instead_of_vectors_is_reported(openai: Embedder, fake: FakeProvider) -> None:

@@ -177,8 +177,7 @@ def test_a_curve_follows_the_formulas() -> None:
     assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
         f"M{curve.now} {curve.height}"
     )
-    assert draw_curve(Aged(0.5, 0, "retired", None), today, Ranking()).sentence.startswith("It is retired")
-    assert "does not age" in draw_curve(Aged(0.5, 0, "active", None), today, Ranking()).sentence
+    assert draw_curve(Aged(0.5, 0, "retired", today), today, Ranking()).sentence.startswith("It is retired")
     assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking()).value == 0.0
 
 

@@ -142,42 +142,25 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
 
     try:
         vectors = ask(texts)
-    except Refused:
+    except Refused as refused:
         if len(texts) == 1:
-            return _ask_less(texts[0], ask, calls)
+            if texts[0] == STAND_IN:
+                raise calls.note_failure(refused.refusal) from None
+            return ask_all([_half(texts[0])], ask, calls)
         middle = len(texts) // 2
         return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
     for row in np.flatnonzero(np.isnan(vectors[:, 0])).tolist():
-        vectors[row] = _ask_less(texts[row], ask, calls)[0]
+        if texts[row] == STAND_IN:
+            said = f"{calls.service.name} answered with a vector that is zero or no number"
+            raise ProviderFailed(said, "choose another embeddings.model", is_passing=True)
+        # Among others it may have come broken once.
+        again = texts[row] if len(texts) > 1 else _half(texts[row])
+        vectors[row] = ask_all([again], ask, calls)[0]
     return vectors
 
 
-def _ask_less(text: str, ask: Ask, calls: Calls) -> Vectors:
-    """Return the vector of as much of a text as gets one with a direction, else that of the stand-in."""
-    import numpy as np
-
-    stand_in = _ask_stand_in(ask, calls)
-    while True:
-        with contextlib.suppress(Refused):
-            found = ask([text])
-            if not np.isnan(found).any():
-                return found
-        if len(text) < 2:
-            return stand_in
-        text = fit(text[: len(text) // 2], len(text))
-
-
-def _ask_stand_in(ask: Ask, calls: Calls) -> Vectors:
-    import numpy as np
-
-    try:
-        found = ask([STAND_IN])
-    except Refused as refused:
-        raise calls.note_failure(refused.refusal) from None
-    if np.isnan(found).any():
-        said = f"{calls.service.name} answered with a vector that is zero or no number"
-        raise ProviderFailed(said, "choose another embeddings.model", is_passing=True)
-    return found
+def _half(text: str) -> str:
+    return fit(text[: len(text) // 2], len(text))
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:

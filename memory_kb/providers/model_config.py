@@ -8,6 +8,7 @@ export. A model with any other module is not supported.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -29,14 +30,7 @@ _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 _OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
 _WIDTH_KEYS = ("hidden_size", "dim", "d_model", "n_embd")
 _MODULES = ["Transformer", "Pooling", "Normalize"]
-_POOLING_KEYS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+_POOLING_KEY = "pooling_mode_"
 _POOLINGS = ("mean", "cls", "lasttoken")
 #: What the prompt of a text to be found may be called.
 _DOCUMENTS = ("document", "passage", "corpus")
@@ -291,7 +285,8 @@ def _read_json(file: Path) -> Any:
 def _read_pooling(folder: Path, place: Path) -> str:
     config = _read_json(place / "config.json")
     named = config.get("pooling_mode")
-    modes = [mode for key, mode in _POOLING_KEYS.items() if config.get(key)] if named is None else named
+    keys = [key for key, is_on in config.items() if key.startswith(_POOLING_KEY) and is_on is True]
+    modes = [re.sub("_tokens?$", "", key.removeprefix(_POOLING_KEY)) for key in keys] if named is None else named
     modes = [modes] if isinstance(modes, str) else modes or ["mean"]
     if len(modes) != 1 or modes[0] not in _POOLINGS or not config.get("include_prompt", True):
         raise _unsupported(folder, f"pooling by {', '.join(modes)}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from memory_kb.model import Parts
-from memory_kb.search.scoring import age_in_days, prominence
+from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
 from memory_kb.text import counted
 
@@ -24,7 +24,7 @@ class Aged(NamedTuple):
     importance: float
     reinforced: int
     status: str
-    seen: date | None
+    seen: date
 
 
 class Tick(NamedTuple):
@@ -63,14 +63,13 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
         >>> curve.value, curve.sentence
         (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
-    seen = entry.seen and min(entry.seen, today)
-    begin = max(seen or today, today - timedelta(days=_LONGEST_DAYS))
+    seen = min(entry.seen, today)
+    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
     ahead = max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days)))
     end = today + timedelta(days=ahead)
 
     def value_on(day: date) -> float:
-        age = age_in_days(seen.isoformat() if seen else None, day)
-        return prominence(entry.importance, age, entry.reinforced, entry.status, ranking)
+        return prominence(entry.importance, (day - seen).days, entry.reinforced, entry.status, ranking)
 
     highest = max(value_on(begin), 1e-9) * 1.08
     span = max(1, (end - begin).days)
@@ -86,6 +85,8 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
 
     value = value_on(today)
     now, height = place(today, value)
+    later = today + timedelta(days=round(ranking.half_life_days))
+    was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
     return Curve(
         past=line(begin, today),
         future=line(today, end),
@@ -94,20 +95,10 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
         value=value,
         days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
         values=tuple(Tick(place(today, share * highest)[1], f"{share * highest:.2g}") for share in (0.0, 0.5, 1.0)),
-        sentence=_describe(entry, seen, today, value, value_on, ranking),
+        sentence="It is retired, so it does not surface by itself."
+        if entry.status == "retired"
+        else f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used.",
     )
-
-
-def _describe(
-    entry: Aged, seen: date | None, today: date, value: float, value_on: Callable[[date], float], ranking: Ranking
-) -> str:
-    if entry.status == "retired":
-        return "It is retired, so it does not surface by itself."
-    if seen is None:
-        return f"Prominence is {value:.2f}; it has no date, so it does not age."
-    later = today + timedelta(days=round(ranking.half_life_days))
-    was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
-    return f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used."
 
 
 def _short(day: date) -> str:

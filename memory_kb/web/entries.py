@@ -77,9 +77,11 @@ async def show_entry(site: Site, request: Request) -> Response:
 
     def look(kb: KnowledgeBase) -> tuple[Source, Curve | None, Ranking]:
         source, ranking = wanted.find(kb), kb.vault.settings.ranking
-        aged = _age(source)
-        # Without a date the curve would be a level line.
-        return source, draw_curve(aged, kb.today(), ranking) if aged.seen else None, ranking
+        entry = source.entry
+        if entry.seen is None:  # the curve would be a level line
+            return source, None, ranking
+        aged = Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
+        return source, draw_curve(aged, kb.today(), ranking), ranking
 
     source, curve, ranking = await site.read(look)
     text = _without_title(source)
@@ -392,11 +394,6 @@ def start_editor(command: str, file: str, line: int) -> None:
 def _say(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
     pairs = {"id": wanted.id, "at": wanted.at, "said": said, "run": (run.run if run else None) or ""}
     return f"/entry?{urlencode({name: value for name, value in pairs.items() if value})}"
-
-
-def _age(source: Source) -> Aged:
-    entry = source.entry
-    return Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
 
 
 def _without_title(source: Source) -> str:
