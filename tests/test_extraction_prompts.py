@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import extracting
+import pytest
 from extracting import EVENTS, MENDED, answer, extracted, learning, log_session, prompts, record_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected import wrap
+from memory_kb.learning import conversation
 from memory_kb.learning.conversation import clean, read_conversation
 from memory_kb.store.events import Event
 
@@ -139,7 +141,10 @@ def test_what_came_after_a_failure_is_not_shown_again_before_the_next() -> None:
 
 @given(st.lists(_EVENTS, max_size=40))
 def test_whatever_happens_what_is_shown_has_its_size(events: list[Event]) -> None:
-    talk = read_conversation(events, (2_000, 1_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversation, "EXECUTION_CHARS", 2_000)
+        patch.setattr(conversation, "HUMAN_CHARS", 1_000)
+        talk = read_conversation(events)
     for shown, limit in ((talk.humans, 1_000), (talk.execution, 2_000), (talk.errors, 2_000)):
         assert len(shown.text) <= limit + 40
         numbers = [passage.number for passage in shown.passages]

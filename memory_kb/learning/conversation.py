@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.credentials import redact
@@ -103,12 +103,8 @@ def _fit(passage: RecordPiece, half: int) -> RecordPiece:
     return passage
 
 
-def read_conversation(
-    events: Iterable[Event], limits: tuple[int, int] = (EXECUTION_CHARS, HUMAN_CHARS)
-) -> Conversation:
+def read_conversation(events: Iterable[Event]) -> Conversation:
     """Return what may be shown of a session.
-
-    `limits` are the most characters of execution and errors, and of people's turns.
 
     Example:
         >>> call = Event(seq=2, type="tool_call", tool="Bash", args={"command": "ls"})
@@ -116,7 +112,7 @@ def read_conversation(
         >>> talk.humans.text, talk.execution.text
         ('[1] user: Use UTC.', '[2] tool: Bash: ls')
     """
-    reader = _ConversationReader(*limits)
+    reader = _ConversationReader()
     for event in events:
         reader.take(event)
     return reader.conversation()
@@ -125,46 +121,34 @@ def read_conversation(
 class _ConversationReader:
     """One pass over the events of a session."""
 
-    def __init__(self, execution: int, humans: int) -> None:
-        self._limits = execution, humans
+    def __init__(self) -> None:
         self._humans, self._execution, self._errors = list[RecordPiece](), list[RecordPiece](), list[RecordPiece]()
         self._subagents: set[str] = set()
         self._own_calls: set[str] = set()
         self._recovering = 0
-        self._known = Conversation(ShownRecord(), ShownRecord(), ShownRecord())
-        self._number = 0
+        self._number, self._day = 0, ""
+        self._job: str | None = None
+        self._task: str | None = None
 
     def take(self, event: Event) -> None:
         """Take one event in."""
         self._number = max(self._number + 1, event.seq)
-        self._note(event)
+        self._job, self._task = self._job or event.job, self._task or event.task
+        if not (self._day and event.event in FRAME):
+            self._day = event.ts[:10] or self._day
         if event.injected == "whole":
             return
         if event.role == "agent" and event.agent:
             self._subagents.add(event.agent)
         if is_human(event):
-            self._take_human(event)
+            if text := clean(event.content):
+                self._humans.append(RecordPiece(self._number, "user", text, event.ts))
         elif event.type == "message" and event.role == "assistant" and event.agent not in self._subagents:
             self._do("assistant", clean(event.content), event.ts)
         elif event.type == "tool_call":
             self._take_call(event)
         elif event.ok is False or (event.type == "event" and event.event == "error"):
             self._take_failure(event)
-
-    def _note(self, event: Event) -> None:
-        known = self._known
-        day = known.day if known.day and event.event in FRAME else event.ts[:10] or known.day
-        self._known = replace(
-            known, seq=self._number, day=day, job=known.job or event.job, task=known.task or event.task
-        )
-
-    def _take_human(self, event: Event) -> None:
-        text = clean(event.content)
-        if not text:
-            return
-        self._humans.append(RecordPiece(self._number, "user", text, event.ts))
-        if self._known.task_text is None:
-            self._known = replace(self._known, task_text=shorten(text, _TASK_CHARS))
 
     def _take_call(self, event: Event) -> None:
         if is_own_call(event.tool, event.args):
@@ -196,12 +180,15 @@ class _ConversationReader:
 
     def conversation(self) -> Conversation:
         """Return what was read."""
-        execution, humans = self._limits
-        return replace(
-            self._known,
-            humans=_cut_middle(self._humans, humans),
-            execution=_cut_middle(self._execution, execution),
-            errors=_cut_middle(self._errors, execution),
+        return Conversation(
+            _cut_middle(self._humans, HUMAN_CHARS),
+            _cut_middle(self._execution, EXECUTION_CHARS),
+            _cut_middle(self._errors, EXECUTION_CHARS),
+            self._job,
+            self._task,
+            self._number,
+            self._day,
+            shorten(self._humans[0].text, _TASK_CHARS) if self._humans else None,
         )
 
 
