@@ -206,11 +206,6 @@ TENSION_FACTOR, TENSION_FLOOR = 0.7, 0.1
 _FLAG = "review"
 
 
-def is_in_tension(memory: Memory) -> bool:
-    """Return whether an entry bears the marks of a tension that nobody has judged."""
-    return _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links)
-
-
 def weaken(memory: Memory) -> dict[str, Value]:
     """Return the fields of an entry in a tension; its importance is lowered once, however many it contradicts.
 
@@ -220,7 +215,7 @@ def weaken(memory: Memory) -> dict[str, Value]:
         {'importance': 0.35, 'flags': ['review']}
     """
     flags: Value = with_words(memory, "flags", _FLAG)
-    if is_in_tension(memory):
+    if _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links):
         return {"flags": flags}
     return {
         "importance": min(memory.importance, max(TENSION_FLOOR, round(memory.importance * TENSION_FACTOR, 6))),

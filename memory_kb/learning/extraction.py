@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, sift
-from memory_kb.learning.conversation import Conversation, ShownRecord, read_conversation
+from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
 from memory_kb.learning.scopes import (
@@ -26,7 +26,6 @@ from memory_kb.learning.scopes import (
     find_known,
     names_of,
     show_sources,
-    with_document,
 )
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, make_place
@@ -142,7 +141,9 @@ def _show_session(scope: Scope, session: Finished) -> ShownRecord:
         raise NothingToAsk(f"there is no {name}, which would hold {words}")
     if not shown.passages:
         raise NothingToAsk(otherwise)
-    return with_document(shown, name, text) if name else shown
+    if not name:
+        return shown
+    return ShownRecord((RecordPiece(0, name, text), *shown.passages), shown.head + 1, shown.missing)
 
 
 def make_offers(
@@ -194,20 +195,8 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now:
         fields["sources"] = [question.sources[number - 1].id for number in one.numbers]
     else:
         fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads][0] for number in one.numbers]
-    return Draft(make_body(one, day), step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
-
-
-def make_body(one: Extracted, day: str) -> str:
-    """Return the body of a learning.
-
-    Example:
-        >>> print(make_body(Extracted("Use UTC", (("Signal", "Said so."), ("Implication", "Use it.")), (), ()), "2026-01-02"))
-        ## [2026-01-02] Use UTC
-        <BLANKLINE>
-        **Signal:** Said so.
-        **Implication:** Use it.
-    """
-    return "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
+    body = "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
+    return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
 
 
 #: The outcomes of a scope that had what it needed and came to its end.

@@ -170,10 +170,6 @@ class ApprovalInput:
     read: ReadNote
     today: date
 
-    def is_alone(self, path: str) -> bool:
-        """Return whether a file holds no more than one entry."""
-        return sum(memory.path == path for memory in self.memories) <= 1
-
 
 def plan_approval(wanted: Sequence[Memory], ground: ApprovalInput) -> tuple[Change, ...]:
     """Plan to approve entries; those that are approved already change no more.
@@ -228,7 +224,7 @@ def _find_place(memory: Memory, ground: ApprovalInput, taken: Collection[str]) -
     if not memory.path.startswith(f"{folder}review/"):
         return None
     name = memory.path.rpartition("/")[2]
-    if not ground.is_alone(memory.path):
+    if sum(one.path == memory.path for one in ground.memories) > 1:
         name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
     day = f"{(parse_date(memory.created_at) or ground.today).isoformat()}/" if memory.kind == "episode" else ""
     return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)

@@ -401,13 +401,3 @@ def _describe(step: Pass) -> list[str]:
     return [
         f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}" for label in step.labels
     ]
-
-
-def with_document(shown: ShownRecord, name: str, text: str) -> ShownRecord:
-    """Return what is shown with a document before it, as number 0.
-
-    Example:
-        >>> with_document(ShownRecord((RecordPiece(3, "assistant", "Done."),)), "INTENT.md", "Ship it.").text
-        '[0] INTENT.md: Ship it.\\n[3] assistant: Done.'
-    """
-    return ShownRecord((RecordPiece(0, name, text), *shown.passages), shown.head + 1, shown.missing)
