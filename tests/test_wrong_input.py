@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ CASES = {
     "no vault": (["--vault", "nowhere", "search", "x"], 3, "the vault nowhere does not exist"),
     "a file for a vault": (["--vault", "v/note.md", "search", "x"], 3, "name the folder it is in: --vault v"),
     "a file for a home": (["--vault", "v", "--home", "v/note.md", "list"], 3, "v/note.md is not a folder"),
+    "an empty name": (["--vault", "", "list"], 3, "the name of the vault is empty"),
+    "no value": (["--vault", "v", "learn", "x", "--tag"], 2, "Option '--tag' requires an argument."),
+    "no shell": (["completion"], 2, "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish"),
+    "no such skills": (["--vault", "v", "skills", "import", "nope"], 4, "name a file, or a folder of skills"),
+    "a folder for a file": (["--vault", "v", "export", "agents-md", "--file", "x"], 4, "x cannot be read: Is a"),
     "no query": (["--vault", "v", "search", " "], 2, "there is nothing to search for"),
     "no text": (["--vault", "v", "learn"], 2, "there is no text to learn"),
     "no such entry": (["--vault", "v", "show", "nope"], 4, "no entry 'nope'"),
@@ -32,6 +38,7 @@ CASES = {
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "v").mkdir()
+    (tmp_path / "x").mkdir()
     (tmp_path / "v/note.md").write_text("Numbats eat termites.\n")
     (tmp_path / "other.md").write_text("Not of this vault.\n")
     return tmp_path
@@ -76,3 +83,12 @@ def test_nothing_to_export_is_said(run: Run, folder: Path, tmp_path: Path) -> No
     done = run("--vault", folder, "export", "agents-md", "--file", tmp_path / "AGENTS.md")
     assert "There are no policies or rules yet." in done.stderr
     assert not (tmp_path / "AGENTS.md").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_named_without_an_error_number(run: Run, place: Path) -> None:
+    os.mkfifo(place / "v/pipe.md")
+    done = run("--vault", place / "v", "session", "import", place / "v")
+    assert done.returncode == 4
+    assert "pipe.md:1: it is a link, a pipe or a device, not a plain file" in done.stderr
+    assert "Errno" not in done.stderr

@@ -114,7 +114,7 @@ class _Verbs(Family):
 def _store(name: str) -> Callable[[click.Context, click.Parameter, object], object]:
     def callback(ctx: click.Context, _param: click.Parameter, value: object) -> object:
         options = ctx.ensure_object(Options)
-        if value:
+        if value not in (None, False):
             setattr(options, name, value)
         return value
 
@@ -293,8 +293,9 @@ def call(arguments: Sequence[str], options: Options) -> int:
         click.echo(exc.format_message())
         return 0
     except click.ClickException as exc:
-        hint = f"`{exc.ctx.command_path} --help` shows how" if isinstance(exc, click.UsageError) and exc.ctx else None
+        path = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "memory-kb"
+        hint = f"`{path} --help` shows how"
         if isinstance(exc, click.NoSuchOption) and exc.ctx and exc.ctx.command.name == "search":
             hint = "put -- before a query with -words: memory-kb search -- foo -bar"
-        raise UsageError(exc.format_message(), hint) from None
+        raise UsageError(" ".join(exc.format_message().split()), hint) from None
     return result if isinstance(result, int) else 0

@@ -100,7 +100,7 @@ def _read_object(file: str) -> Mapping[str, Any]:
             else _read_file(Path(file).expanduser())
         )
     except OSError as exc:
-        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
+        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}", "name a file, or - for stdin") from exc
     if len(data) > _MAX_JSON:
         raise UnreadableInput(f"{file} is larger than {_MAX_JSON // 1_000_000} MB")
     try:

@@ -129,7 +129,8 @@ def import_all(
         try:
             made += _import_one(files, source, labels, now, project)
         except (UnreadableInput, OSError) as exc:
-            made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, str(exc)),)))
+            reason = getattr(exc, "strerror", None) or str(exc)
+            made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, reason),)))
     return tuple(made)
 
 

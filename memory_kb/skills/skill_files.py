@@ -333,7 +333,7 @@ def read_limited(file: Path, limit: int) -> bytes:
     try:
         data = read_file(file, limit + 1)
     except OSError as exc:
-        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
+        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}", "name a file, or a folder of skills") from exc
     if len(data) > limit:
         raise UnreadableInput(f"{file} is larger than {limit // 1_000_000} MB")
     return data

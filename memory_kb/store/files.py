@@ -17,6 +17,7 @@ from memory_kb.text import decode, hash_of
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
+_CHECK = "it has to be a file, and one that you may read"
 #: From this many files on, several are forced to the disk at a time.
 _MANY, _AT_ONCE = 4, 8
 #: The permissions that a new file may have: it is read and written, never run.
@@ -57,7 +58,7 @@ def read_note_text(path: str, file: Path) -> NoteText:
     try:
         return NoteText(path, read_file(file))
     except OSError as exc:
-        raise UnreadableInput(f"{path} cannot be read: {exc.strerror}") from exc
+        raise UnreadableInput(f"{path} cannot be read: {exc.strerror}", _CHECK) from exc
 
 
 def read_if_there(path: str, file: Path) -> bytes | None:
@@ -71,7 +72,7 @@ def read_if_there(path: str, file: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise UnreadableInput(f"{path} cannot be read: {exc.strerror}") from exc
+        raise UnreadableInput(f"{path} cannot be read: {exc.strerror}", _CHECK) from exc
 
 
 def mode_of(file: Path) -> int | None:
