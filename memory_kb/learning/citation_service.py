@@ -31,7 +31,7 @@ from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Memory, Plan
-from memory_kb.store.project import ProjectFiles, project_files
+from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -70,7 +70,13 @@ class Citations:
                 "keep what is about this project in its own vault",
             )
         references = (references,) if isinstance(references, str) else references
-        named = [_record_named(reference, project) for reference in references]
+        named: list[Citation] = []
+        for text in references:
+            try:
+                named.append(record(parse_reference(text), project))
+            except InvalidReference as exc:
+                hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
+                raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc
         known = {one.reference for one in (*read_citations(found), *named)}
         suggested: list[Citation] = []
         refused: list[str] = []
@@ -152,19 +158,6 @@ class Citations:
 
     def _claiming(self, *fields: str) -> list[Memory]:
         return [one for one in self._store.with_fields(fields) if any(field in one.metadata for field in fields)]
-
-
-def _record_named(text: str, project: ProjectFiles) -> Citation:
-    """Return a citation of what a person names.
-
-    Raises:
-        UsageError: it cannot be recorded.
-    """
-    try:
-        return record(parse_reference(text), project)
-    except InvalidReference as exc:
-        hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
-        raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc
 
 
 def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:

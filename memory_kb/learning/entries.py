@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning import new_entry
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
+from memory_kb.markdown.splice import find_entry
 from memory_kb.model import KINDS, Link, Region
 from memory_kb.reports import Learned, Retired
-from memory_kb.store.plan import Change, plan_fields, plan_replaced, with_links
+from memory_kb.store.plan import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
@@ -201,7 +202,9 @@ class Entries:
         else:
             with self._writer.lock(view.scope, dry_run=dry_run):
                 note = self._writer.read(view.path)
-                plan = new_entry.plan_retirement(note, view.id)
+                # A note without frontmatter gets a block of its own.
+                own: dict[str, Value] = {} if find_entry(note.text, note.path, view.id).has_own_id else {"id": view.id}
+                plan = set_fields(note, view.id, own | {"status": "retired"}, "Forgotten on request.")
                 if delete:
                     plan = new_entry.plan_erasure(note, view.id, self._vault.clock())
                 run = self._run_one("forget", plan, dry_run=dry_run)

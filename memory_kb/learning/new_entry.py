@@ -268,16 +268,6 @@ def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str
     return set_fields(note, entry_id, values, "The same was learned again.")
 
 
-def plan_retirement(note: NoteText, entry_id: str) -> Change:
-    """Plan to set an entry's status to retired.
-
-    A note without frontmatter gets a block of its own.
-    """
-    entry = find_entry(note.text, note.path, entry_id)
-    own: dict[str, Value] = {} if entry.has_own_id else {"id": entry.id}
-    return set_fields(note, entry_id, own | {"status": "retired"}, "Forgotten on request.")
-
-
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     """Plan to take an entry's text out and leave a tombstone.
 
