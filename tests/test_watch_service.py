@@ -129,7 +129,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
         file.write_text("camel\n")
         os.utime(file, ns=(before, before))
         with kb.index.index.snapshot():
-            assert needs_writing(kb.vault, kb.index.index, kb.vault.settings)
+            assert needs_writing(kb.vault, kb.index.index)
         assert [hit.path for hit in kb.search("camel").hits] == ["memory/a/a.md"]
 
 

@@ -30,7 +30,6 @@ from memory_kb.index.sync import find_hidden, read_as_indexed, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, Span, StoredEntry
-from memory_kb.settings import Settings
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
@@ -117,9 +116,7 @@ def read_look(vault: Vault, verb: str) -> Look | None:
         return store.read_look(verb)
 
 
-def find_unreadable(
-    vault: Vault, index: SqliteIndex, settings: Settings, seen: Sequence[Problem] | None
-) -> list[Problem]:
+def find_unreadable(vault: Vault, index: SqliteIndex, seen: Sequence[Problem] | None) -> list[Problem]:
     """Return the files and folders that may not be read, also those that were read before and look as they did.
 
     Args:
@@ -128,7 +125,9 @@ def find_unreadable(
     problems = list(seen or ())
     files = {path: str(vault.resolve(path)) for path in index.paths()}
     unknown = (
-        () if seen is not None else (one for one in walk(vault, settings.ignore, problems) if one.path not in files)
+        ()
+        if seen is not None
+        else (one for one in walk(vault, vault.settings.ignore, problems) if one.path not in files)
     )
     doubtful = [(path, location) for path, location in files.items() if not os.access(location, os.R_OK)]
     doubtful += [(file.path, file.location) for file in unknown]
@@ -306,7 +305,7 @@ def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[P
             )
 
 
-def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thorough: bool = True) -> Iterator[Problem]:
+def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -> Iterator[Problem]:
     """Yield every way in which the index is not what the files say.
 
     All of them are read, so that a change behind the same size and time is found. A thorough look
@@ -315,21 +314,21 @@ def check_index(vault: Vault, index: SqliteIndex, settings: Settings, *, is_thor
     name = index.path.name
     for message in index.check():
         yield Problem(name, 1, message)
-    changes = survey(vault, index, settings)
+    changes = survey(vault, index)
     for word, paths in (("is not indexed yet", changes.added), ("changed since it was indexed", changes.changed)):
         yield from (Problem(path, 1, word) for path in paths)
     yield from (Problem(path, 1, "is indexed but gone from the disk") for path in changes.removed)
     outdated = {*changes.added, *changes.changed, *changes.removed}
     find = _find_differing if is_thorough else find_hidden
-    for path in find(vault, index, settings, outdated):
+    for path in find(vault, index, outdated):
         yield Problem(path, 1, "is indexed differently from what it says")
 
 
-def _find_differing(vault: Vault, index: SqliteIndex, settings: Settings, seen: Collection[str]) -> Iterator[str]:
+def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, but for some, of which the index has something else than would be made of them now."""
     with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        comparison = _Comparison(vault, index, settings, store.read_agreed())
-        files = (file for file in walk(vault, settings.ignore, []) if file.path not in seen)
+        comparison = _Comparison(vault, index, store.read_agreed())
+        files = (file for file in walk(vault, vault.settings.ignore, []) if file.path not in seen)
         yield from (file.path for file in files if not comparison.agrees(file))
         store.keep_agreed(comparison.agreed)
 
@@ -341,15 +340,15 @@ class _Comparison:
         agreed: the digests of the files that agree, each of its bytes, its rows and what made these.
     """
 
-    def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings, kept: Mapping[str, str]) -> None:
-        self._vault, self._index, self._settings, self._kept = vault, index, settings, kept
+    def __init__(self, vault: Vault, index: SqliteIndex, kept: Mapping[str, str]) -> None:
+        self._vault, self._index, self._kept = vault, index, kept
         self._made_by = f"{SCHEMA_VERSION} {index.read_meta('settings')}"
         self.agreed: dict[str, str] = {}
 
     def agrees(self, file: FileStat) -> bool:
         """Return whether the index has what a file says."""
         try:
-            raw = read_file(file, self._settings.index.max_file_bytes)
+            raw = read_file(file, self._vault.settings.index.max_file_bytes)
         except OSError:
             return True
         rows = self._index.chunks_of(file.path)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -39,56 +40,48 @@ class ChangeSignal:
 
     def __init__(self, debounce: float) -> None:
         self._debounce = debounce
-        self._condition = threading.Condition()
+        self._news = threading.Event()
         self._first: float | None = None
         self._last = 0.0
-        self._has_news = False
-        self._questions: list[str] = []
+        self._questions: deque[str] = deque()
 
     def add(self) -> None:
         """Note that a file changed."""
-        with self._condition:
-            self._last = time.monotonic()
-            if self._first is None:
-                self._first, self._has_news = self._last, True
-                self._condition.notify_all()
+        self._last = time.monotonic()
+        if self._first is None:
+            self._first = self._last
+            self._news.set()
 
     def ask(self, question: str) -> None:
         """Note that somebody asks whether the index holds all changes before."""
-        with self._condition:
-            self._questions.append(question)
-            self._has_news = True
-            self._condition.notify_all()
+        self._questions.append(question)
+        self._news.set()
 
     def take_questions(self) -> list[str]:
         """Return the questions since the last call."""
-        with self._condition:
-            questions, self._questions = self._questions, []
-            return questions
+        return [self._questions.popleft() for _ in range(len(self._questions))]
 
     def wait(self, seconds: float) -> None:
         """Wait for the first change or question since the last wait, at most so long."""
-        with self._condition:
-            if not self._has_news:
-                self._condition.wait(seconds)
-            self._has_news = False
+        self._news.wait(seconds)
+        self._news.clear()
 
     def ripens_in(self) -> float:
         """Return in how many seconds the changes should be looked at; infinity if there are none.
 
         They wait for a pause of `debounce`, which may never come while somebody saves on and on.
         """
-        with self._condition:
-            if self._first is None:
-                return float("inf")
-            latest = self._first + max(_BURST_SECONDS, self._debounce)
-            return min(self._last + self._debounce, latest) - time.monotonic()
+        first = self._first
+        if first is None:
+            return float("inf")
+        return min(self._last + self._debounce, first + max(_BURST_SECONDS, self._debounce)) - time.monotonic()
 
     def take(self) -> bool:
         """Begin anew; return whether there were changes."""
-        with self._condition:
-            had_some, self._first = self._first is not None, None
-            return had_some
+        if self._first is None:
+            return False
+        self._first = None
+        return True
 
 
 class Observer:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
@@ -37,7 +37,6 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, KINDS, SCOPES, STATUSES, Filters, FilterWords, StoredEntry
 from memory_kb.regex import regex
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
-from memory_kb.settings import Settings
 from memory_kb.store.files import read_note_text
 from memory_kb.text import CHARS_PER_TOKEN, printable
 from memory_kb.vault import Vault
@@ -125,7 +124,7 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
     return called or list(files.values())
 
 
-def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted: str) -> str | None:
+def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
     """Return why a file that is there was not indexed; None for anything that was, or is no file."""
     path = wanted if index.entries_in(wanted) else wanted.rpartition(":")[0] or wanted
     if index.entries_in(path) or index.entries_with_id(wanted):
@@ -133,17 +132,16 @@ def explain_unread(vault: Vault, settings: Settings, index: SqliteIndex, wanted:
     file = vault.resolve(path)
     if not os.path.lexists(file) or file.is_dir():
         return None
-    said = [str(problem) for problem in survey(vault, index, settings).problems if problem.path == path]
+    said = [str(problem) for problem in survey(vault, index).problems if problem.path == path]
     if said:
         return said[0]
     if file.suffix.lower() != ".md":
         return f"{path} is no Markdown file; only names that end in .md are read"
     if any(part.startswith(".") for part in path.split("/")):
         return f"{path} is hidden; files and folders whose name starts with a dot are not read"
-    if Ignore(settings.ignore).covers(path) or any(
-        Ignore(settings.ignore).covers(str(parent)) for parent in PurePosixPath(path).parents
-    ):
-        return f"{path} is left out by the setting ignore: {', '.join(settings.ignore)}"
+    ignore = vault.settings.ignore
+    if any(Ignore(ignore).covers(str(place)) for place in (path, *PurePosixPath(path).parents)):
+        return f"{path} is left out by the setting ignore: {', '.join(ignore)}"
     return f"{path} is no note of this vault; `memory-kb status` shows where it looks"
 
 
@@ -228,24 +226,25 @@ def stats(index: SqliteIndex) -> Stats:
         entries=sum(row[4] for row in tally),
         chunks=chunks,
         tokens=-(-characters // CHARS_PER_TOKEN),
-        kinds=_add_up((row[0], row[4]) for row in tally),
-        types=_add_up((row[1], row[4]) for row in tally),
-        statuses=_add_up((row[2], row[4]) for row in tally),
-        scopes=_add_up((row[3], row[4]) for row in tally),
+        kinds=_count(tally, 0),
+        types=_count(tally, 1),
+        statuses=_count(tally, 2),
+        scopes=_count(tally, 3),
     )
 
 
-def _add_up(numbers: Iterator[tuple[str, int]]) -> dict[str, int]:
+def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
+    """Return the number of entries of each word in a column."""
     counts = Counter[str]()
-    for word, number in numbers:
-        counts[word] += number
+    for row in tally:
+        counts[row[column]] += row[4]
     return dict(counts.most_common())
 
 
-def status(vault: Vault, index: SqliteIndex, settings: Settings, *, check: bool = False) -> Status:
+def status(vault: Vault, index: SqliteIndex, *, check: bool = False) -> Status:
     """Hold the index against the disk, file by file; with `check` by their bytes, else by size and time."""
-    changes = survey(vault, index, settings)
-    hidden = find_hidden(vault, index, settings, {*changes.added, *changes.changed}) if check else ()
+    changes = survey(vault, index)
+    hidden = find_hidden(vault, index, {*changes.added, *changes.changed}) if check else ()
     indexed_at = index.read_meta("indexed_at")
     return Status(
         vault=str(vault.folder),
@@ -330,7 +329,7 @@ class Reading:
 
     def status(self, *, check: bool = False) -> Status:
         """Compare disk and index as they are, without changing either; with `check` every file is read."""
-        found = self._index.use(lambda index: status(self._vault, index, self._vault.settings, check=check))
+        found = self._index.use(lambda index: status(self._vault, index, check=check))
         if not self._vault.settings.index.url:
             return found
         return replace(found, team=self._index.team.describe())

@@ -79,9 +79,7 @@ class Indexing:
         if not self._index.may_embed:
             return None
         return self._index.use(
-            lambda index: self._index.vector_search.estimate(
-                index.vectors, pending_passages(self._vault, index, self._vault.settings)
-            )
+            lambda index: self._index.vector_search.estimate(index.vectors, pending_passages(self._vault, index))
         )
 
     def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
@@ -155,9 +153,7 @@ class Indexing:
     def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
         from memory_kb.index.doctor import check_index
 
-        return self._index.use(
-            lambda index: tuple(check_index(self._vault, index, self._vault.settings, is_thorough=is_thorough))
-        )
+        return self._index.use(lambda index: tuple(check_index(self._vault, index, is_thorough=is_thorough)))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
         """Return what should be fixed in the notes.
@@ -170,7 +166,7 @@ class Indexing:
             further = (*self._further(), *self._machine_problems())
 
             def look(index: SqliteIndex) -> tuple[Problem, ...]:
-                unreadable = doctor.find_unreadable(self._vault, index, self._vault.settings, refreshed.problems)
+                unreadable = doctor.find_unreadable(self._vault, index, refreshed.problems)
                 return doctor.lint(self._vault, index, paths, unreadable, further)
 
             return self._index.read(look)

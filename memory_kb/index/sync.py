@@ -15,7 +15,6 @@ from memory_kb.index.port import KnownFile, SyncWindow
 from memory_kb.index.schema import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
-from memory_kb.settings import Settings
 from memory_kb.store.walk import walk, walk_region, walk_root
 from memory_kb.text import hash_of
 from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
@@ -102,7 +101,7 @@ def is_fresh(mtime_ns: int, window: SyncWindow) -> bool:
 
 
 def differences(
-    vault: Vault, index: SqliteIndex, settings: Settings, problems: list[Problem], regions: Regions = None
+    vault: Vault, index: SqliteIndex, problems: list[Problem], regions: Regions = None
 ) -> Iterator[Difference]:
     """Compare the vault's files with the index, all of them or those of some regions.
 
@@ -115,13 +114,13 @@ def differences(
     window = index.window()
     if regions is not None:
         for region in regions:
-            files = walk_region(vault, region, settings.ignore, problems)
+            files = walk_region(vault, region, vault.settings.ignore, problems)
             yield from compare(files, index.known_in(region), window)
         return
     is_home_apart = len(vault.roots) > 1
     for root in vault.roots:
         known = index.known_files(is_global=root.prefix == GLOBAL_PREFIX)
-        yield from compare(walk_root(vault, root, settings.ignore, problems), known, window)
+        yield from compare(walk_root(vault, root, vault.settings.ignore, problems), known, window)
     if not is_home_apart:
         yield from compare((), index.known_files(is_global=True), window)
 
@@ -143,7 +142,7 @@ def identify(vault: Vault) -> tuple[int, int]:
 
 
 def needs_writing(
-    vault: Vault, index: SqliteIndex, settings: Settings, regions: Regions = None, problems: list[Problem] | None = None
+    vault: Vault, index: SqliteIndex, regions: Regions = None, problems: list[Problem] | None = None
 ) -> bool:
     """Return whether any file differs on disk.
 
@@ -151,21 +150,21 @@ def needs_writing(
     down as read, so that nobody has to do it again.
     """
     for number, (verdict, file, known) in enumerate(
-        differences(vault, index, settings, [] if problems is None else problems, regions)
+        differences(vault, index, [] if problems is None else problems, regions)
     ):
-        if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(file, known, settings):
+        if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(vault, file, known):
             return True
     return False
 
 
-def has_same_bytes(file: FileStat | None, known: KnownFile | None, settings: Settings) -> bool:
+def has_same_bytes(vault: Vault, file: FileStat | None, known: KnownFile | None) -> bool:
     """Return whether a file still says what the index has read of it."""
     from memory_kb.index.rows import read_file
 
     if file is None or known is None:
         return False
     try:
-        return hash_of(read_file(file, settings.index.max_file_bytes).data) == known.hash
+        return hash_of(read_file(file, vault.settings.index.max_file_bytes).data) == known.hash
     except OSError:
         return False
 
@@ -191,7 +190,7 @@ class Changes(NamedTuple):
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
-def survey(vault: Vault, index: SqliteIndex, settings: Settings) -> Changes:
+def survey(vault: Vault, index: SqliteIndex) -> Changes:
     """Compare disk and index without changing either.
 
     Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
@@ -200,9 +199,9 @@ def survey(vault: Vault, index: SqliteIndex, settings: Settings) -> Changes:
 
     problems: list[Problem] = []
     found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
-    for difference in differences(vault, index, settings, problems):
+    for difference in differences(vault, index, problems):
         verdict, file, known = difference
-        if file and known and has_same_bytes(file, known, settings):
+        if file and known and has_same_bytes(vault, file, known):
             continue
         if file and (reason := explain_unreadable(file.location)):
             problems.append(Problem(file.path, 1, reason))
@@ -214,18 +213,17 @@ def survey(vault: Vault, index: SqliteIndex, settings: Settings) -> Changes:
     return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
 
 
-def find_hidden(vault: Vault, index: SqliteIndex, settings: Settings, seen: Collection[str]) -> Iterator[str]:
+def find_hidden(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, but for some, whose bytes changed though size and time are as they were."""
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
-    for file in walk(vault, settings.ignore, []):
-        if file.path not in seen and not has_same_bytes(file, known.get(file.path), settings):
+    for file in walk(vault, vault.settings.ignore, []):
+        if file.path not in seen and not has_same_bytes(vault, file, known.get(file.path)):
             yield file.path
 
 
 def sync(
     vault: Vault,
     index: SqliteIndex,
-    settings: Settings,
     regions: Regions = None,
     *,
     rebuild: bool = False,
@@ -240,14 +238,12 @@ def sync(
     Raises:
         VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
     """
-    return _Sync(vault, index, settings, regions, progress).run(rebuild=rebuild)
+    return _Sync(vault, index, regions, progress).run(rebuild=rebuild)
 
 
 class _Sync:
-    def __init__(
-        self, vault: Vault, index: SqliteIndex, settings: Settings, regions: Regions, progress: Progress | None
-    ) -> None:
-        self._vault, self._index, self._settings, self._regions = vault, index, settings, regions
+    def __init__(self, vault: Vault, index: SqliteIndex, regions: Regions, progress: Progress | None) -> None:
+        self._vault, self._index, self._regions = vault, index, regions
         self._progress = progress
         self._problems: list[Problem] = []
         self._added = self._changed = self._removed = self._unreadable = 0
@@ -261,7 +257,7 @@ class _Sync:
         else:
             is_first = self._index.generation == 0 or self._index.is_partial
             regions = None if is_first else self._regions
-            found = differences(self._vault, self._index, self._settings, self._problems, regions)
+            found = differences(self._vault, self._index, self._problems, regions)
             if is_first:
                 self._write_first(found)
             else:
@@ -280,7 +276,7 @@ class _Sync:
 
     def _all_files(self) -> Iterator[Difference]:
         """Yield every file as a new one; they are counted first."""
-        files = list(walk(self._vault, self._settings.ignore, self._problems))
+        files = list(walk(self._vault, self._vault.settings.ignore, self._problems))
         self._total = len(files)
         for file in files:
             yield Difference(Verdict.ADDED, file, None)
@@ -341,7 +337,7 @@ class _Sync:
             self._remove(writer, known)
             return
         try:
-            raw = read_file(file, self._settings.index.max_file_bytes)
+            raw = read_file(file, self._vault.settings.index.max_file_bytes)
         except FileNotFoundError:
             self._remove(writer, known)
             return
@@ -382,16 +378,16 @@ def read_as_indexed(vault: Vault, raw: RawNote) -> ReadNote:
     return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
-def pending_passages(vault: Vault, index: SqliteIndex, settings: Settings) -> Iterator[EmbeddedPassage]:
+def pending_passages(vault: Vault, index: SqliteIndex) -> Iterator[EmbeddedPassage]:
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passages
 
-    for _, file, known in differences(vault, index, settings, []):
-        if file is None or (known and has_same_bytes(file, known, settings)):
+    for _, file, known in differences(vault, index, []):
+        if file is None or (known and has_same_bytes(vault, file, known)):
             continue
         with contextlib.suppress(OSError):
-            raw = read_file(file, settings.index.max_file_bytes)
+            raw = read_file(file, vault.settings.index.max_file_bytes)
             for chunk in read_as_indexed(vault, raw).chunks:
                 yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
@@ -410,9 +406,9 @@ class Unindexed:
         is_whole: whether all of them were read, not the newest alone.
     """
 
-    def __init__(self, vault: Vault, index: SqliteIndex, settings: Settings) -> None:
-        self._vault, self._settings, self._other = vault, settings, index
-        self.index = SqliteIndex(MEMORY, settings.index.tokenizer)
+    def __init__(self, vault: Vault, index: SqliteIndex) -> None:
+        self._vault, self._other = vault, index
+        self.index = SqliteIndex(MEMORY, vault.settings.index.tokenizer)
         self.outdated: set[str] = set()
         self.is_whole = True
 
@@ -426,7 +422,7 @@ class Unindexed:
 
         from memory_kb.index.rows import read_file
 
-        looked = differences(self._vault, self._other, self._settings, [], regions)
+        looked = differences(self._vault, self._other, [], regions)
         found = [one for one in looked if self._differs(one)]
         self.outdated.update(one.path for one in found)
         files = [one.file for one in found if one.file]
@@ -435,11 +431,11 @@ class Unindexed:
         with self.index.write() as writer:
             for file in heapq.nlargest(most, files, key=lambda file: file.mtime_ns):
                 with contextlib.suppress(OSError):
-                    put_note(writer, self._vault, read_file(file, self._settings.index.max_file_bytes))
+                    put_note(writer, self._vault, read_file(file, self._vault.settings.index.max_file_bytes))
         return bool(found)
 
     def _differs(self, difference: Difference) -> bool:
         verdict, file, known = difference
         if difference.path in self.outdated:
             return False
-        return verdict is not Verdict.DOUBTFUL or not has_same_bytes(file, known, self._settings)
+        return verdict is not Verdict.DOUBTFUL or not has_same_bytes(self._vault, file, known)

@@ -290,7 +290,7 @@ class VaultIndex:
             return Refreshed()
         problems: list[Problem] = []
         is_kept = not is_new and self._is_kept(index)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, self._settings, regions, problems)):
+        if is_kept or (not is_new and not needs_writing(self._vault, index, regions, problems)):
             is_whole = not is_kept and regions is None
             return Refreshed(0, _describe_unlisted(problems), tuple(problems) if is_whole else None)
         try:
@@ -322,7 +322,7 @@ class VaultIndex:
         regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
         if self._vault.memory:
             regions.append(Region("", str(self._vault.folder)))
-        return not needs_writing(self._vault, index, self._settings, tuple(regions))
+        return not needs_writing(self._vault, index, tuple(regions))
 
     @contextmanager
     def settled(self) -> Iterator[Refreshed]:
@@ -399,7 +399,7 @@ class VaultIndex:
 
     def is_behind(self) -> bool:
         """Return whether a sync would find something to do."""
-        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index, self._settings))
+        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index))
 
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
@@ -417,7 +417,7 @@ class VaultIndex:
         if not is_new and index.has_more_files(_GLANCED):
             self.is_left_behind = True
             return
-        if is_new or needs_writing(self._vault, index, self._settings):
+        if is_new or needs_writing(self._vault, index):
             try:
                 self._sync(0, progress=check)
             except _OutOfTime:
@@ -439,7 +439,7 @@ class VaultIndex:
                     raise
 
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
-        pending = survey(self._vault, index, self._settings).pending
+        pending = survey(self._vault, index).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
 
     def _sync(
@@ -458,9 +458,7 @@ class VaultIndex:
                 index.remember_settings(self._fingerprint)
             if stale:
                 self._notices += (f"the index is rebuilt: {stale}",)
-            report = sync(
-                self._vault, index, self._settings, regions, rebuild=rebuild or bool(stale), progress=progress
-            )
+            report = sync(self._vault, index, regions, rebuild=rebuild or bool(stale), progress=progress)
             index.remember_settings(self._fingerprint)
             return report
 

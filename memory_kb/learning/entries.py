@@ -161,7 +161,7 @@ class Entries:
         from memory_kb.index.sync import Unindexed
 
         def find(index: SqliteIndex) -> StoredEntry | None:
-            with closing(Unindexed(self._vault, index, self._vault.settings)) as newer, index.snapshot():
+            with closing(Unindexed(self._vault, index)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
                 newer.read(self._vault.regions_of(place) if is_small else self._learned_regions(place))
                 self._index.is_left_behind = not newer.is_whole

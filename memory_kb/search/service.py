@@ -280,7 +280,7 @@ class Searching:
             constructed, unnamed = self.construct(request)
             asked = self.ask(index, constructed)
             with index.snapshot():
-                unread = inventory.explain_unread(self._vault, self._vault.settings, index, wanted)
+                unread = inventory.explain_unread(self._vault, index, wanted)
                 if unread:
                     absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
                     return WhyNot(query, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
