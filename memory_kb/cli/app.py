@@ -181,9 +181,9 @@ def dry_run_option(help: str = "Show what would change, write nothing.") -> Call
     return _shared("--dry-run", "dry_run", help, is_flag=True)
 
 
-def tag_option(help: str = "A tag; may be given several times.") -> Callable[[_F], _F]:
+def tag_option() -> Callable[[_F], _F]:
     """Add `--tag`, any number of times."""
-    return option("--tag tags", help, many=True, metavar="TAG")
+    return option("--tag tags", "A tag; may be given several times.", many=True, metavar="TAG")
 
 
 def job_options(what: str = "it") -> Callable[[_F], _F]:

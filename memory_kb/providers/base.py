@@ -49,7 +49,7 @@ class Space(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a provider takes at once.
+    """What a provider takes at once; who has more texts sends them in batches.
 
     `texts` and `tokens` are for one request, `parallel` is the number of requests at a time, and
     `price` is in US dollars for a million tokens, 0 where it costs nothing, None if unknown.

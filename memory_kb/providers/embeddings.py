@@ -1,4 +1,4 @@
-"""Embed texts in batches, check the vectors, and count tokens."""
+"""Embed texts, check the vectors, and count tokens."""
 
 from __future__ import annotations
 
@@ -57,24 +57,6 @@ def fit(text: str, tokens: int) -> str:
     return text if text.strip() else STAND_IN
 
 
-def batches(texts: Sequence[str], limits: Limits) -> Iterator[Sequence[str]]:
-    """Yield the texts in batches of what a provider takes at once.
-
-    Example:
-        >>> [len(batch) for batch in batches(["abc"] * 5, Limits(texts=3, tokens=2))]
-        [2, 2, 1]
-    """
-    start = size = 0
-    for position, text in enumerate(texts):
-        tokens = estimate_tokens(text)
-        if position > start and (position - start >= limits.texts or size + tokens > limits.tokens):
-            yield texts[start:position]
-            start, size = position, 0
-        size += tokens
-    if start < len(texts):
-        yield texts[start:]
-
-
 class RemoteEmbedder(Generic[C]):
     """An embedding model over the network.
 
@@ -118,11 +100,8 @@ class RemoteEmbedder(Generic[C]):
             self.space = self.space._replace(dimension=vectors.shape[1])
             return vectors
 
-        # Who keeps to the limits by a milder estimate of tokens is not sent twice; they are far below what is refused.
-        widened = self.limits._replace(tokens=2 * self.limits.tokens)
         fitting = [fit(text, self._most_tokens) for text in texts]
-        parts = [ask_all(batch, ask, self._calls) for batch in batches(fitting, widened)]
-        return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+        return ask_all(fitting, ask, self._calls) if fitting else np.zeros((0, 0), np.float32)
 
     def close(self) -> None:
         self._calls.close()

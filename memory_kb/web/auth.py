@@ -72,7 +72,7 @@ class Auth:
 
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer to a request that is refused or lacks the token, or None."""
-        refusal = self._host_check.check({"host": request.headers.get("host", "")}) or self._check_origin(request)
+        refusal = self._host_check.check(request.headers) or self._check_origin(request)
         if refusal:
             return PlainTextResponse(f"{refusal[1]}\n", refusal[0])
         if _length(request) > MAX_BODY:
@@ -84,9 +84,7 @@ class Auth:
     def _check_origin(self, request: Request) -> tuple[int, str] | None:
         """Return why a request that another site caused is refused, or None."""
         headers = request.headers
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if origin is not None and origin.lower().partition("://")[2] != headers.get("host", "").lower():
-            return 403, "pages of other origins may not use this page"
+        site = headers.get("sec-fetch-site", "none")
         followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
         if site not in ("none", "same-origin") and not (request.method == "GET" and followed):
             return 403, "other sites may only link to this page"
