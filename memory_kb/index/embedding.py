@@ -160,13 +160,14 @@ class _Embedding:
     def _batches(self, after: int, seen: set[str]) -> Iterator[list[EmbeddedPassage]]:
         """Yield what to embed in batches that the provider takes."""
         from memory_kb.index.vectors import batched
+        from memory_kb.providers.embeddings import estimate_tokens
 
         limits = self._embedder.limits
         for window in batched(self._store.passages(after), _WINDOW):
             batch: list[EmbeddedPassage] = []
             tokens = 0
             for passage in _unknown(self._store, self._space, window, seen):
-                size = count_tokens(passage.text)
+                size = estimate_tokens(passage.text)
                 if batch and (len(batch) >= limits.texts or tokens + size > limits.tokens):
                     yield batch
                     batch, tokens = [], 0
