@@ -175,11 +175,7 @@ def _names_of(entry: StoredEntry) -> Iterator[Called]:
     is_made = stem.endswith(entry.entry_id[:8])
     more = f"\n{stem}" if is_made else ""
     yield Called(entry.title, f"{entry.title}\n{entry.entry_id}{more}".casefold(), entry)
-    labels = [
-        *([] if is_made else [stem]),
-        *(aliases_of(entry) if entry.metadata and '"alias' in entry.metadata else ()),
-    ]
-    for label in dict.fromkeys(labels):
+    for label in dict.fromkeys([*([] if is_made else [stem]), *aliases_of(entry)]):
         if label and label != entry.title:
             yield Called(label, label.casefold(), entry)
 
@@ -269,9 +265,7 @@ def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
     entries, links = [], {}
     for entry, text in entries_with_texts(index):
         entries.append(entry)
-        if (text or (entry.metadata and '"links"' in entry.metadata)) and (
-            found := tuple(links_of(entry, text, kept.find))
-        ):
+        if found := tuple(links_of(entry, text, kept.find)):
             links[entry.source, entry.line] = found
     return Catalog(index.generation, tuple(entries), name_entries(entries), links)
 
@@ -296,7 +290,7 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
     bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
     return [
         StoredMemory(
-            StoredEntry._make(getattr(chunk, name) for name in _COLUMNS),
+            StoredEntry._make(getattr(chunk, name) for name in StoredEntry._fields),
             hash_of(data),
             chunk.job,
             chunk.task,
@@ -305,22 +299,3 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
         )
         for chunk, body in zip(firsts, bodies, strict=False)
     ]
-
-
-_COLUMNS = (
-    "entry_id",
-    "title",
-    "kind",
-    "type",
-    "scope",
-    "status",
-    "source",
-    "line",
-    "end_line",
-    "tags",
-    "dated",
-    "metadata",
-    "text_tags",
-    "fault",
-    "is_superseded",
-)

@@ -200,7 +200,7 @@ class _Check:
         for path, facts in self._facts.items():
             yield from (Problem(path, line, message) for line, message in facts.problems)
         for key, entry in enumerate(self._entries):
-            for relation, target in links_of(entry, "") if entry.metadata and '"links"' in entry.metadata else ():
+            for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
                     message = f"the {relation} link to {target!r} leads to no entry"
                     line = places.line_of(entry, functools.partial(link_span, value=target))

@@ -109,13 +109,6 @@ def open_sessions(path: Path, mark: str = "") -> sqlite3.Connection:
     return connection
 
 
-def open_in_memory() -> sqlite3.Connection:
-    """Open an index that is gone when it is closed."""
-    connection = connect(Path(":memory:"))
-    _create(connection)
-    return connection
-
-
 def _is_current(connection: sqlite3.Connection, mark: str) -> bool:
     if read_version(connection) != (APPLICATION_ID, SCHEMA_VERSION):
         return False
@@ -318,12 +311,10 @@ def _cjk_snippet(content: str, query: str) -> str | None:
     return None
 
 
-def _make(rank: int, row: tuple[object, ...], snippet: str) -> SessionHit:
-    session, seq, ts, job, task, agent, kind, event, role, tool, ok, injected, offset, score = row[:14]
-    return SessionHit(  # the columns are typed by the schema
-        rank, session, seq, ts, job, task, agent, kind, event, role, tool, None if ok is None else bool(ok), bool(injected), offset,  # type: ignore[arg-type]
-        round(float(score), 6), snippet,  # type: ignore[arg-type]
-    )  # fmt: skip
+def _make(rank: int, row: Sequence[Any], snippet: str) -> SessionHit:
+    *named, ok, injected, offset, score = row[:14]
+    is_ok = None if ok is None else bool(ok)
+    return SessionHit._make((rank, *named, is_ok, bool(injected), offset, round(float(score), 6), snippet))
 
 
 #: An event that comes after the end opens the session again.
@@ -373,20 +364,6 @@ class SessionList:
     sessions: tuple[SessionSeen, ...]
     total: int
     degraded: tuple[str, ...] = ()
-
-
-def list_sessions(
-    connection: sqlite3.Connection,
-    files: SessionFiles,
-    *,
-    only_open: bool = False,
-    agent: str | None = None,
-    job: str | None = None,
-) -> tuple[SessionSeen, ...]:
-    """Return the sessions that fit, the one with the newest event first; those without any come last."""
-    statement = _STATEMENT.format(**{name: _FIRST.format(name) for name in ("agent", "job", "task")})
-    rows = connection.execute(statement, {"only_open": only_open, "agent": agent, "job": job})
-    return tuple(_seen(row, files) for row in rows)
 
 
 def _seen(row: Sequence[Any], files: SessionFiles) -> SessionSeen:
@@ -488,10 +465,11 @@ class SessionIndex:
     def seen(
         self, *, only_open: bool = False, agent: str | None = None, job: str | None = None
     ) -> tuple[SessionSeen, ...]:
-        """Return the sessions, the one with the newest event first."""
-        return self._use(
-            lambda connection: list_sessions(connection, self._files, only_open=only_open, agent=agent, job=job)
-        )
+        """Return the sessions that fit, the one with the newest event first; those without any come last."""
+        statement = _STATEMENT.format(**{name: _FIRST.format(name) for name in ("agent", "job", "task")})
+        wanted = {"only_open": only_open, "agent": agent, "job": job}
+        rows = self._use(lambda connection: connection.execute(statement, wanted).fetchall())
+        return tuple(_seen(row, self._files) for row in rows)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do something with the database, once more from nothing where it is damaged."""
@@ -515,7 +493,8 @@ class SessionIndex:
                 if isinstance(exc, sqlite3.Error) and is_damage(exc):
                     raise
                 self.notices.append(f"{self.path.name} cannot be used ({exc}); everything was read for this one search")
-                self._opened = open_in_memory()
+                self._opened = connect(Path(":memory:"))
+                _create(self._opened)
         return self._opened
 
     def _sync(self, connection: sqlite3.Connection, only: str | None) -> int:

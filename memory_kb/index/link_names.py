@@ -100,7 +100,7 @@ def links_of(
 
     Its typed links come first, then the links of its text.
     """
-    listed = read_metadata(entry).get("links")
+    listed = read_metadata(entry).get("links") if entry.metadata and '"links"' in entry.metadata else None
     for link in listed if isinstance(listed, list) else ():
         if isinstance(link, dict) and link.get("to") is not None:
             yield str(link.get("relation") or "related_to"), str(link["to"])
@@ -129,9 +129,8 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
         for name in (entry.title, DAY_PREFIX.sub("", entry.title)):
             names.setdefault(name.casefold(), entry)
     for entry in entries:
-        if entry.metadata and '"alias' in entry.metadata:
-            for alias in aliases_of(entry):
-                names.setdefault(alias.casefold(), entry)
+        for alias in aliases_of(entry):
+            names.setdefault(alias.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
     return names | {entry.entry_id.casefold(): entry for entry in by_scope}
 
@@ -216,5 +215,5 @@ def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:
 
 def aliases_of(entry: StoredEntry) -> tuple[str, ...]:
     """Return the further names of an entry, as Obsidian has them."""
-    metadata = read_metadata(entry)
+    metadata = read_metadata(entry) if entry.metadata and '"alias' in entry.metadata else {}
     return read_words(metadata.get("aliases", metadata.get("alias")))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.credentials import describe_secret, locate_secrets
-from memory_kb.markdown.fields import Complaint, read_fields
+from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.links import find_links, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.markdown.splice import yaml_span
@@ -81,9 +81,9 @@ def remark(text: str, document: Document, memories: Sequence[Memory], ground: Gr
     """
     complained: set[str] = set()
     for entry, memory in zip(document.entries, memories, strict=False):
-        complaints = read_fields(entry.metadata)[1] if entry.has_frontmatter else ()
-        complained.update(one.message for one in complaints)
-        yield from _of_fields(text, entry, complaints)
+        for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():
+            complained.add(one.message)
+            yield Remark(field_span(text, entry, one.field), "field", "warning", one.message, one.field)
         yield from _of_links(text, entry, ground)
         yield from _of_secrets(text, entry)
         if entry.has_own_id:
@@ -137,11 +137,6 @@ def field_span(text: str, entry: Entry, field: str) -> Span:
     end = text.find("\n", found.end())
     value = re.sub(r"\s+#.*", "", text[found.end() : block.end if end < 0 else min(end, block.end)]).rstrip()
     return Span(found.end(), found.end() + len(value)) if value else Span(found.start(), found.end())
-
-
-def _of_fields(text: str, entry: Entry, complaints: Sequence[Complaint]) -> Iterator[Remark]:
-    for one in complaints:
-        yield Remark(field_span(text, entry, one.field), "field", "warning", one.message, one.field)
 
 
 def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:

@@ -112,11 +112,7 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
     name = wanted.strip().casefold()
     entries = [] if not name else list(index.entries(EVERYTHING))
     titled = [one for one in entries if name in (one.title.casefold(), DAY_PREFIX.sub("", one.title).casefold())]
-    called = titled or [
-        one
-        for one in entries
-        if one.metadata and '"alias' in one.metadata and name in map(str.casefold, aliases_of(one))
-    ]
+    called = titled or [one for one in entries if name in map(str.casefold, aliases_of(one))]
     files: dict[str, StoredEntry] = {}
     for one in () if called else entries:
         if name.removesuffix(".md") in file_names(one.source):

@@ -115,18 +115,12 @@ class Indexing:
         """Report a machine folder that git tracks: what others commit into it would count as ours."""
         from memory_kb.store.git_command import tracks
 
-        if not self._vault.machine.is_relative_to(self._vault.folder) or not tracks(
-            self._vault.machine, self._vault.environ
-        ):
+        folder, machine = self._vault.folder, self._vault.machine
+        if not machine.is_relative_to(folder) or not tracks(machine, self._vault.environ):
             return ()
-        path = self._vault.machine.relative_to(self._vault.folder).as_posix()
-        return (
-            Problem(
-                path,
-                1,
-                f"git tracks this folder, which belongs to one machine; `git rm -r --cached {path}` takes it out",
-            ),
-        )
+        path = machine.relative_to(folder).as_posix()
+        message = f"git tracks this folder, which belongs to one machine; `git rm -r --cached {path}` takes it out"
+        return (Problem(path, 1, message),)
 
     def doctor(self, *, fix: bool = False) -> Findings:
         """Examine notes and index.
