@@ -215,5 +215,7 @@ def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:
 
 def aliases_of(entry: StoredEntry) -> tuple[str, ...]:
     """Return the further names of an entry, as Obsidian has them."""
-    metadata = read_metadata(entry) if entry.metadata and '"alias' in entry.metadata else {}
+    if not entry.metadata or '"alias' not in entry.metadata:
+        return ()
+    metadata = read_metadata(entry)
     return read_words(metadata.get("aliases", metadata.get("alias")))
