@@ -240,7 +240,7 @@ def test_sessions_of_what_was_set_aside_are_taken_back_on_a_word(folder: Path, r
     git(folder, "add", "-A", "-f")
     run("--vault", folder, "status")
     shown = run("--vault", folder, "doctor", "--adopt")
-    assert "1 sessions can be taken over" in shown.stderr
+    assert "1 session can be taken over" in shown.stderr
     assert "git tracks this folder" in shown.stdout
     assert "s1" not in run("--vault", folder, "session", "list").stdout
     taken = run("--vault", folder, "doctor", "--adopt", "--fix")

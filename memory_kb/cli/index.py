@@ -57,11 +57,11 @@ def _print_plan(options: Options, *, embed: bool) -> None:
     counts = {"added": len(status.added), "changed": len(status.changed), "removed": len(status.removed)}
     if options.answer(counts | {"embed": estimate, "dry_run": True}):
         return
-    rows: dict[str, object] = {f"to be {name}": f"{count:,} files" for name, count in counts.items()}
+    rows: dict[str, object] = {f"to be {name}": counted(count, "file") for name, count in counts.items()}
     if estimate:
         priced = f"about ${estimate.usd:,.4f}" if estimate.usd else "free of charge"
         price = "no price known" if estimate.usd is None else priced
-        rows["to be embedded"] = f"{estimate.texts:,} passages, about {estimate.tokens:,} tokens, {price}"
+        rows["to be embedded"] = f"{counted(estimate.texts, 'passage')}, about {estimate.tokens:,} tokens, {price}"
     print_table(rows)
 
 

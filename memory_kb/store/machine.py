@@ -212,7 +212,9 @@ def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str
         for name in new:
             with read_plain(sessions / name) as stream:
                 write_plain(target / name, stream.read())
-    yield f"{len(new)} sessions {'can be' if dry_run else 'were'} taken over, {len(found) - len(new)} are here already"
+    from memory_kb.text import counted
+
+    yield f"{counted(len(new), 'session')} {'can be' if dry_run else 'were'} taken over, {len(found) - len(new)} are here already"
 
 
 def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
