@@ -244,7 +244,7 @@ def test_sessions_of_what_was_set_aside_are_taken_back_on_a_word(folder: Path, r
     assert "git tracks this folder" in shown.stdout
     assert "s1" not in run("--vault", folder, "session", "list").stdout
     taken = run("--vault", folder, "doctor", "--adopt", "--fix")
-    assert "1 sessions were taken over" in taken.stderr
+    assert "1 session taken over" in taken.stderr
     assert "s1" in run("--vault", folder, "session", "list").stdout
     run("--vault", folder, "learn", "Deploys happen on Tuesdays after the review.")
     assert not [target for target in targets if target.exists()]

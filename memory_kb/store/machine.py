@@ -214,7 +214,7 @@ def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str
                 write_plain(target / name, stream.read())
     from memory_kb.text import counted
 
-    yield f"{counted(len(new), 'session')} {'can be' if dry_run else 'were'} taken over, {len(found) - len(new)} are here already"
+    yield f"{counted(len(new), 'session')} {'can be ' if dry_run else ''}taken over, {len(found) - len(new)} are here already"
 
 
 def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
