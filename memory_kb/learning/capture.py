@@ -195,8 +195,6 @@ def find_statements(message: str | None, before: str = "") -> tuple[Statement, .
         >>> find_statements("Should we always use zod? You never listen.")
         ()
     """
-    if find_credential(message):
-        return ()
     own = own_words(message or "")
     size = len(own) + sum(has_cjk(sign) for sign in own)
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
@@ -206,7 +204,7 @@ def find_statements(message: str | None, before: str = "") -> tuple[Statement, .
         if one := _read_sentence(sentence, before):
             found.setdefault(one.text, one)
         before = sentence
-    return tuple(found.values())
+    return () if found and find_credential(message) else tuple(found.values())
 
 
 def find_credential(message: str | None) -> str:

@@ -263,8 +263,12 @@ class Compactor:
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
         """
-        classify, notice = self._classifier()
-        notices: list[str] = []
+        classify, notices = None, list[str]()
+        try:
+            if self._vault.settings.llm.provider != "offline" and (llm := self._models.llm):
+                classify = LlmClassifier(llm)
+        except ProviderFailed as exc:
+            notices.append(f"{explain_failure(exc)}; the rule decided")
         taken_in = self._store.taken_in(since) if since else frozenset[str]()
 
         def is_new(memory: Memory) -> bool:
@@ -277,18 +281,8 @@ class Compactor:
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)
         if classify and classify.failure:
-            notice = f"{explain_failure(classify.failure)}; the rule decided"
-        return ContradictionsReport(found, run, (*notices, *filter(None, [notice])))
-
-    def _classifier(self) -> tuple[LlmClassifier | None, str]:
-        """Return the language model as a classifier, or None and why there is none."""
-        if self._vault.settings.llm.provider in ("none", "offline"):
-            return None, ""
-        try:
-            llm = self._models.llm
-        except ProviderFailed as exc:
-            return None, f"{explain_failure(exc)}; the rule decided"
-        return (LlmClassifier(llm), "") if llm else (None, "")
+            notices.append(f"{explain_failure(classify.failure)}; the rule decided")
+        return ContradictionsReport(found, run, tuple(notices))
 
 
 def _choose(scope: str | None, job: str | None, task: str | None) -> Callable[[Location], bool]:
