@@ -76,6 +76,7 @@ def test_without_git_it_says_so(run: Run, folder: Path) -> None:
     done = run("--vault", folder, "git", "install", env={"PATH": "/nowhere"})
     assert done.returncode == 3
     assert "git cannot be run" in done.stderr
+    assert "Errno" not in done.stderr
     assert "is it installed" in done.stderr
 
 

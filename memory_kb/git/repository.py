@@ -70,7 +70,7 @@ class Repository:
         except subprocess.TimeoutExpired as exc:
             raise GitFailed(f"git {arguments[0]} did not come to an end within {_SECONDS} s") from exc
         except (OSError, ValueError) as exc:
-            raise NoRepository(f"git cannot be run in {self.top}: {exc}", "is it installed, and on the PATH?") from exc
+            raise NoRepository(f"git cannot be run in {self.top}", "is it installed, and on the PATH?") from exc
 
     def _try(self, *arguments: str) -> bytes | None:
         done = self._run(arguments)
