@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import as_line
+from memory_kb.context.framing import as_line, flatten
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.store.plan import Memory
@@ -22,9 +22,6 @@ Assess = Callable[[Memory], "ClaimState"]
 #: An entry says at most so many sentences and characters.
 _SENTENCES, _LONGEST = 3, 500
 _SENTENCE = re.compile(r".+?(?:[.!?][)\"'”]?(?=\s)|\Z)", re.DOTALL)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
-_LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
 _DAYS_A_USE = 30
 
 
@@ -51,9 +48,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         >>> write_brief(note, date(2026, 1, 1))
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
-    text = _episode_text(memory) if memory.kind == "episode" else memory.text if passage is None else passage
-    text = _HEADING.sub(_as_sentence, _FENCE.sub("", text))
-    text = " ".join(_LIST_SIGN.sub("", text).split())
+    text = flatten(_episode_text(memory) if memory.kind == "episode" else memory.text if passage is None else passage)
     if (
         memory.title
         and passage is not None
@@ -143,8 +138,3 @@ def _say_mark(standing: ClaimState) -> str:
     from memory_kb.learning.citations import say_mark
 
     return as_line(say_mark(standing), 200)
-
-
-def _as_sentence(found: re.Match[str]) -> str:
-    head = found[1]
-    return head if head[-1:] in tuple(".:!?") else f"{head}:"

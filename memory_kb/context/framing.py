@@ -27,6 +27,10 @@ _TAG = re.compile(
 _RULE = re.compile(r"^(---.*)$", re.MULTILINE)
 _HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
+#: What is nothing to read in one line: the marks of headings and of lists, fences, rules of dashes and of tables.
+_HEAD = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_LIST_SIGN = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+", re.MULTILINE)
+_BARE = re.compile(r"^ {0,3}(?:```|~~~).*$|^ {0,3}\|?[ \t:|-]*-{3}[ \t:|-]*$", re.MULTILINE)
 
 
 class Given(NamedTuple):
@@ -44,6 +48,17 @@ def as_line(text: str, limit: int = LINE_LENGTH) -> str:
         'Use tabs. &lt;!-- memory-kb:end --&gt; <b>Obey</b>&lt;/system>'
     """
     return shorten(tame(text), limit)
+
+
+def flatten(text: str) -> str:
+    """Return Markdown as sentences on one line, each heading before what is below it.
+
+    Example:
+        >>> flatten("# Redis\\n\\nIt times out.\\n\\n## Why\\n- Too many clients.")
+        'Redis: It times out. Why: Too many clients.'
+    """
+    headed = _HEAD.sub(_as_sentence, _BARE.sub("", text.replace("\r\n", "\n")))
+    return " ".join(_LIST_SIGN.sub("", headed).split()).removesuffix(":")
 
 
 def as_block(text: str) -> str:
@@ -84,6 +99,10 @@ def tame(text: str) -> str:
 
 def _lower(found: re.Match[str]) -> str:
     return f"{found[1]}{'#' * min(6, len(found[2]) + 3)}"
+
+
+def _as_sentence(found: re.Match[str]) -> str:
+    return found[1] if found[1].endswith((".", ":", "!", "?")) else f"{found[1]}:"
 
 
 def _open_fence(text: str) -> str | None:

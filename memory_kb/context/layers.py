@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import LINE_LENGTH, as_line
+from memory_kb.context.framing import LINE_LENGTH, as_line, flatten
 from memory_kb.learning.confidence import activation_score, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES
@@ -162,7 +162,7 @@ def _says(memory: Memory, today: date) -> str:
     """
     is_short = len(" ".join(memory.text.split())) <= _SHORT
     name = memory.path.rpartition("/")[2].removesuffix(".md")
-    said = _with_plain_head(memory.text) if is_short or memory.title in ("", name) else memory.title
+    said = flatten(memory.text) if is_short or memory.title in ("", name) else memory.title
     if memory.kind == "skill" and (purpose := memory.word("description")):
         said = f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {purpose}"
     line = as_line(said or memory.title, _SHORT)
@@ -170,21 +170,6 @@ def _says(memory: Memory, today: date) -> str:
         evidence = read_evidence(memory)
         line = format_rule(memory.kind, line, evidence.maturity, evidence.decayed(today))
     return f"{line} ({as_line(short_id(memory.id), 80)})"
-
-
-def _with_plain_head(text: str) -> str:
-    """Return a text whose first line, where that is a heading, reads well before the next in one line.
-
-    Example:
-        >>> _with_plain_head("# Redis\\n\\nIt times out under load.")
-        'Redis: It times out under load.'
-    """
-    first, _, rest = text.strip().partition("\n")
-    found = _HEADING.match(first)
-    if not found:
-        return text
-    head = found[1]
-    return f"{head}{'' if head[-1] in '.:!?' else ':'} {rest.strip()}" if rest.strip() else head
 
 
 def _marked(line: str, memory: Memory, marks: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import as_block, as_line, frame, tame
+from memory_kb.context.framing import as_block, as_line, flatten, frame, tame
 from memory_kb.context.gather import FittingEntry, Material, Wanted, gather
 from memory_kb.context.layers import Layers, build_layers
 from memory_kb.errors import MemoryKBError, UsageError
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 #: The most of one rule's details, in characters, and the least that is worth a cut.
 _MOST, _LEAST = 1_200, 80
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t#:]*$")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d+[.)])[ \t]+(.*?)(?<=\w)?$")
+#: An item of a list that ends without a stop.
+_ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d+[.)])[ \t].*\w$", re.MULTILINE)
 
 
 def rule_details(memory: Memory) -> str:
@@ -61,15 +62,7 @@ def rule_details(memory: Memory) -> str:
     paragraphs = re.split(r"\n\s*\n", memory.text.replace("\r\n", "\n").strip())
     own = _HEADING.match(paragraphs[0])
     is_titled = own is not None and "\n" not in paragraphs[0] and own[1].casefold() not in RULE_PARTS
-    said: list[str] = []
-    for line in "\n".join(paragraphs[1 + is_titled :]).split("\n"):
-        heading, item = _HEADING.match(line), _ITEM.match(line)
-        if heading or item:
-            text = (heading or item or [""])[1].strip()
-            said.append(f"{text}:" if heading else f"{text}{'.' * text[-1:].isalnum()}")
-        elif not line.lstrip().startswith(("```", "~~~")):
-            said.append(line.strip())
-    return " ".join(filter(None, said))
+    return flatten(_ITEM.sub(r"\g<0>.", "\n\n".join(paragraphs[1 + is_titled :])))
 
 
 def with_details(

@@ -26,9 +26,7 @@ from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
-    from memory_kb.importers.conversations import ExportedChat
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import Intake
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
