@@ -171,26 +171,19 @@ def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
     return replace(offer, draft=replace(offer.draft, fields=tuple(fields)))
 
 
-def mark_changed(intake: Intake, texts: Mapping[str, str]) -> Intake:
-    """Return an intake that says which known entries no longer say what their source says; they stay."""
+def report_pieces(pieces: Iterable[NotePiece], intake: Intake, texts: Mapping[str, str]) -> tuple[ImportedPiece, ...]:
+    """Return what became of the pieces that were offered, in their order.
 
-    def described(one: Taken) -> Taken:
-        is_same = one.id not in texts or fingerprint(texts[one.id]) == fingerprint(one.offer.draft.text)
-        return (
-            one if one.action != "known" or one.id != one.offer.entry_id or is_same else one._replace(message=_CHANGED)
-        )
+    A known entry stays as it is; where its text, one of `texts` by ids, is not what its source says, the message says so.
+    """
 
-    return intake._replace(taken=tuple(map(described, intake.taken)))
+    def report(piece: NotePiece, one: Taken) -> ImportedPiece:
+        draft, text = one.offer.draft, texts.get(one.id)
+        is_own = one.action == "known" and one.id == one.offer.entry_id and text is not None
+        message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message
+        return ImportedPiece(piece.what, piece.origin, piece.line, one.action, draft.kind, one.id, one.path, message)
 
-
-def report_pieces(pieces: Iterable[NotePiece], intake: Intake) -> tuple[ImportedPiece, ...]:
-    """Return what became of the pieces that were offered, in their order."""
-    return tuple(
-        ImportedPiece(
-            piece.what, piece.origin, piece.line, one.action, one.offer.draft.kind, one.id, one.path, one.message
-        )
-        for piece, one in zip(pieces, intake.taken, strict=True)
-    )
+    return tuple(map(report, pieces, intake.taken))
 
 
 _CHATS = ("claude-export", "chatgpt-export")
@@ -274,9 +267,9 @@ class Imports:
                 pieces += [piece] if piece.draft else []
             offers = offer_pieces(pieces, place)
         intake, run = self._store.take_in("import", offers, dry_run=dry_run)
-        if any(one.action == "known" for one in intake.taken):
-            intake = mark_changed(intake, {memory.id: memory.text for memory in self._store.all() if memory.is_live})
-        return ImportReport(kind, readable_name(source.name), report_pieces(pieces, intake), passed.left_out, run)
+        known = self._store.all() if any(one.action == "known" for one in intake.taken) else ()
+        reported = report_pieces(pieces, intake, {memory.id: memory.text for memory in known if memory.is_live})
+        return ImportReport(kind, readable_name(source.name), reported, passed.left_out, run)
 
     def _read_pieces(self, source: Path, kind: str) -> Iterator[NotePiece]:
         if kind == "mem0":
