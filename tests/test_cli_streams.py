@@ -162,7 +162,7 @@ def test_a_vault_that_cannot_be_is_an_error_of_its_own(run: Run, name: str) -> N
 
 def test_a_home_that_cannot_be_written_is_named(run: Run, notes: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    done = run("--vault", notes, "--home", tmp_path / "file", "learn", "Something.", "--scope", "global")
+    done = run("--vault", notes, "--home", tmp_path / "file" / "home", "learn", "Something.", "--scope", "global")
     assert done.returncode == 3
     assert "cannot be written" in done.stderr
 
