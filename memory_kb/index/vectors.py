@@ -146,11 +146,13 @@ class EmbeddingCache:
 
     def resolve(self, space: Space) -> Space:
         """Return a space with the dimension that its vectors have, if it has none of its own."""
+        if space.dimension:
+            return space
         row = self._connection.execute(
             "SELECT dimension FROM embedding_cache WHERE provider = ? AND model = ? ORDER BY updated_at DESC LIMIT 1",
             space[:2],
         ).fetchone()
-        return space._replace(dimension=int(row[0])) if row and not space.dimension else space
+        return space._replace(dimension=int(row[0])) if row else space
 
     def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
         """Keep the vectors of some texts, as the bytes of float32 numbers."""
