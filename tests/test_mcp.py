@@ -190,6 +190,22 @@ def test_the_tools_are_few_small_and_honest_about_what_they_do(project: Path, ho
     run(work)
 
 
+@pytest.mark.parametrize(
+    ("profile", "words"), [("default", "the six tools"), ("full", "all tools of `--profile full`")]
+)
+def test_the_manual_has_what_the_tools_cost(project: Path, home: Path, profile: str, words: str) -> None:
+    async def work() -> None:
+        async with inside(project, home, profile) as client:
+            tools = [
+                tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for tool in (await client.list_tools()).tools
+            ]
+        tokens = count_tokens(json.dumps(tools, separators=(",", ":")))
+        assert f"| {words} | {tokens:,} |" in Path(__file__).parents[1].joinpath("docs/agents.md").read_text()
+
+    run(work)
+
+
 READ: dict[str, dict[str, str]] = {
     "memory_recall": {"query": "linter"},
     "memory_context": {"task": "run the linter"},
