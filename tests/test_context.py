@@ -127,6 +127,18 @@ def test_each_entry_occurs_once(vault: MakeVault, open_kb: Open) -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_the_best_entry_comes_first_whatever_else_it_says(vault: MakeVault, open_kb: Open) -> None:
+    filler = "They move large files about, one after the other, and nobody minds. " * 8
+    further = "".join(f"## Folder {number}\n\n{filler}\n\nAn upload needs it.\n\n" for number in range(4))
+    notes = {
+        "best": f"# Retry a timed-out upload\n\nRetry a timed-out upload with the same token.\n\n{further}",
+        "other": "# Folders\n\nRetry an upload that timed out, and its token is in the name of a folder.\n",
+    }
+    files = {f"memory/proxy-tasks/{name}.md": entry(name, text, learning_type="proxy") for name, text in notes.items()}
+    context = open_kb(vault(CONFIG | files)).context("retry a timed-out upload with the same token")
+    assert [entry_id for one in context.sections for entry_id in one.ids] == ["best", "other"]
+
+
 def test_the_same_task_gives_the_same_text(vault: MakeVault, open_kb: Open) -> None:
     folder = vault(VAULT)
     assert len({open_kb(folder).context(TASK, labels=["testing"]).text for _ in range(3)}) == 1

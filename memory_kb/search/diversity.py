@@ -18,11 +18,6 @@ CROWD = 40
 _FARTHEST = 20_000
 
 
-def one_of_each(groups: Sequence[Group]) -> list[Group]:
-    """Return the first group of every entry."""
-    return list({(one.chunk.source, one.chunk.entry_id): one for one in reversed(groups)}.values())[::-1]
-
-
 def match_evenly(match: Callable[[int], list[Candidate]], limit: int, crowd: int = CROWD) -> list[Candidate]:
     """Return the best candidates, of no entry more than a crowd while there are others.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memory_kb.index.port import Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
-from memory_kb.search.diversity import mmr_order, one_of_each, spread
+from memory_kb.search.diversity import mmr_order, spread
 from memory_kb.search.merge_passages import Group, fold, make_group, unite_copies, without_copies
 from memory_kb.search.passages import Passage, WordFinder, find_passages, score_entries
 from memory_kb.search.scoring import (
@@ -113,12 +113,11 @@ def retrieve(
     """
     trace = follow(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
-    ordered = one_of_each(trace.ordered) if request.by_entry else list(trace.ordered)
-    first, rest = spread(ordered, request.per_entry)
+    first, rest = spread(trace.ordered, 1 if request.by_entry else request.per_entry)
     if request.limit > len(first) and not request.by_entry:
         more = _further(index, trace, request, ranking, today)
-        first, rest = spread([*ordered, *more], request.per_entry)
-    ordered = [*first, *rest]
+        first, rest = spread([*trace.ordered, *more], request.per_entry)
+    ordered = first if request.by_entry else [*first, *rest]
     shown = ordered[: count_fitting(ordered[: request.limit], request.max_chars)]
     hits = (_make_hit(rank, group, request, trace, ranks) for rank, group in enumerate(shown, 1))
     query = trace.found.query
