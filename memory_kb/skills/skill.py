@@ -48,15 +48,11 @@ class Beta(NamedTuple):
         return self.alpha / (self.alpha + self.beta)
 
     @property
-    def sd(self) -> float:
-        """How far the chance may be from that, as a standard deviation."""
-        total = self.alpha + self.beta
-        return math.sqrt(self.alpha * self.beta / (total * total * (total + 1)))
-
-    @property
     def ucb(self) -> float:
         """The mean and 1.96 standard deviations: high for what did well, and for what is new."""
-        return self.mean + _UPPER * self.sd
+        total = self.alpha + self.beta
+        deviation = math.sqrt(self.alpha * self.beta / (total * total * (total + 1)))
+        return self.mean + _UPPER * deviation
 
 
 def make_beta(success_count: int, failure_count: int) -> Beta:
@@ -274,7 +270,7 @@ def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
     skills = usable_skills(memories)
     for found in (
         [memory for memory in skills if memory.id == wanted],
-        [memory for memory in skills if key_of(name_of(memory)) == key_of(wanted)],
+        [memory for memory in skills if is_named(memory, wanted)],
         [memory for memory in skills if wanted and memory.id.startswith(wanted)],
     ):
         if len(found) > 1:
