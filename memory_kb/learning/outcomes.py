@@ -336,7 +336,7 @@ class Outcomes:
 
     def _note(self, showing: Showing, word: str, used: Sequence[str]) -> OutcomeReport:
         """Write an outcome down for the end of its session."""
-        OutcomeLog(self._vault.machine / "log").append(self._about(showing, word, {}, self._named(showing, used)))
+        self._log.append(self._about(showing, word, {}, self._named(showing, used)))
         notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
         return OutcomeReport(showing.agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
 
@@ -346,7 +346,7 @@ class Outcomes:
 
     def _find_noted(self, session: str) -> list[Outcome]:
         """Return the outcomes of a session that were written down and have not counted yet."""
-        held = [one for one in OutcomeLog(self._vault.machine / "log").read_all() if one.session == session]
+        held = [one for one in self._log.read_all() if one.session == session]
         done = {(one.agent, one.task, one.outcome) for one in held if one.is_done}
         return [one for one in held if not (one.is_done or one.marks or (one.agent, one.task, one.outcome) in done)]
 
@@ -396,6 +396,10 @@ class Outcomes:
         return shown[-1].session if shown else None
 
     @property
+    def _log(self) -> OutcomeLog:
+        return OutcomeLog(self._vault.machine / "log")
+
+    @property
     def _files(self) -> SessionFiles:
         return SessionFiles(self._vault.machine)
 
@@ -403,7 +407,7 @@ class Outcomes:
         """Return the outcomes that credited what was shown: of the task by name; for hooks and marks, of their session."""
         session, named = showing.session, (showing.agent, showing.task)
         is_of_session = bool(session and (showing.hooked or word == _MARKED))
-        about = OutcomeLog(self._vault.machine / "log").read_about(showing.task, session)
+        about = self._log.read_about(showing.task, session)
         return [one for one in about if (one.agent, one.task) == named or (is_of_session and one.session == session)]
 
     def _named(self, showing: Showing, used: Sequence[str]) -> tuple[str, ...]:
@@ -424,21 +428,20 @@ class Outcomes:
         self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
-        log = OutcomeLog(self._vault.machine / "log")
         if not plan.marks:
             if about.used and not dry_run:
-                log.append(about._replace(is_done=True))
+                self._log.append(about._replace(is_done=True))
             return RunReport(None, "outcome")
         if dry_run:
             return self._writer.run("outcome", plan.changes, dry_run=True)
-        log.append(about)
+        self._log.append(about)
         run, left = None, set[str | None](plan.marks)
         try:
             run = self._store.carry_out("outcome", planner, plan.changes)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in plan.marks.items() if name not in left}
-            log.append(about._replace(marks=kept, run=run.run if run else None, is_done=True))
+            self._log.append(about._replace(marks=kept, run=run.run if run else None, is_done=True))
         return run
 
 
