@@ -222,7 +222,9 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
         return Taken(offer, "", "", "refused", verdict.reason), ()
     if verdict and verdict.existing:
         rule = verdict.existing
-        change = _plan_helpful(rule, offer.origins, at, offer.reason)
+        # A session that finds a rule again in nearly the same words marks it as helpful, once.
+        more = count_outcome(rule, "success", at.astimezone(UTC).date())
+        change = plan_sighting(rule, offer.origins, at, f"{offer.reason} It says nearly the same.", more)
         return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
     if verdict and verdict.confidence is not None:
         draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
@@ -242,12 +244,6 @@ def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tu
                 one.retire(offer.entry_id)
     grounds.new.append(made)
     return Taken(offer, offer.entry_id, path, "created"), replaced
-
-
-def _plan_helpful(rule: Memory, origins: Sequence[str], at: datetime, reason: str) -> Change | None:
-    """Plan to mark a rule as helpful that somebody found again in nearly the same words, once for every session."""
-    more = count_outcome(rule, "success", at.astimezone(UTC).date())
-    return plan_sighting(rule, origins, at, f"{reason} It says nearly the same.", more)
 
 
 def plan_sighting(

@@ -18,8 +18,6 @@ from memory_kb.store.plan import (
     with_words,
 )
 
-#: The text of an entry as it is in its file, below the frontmatter.
-BodyOf = Callable[[Memory], str]
 _SUMS = ("usage_count", "success_count", "failure_count")
 _LAST = ("last_reinforced", "last_applied")
 
@@ -63,7 +61,7 @@ def merge(
     primary: Memory,
     others: Sequence[Memory],
     archive: Callable[[Memory], str],
-    body_of: BodyOf,
+    body_of: Callable[[Memory], str],
     reason: str,
     extra: Mapping[str, Value] | None = None,
 ) -> tuple[Change, ...]:
@@ -73,7 +71,7 @@ def merge(
     the sum of usage, successes and failures, all tags, sources and links, the latest `last_*`
     and the earliest `created_at`. The others go to the archive with a link to it.
 
-    `archive` names the file that an entry moves to; the values in `extra` win over the merged ones.
+    `archive` names the file that an entry moves to, `body_of` returns its text below the frontmatter; the values in `extra` win over the merged ones.
     """
     everything = (primary, *others)
     together = f"merge {primary.path} {primary.id}"

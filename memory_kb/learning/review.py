@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-FolderOf = Callable[[Location], str]
 #: Given a path, the file as it is, or None where there is none.
 ReadNote = Callable[[str], NoteText | None]
 _DECIDABLE = ("proposed", "rejected")
@@ -166,7 +165,7 @@ class ApprovalInput:
     """What an approval is planned on: all entries, the scopes' folders, the files, and the day."""
 
     memories: Sequence[Memory]
-    folder_of: FolderOf
+    folder_of: Callable[[Location], str]
     read: ReadNote
     today: date
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.index.event_search import SessionIndex
 from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.ingest import GateVerdict
+from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.model import EVERYTHING, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
@@ -67,7 +68,7 @@ def find_same(text: str, rules: Iterable[Memory]) -> Memory | None:
         >>> find_same("run the migrations first", [rule]) is rule, find_same("never run the migrations first", [rule])
         (True, None)
     """
-    found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in ("rule", "pitfall"))
+    found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in RULE_KINDS)
     alike, best = max(found, key=itemgetter(0), default=(0.0, None))
     return best if alike >= ALIKE else None
 
@@ -86,7 +87,7 @@ def keywords(text: str) -> tuple[str, ...]:
 
 #: Sessions looked at for and against a rule.
 _MOST_SESSIONS = 200
-_RULES = EVERYTHING._replace(kinds=("rule", "pitfall"))
+_RULES = EVERYTHING._replace(kinds=RULE_KINDS)
 
 
 class SessionEvidence:
