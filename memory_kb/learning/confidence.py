@@ -7,12 +7,15 @@ rounded to six decimals before they are compared or stored, so that 0.5 + 0.1 + 
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.markdown.fields import parse_date
 from memory_kb.search.scoring import activation, decay
 from memory_kb.store.plan import Memory
 from memory_kb.text import counted
+
+if TYPE_CHECKING:
+    from memory_kb.markdown.splice import Value
 
 #: What a feedback adds after the decay is settled: one bug outweighs four successes.
 DELTAS = {"success": 0.05, "failure": -0.20, "mixed": 0.0}
@@ -46,6 +49,16 @@ class Evidence(NamedTuple):
     success_count: int = 0
     failure_count: int = 0
     applied: date | None = None
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """What a file says of a rule's evidence, beside its days."""
+        return {
+            "confidence": self.confidence,
+            "maturity": self.maturity,
+            "success_count": self.success_count,
+            "failure_count": self.failure_count,
+        }
 
     @property
     def described(self) -> str:

@@ -118,13 +118,7 @@ def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
         "sources": list(read_words(values.get("source_entries", values.get("source_sessions")))),
         "pinned": values.get("pinned") is True,
     }
-    fields: dict[str, Value] = {
-        "confidence": evidence.confidence,
-        "maturity": evidence.maturity,
-        "success_count": evidence.success_count,
-        "failure_count": evidence.failure_count,
-    }
-    fields |= {name: value for name, value in optional.items() if value}
+    fields = evidence.fields | {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
     draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
     return RuleInFile(read_text(values.get("id")), line, draft)
@@ -225,7 +219,6 @@ def export_rules(memories: Iterable[Memory]) -> str:
 
 
 def _export(memory: Memory) -> dict[str, Any]:
-    evidence = read_evidence(memory)
     optional = {
         "source_entries": list(memory.words("sources")),
         "tags": list(memory.tags),
@@ -235,13 +228,6 @@ def _export(memory: Memory) -> dict[str, Any]:
         "created_at": memory.created_at,
         "last_applied_at": memory.word("last_applied"),
     }
-    own = {
-        "id": memory.id,
-        "text": memory.text.strip(),
-        "confidence": evidence.confidence,
-        "maturity": evidence.maturity,
-        "success_count": evidence.success_count,
-        "failure_count": evidence.failure_count,
-        "anti_pattern": memory.kind == "pitfall",
-    }
+    own: dict[str, Any] = {"id": memory.id, "text": memory.text.strip()}
+    own |= read_evidence(memory).fields | {"anti_pattern": memory.kind == "pitfall"}
     return own | {name: value for name, value in optional.items() if value}
