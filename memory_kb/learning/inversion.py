@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import REMOVAL, needs_inversion, read_evidence
 from memory_kb.learning.playbook import MIN_SCORE, PITFALL_BOOST, RULE_KINDS, load_merged, rule_text, was_looked_at
-from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Link, Location
 from memory_kb.store.plan import Change, Memory, Plan, plan_fields, plan_replaced, with_links, with_words
 from memory_kb.text import counted
@@ -196,7 +195,7 @@ def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
 
 def is_snoozed(memory: Memory, today: date) -> bool:
     """Return whether a person put the judgment off to a later day."""
-    until = parse_date(memory.metadata.get(SNOOZED))
+    until = memory.day(SNOOZED)
     return until is not None and until > today
 
 

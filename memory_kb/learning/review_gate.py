@@ -15,6 +15,7 @@ from memory_kb.model import EVERYTHING, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
 from memory_kb.store.plan import Memory
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -51,7 +52,7 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
     if existing:
         return GateVerdict("helpful", f"rule {existing.id} says the same", existing=existing)
     good, bad = evidence
-    counts = f"{good} session{'' if good == 1 else 's'} speak{'s' if good == 1 else ''} for it and {bad} against"
+    counts = f"{counted(good, 'session')} {'speaks' if good == 1 else 'speak'} for it and {bad} against"
     if good >= ACCEPTING and not bad:
         return GateVerdict("accept", counts)
     if bad >= REJECTING and not good:
