@@ -11,7 +11,7 @@ import pytest
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers import local, model_config
 from memory_kb.providers.base import OfflineLlm, Space, is_loopback
-from memory_kb.providers.choose import choose_embedder, choose_embedder_for, choose_llm, estimate
+from memory_kb.providers.choose import choose_embedder, choose_llm, estimate
 from memory_kb.providers.spending import SpendLog
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
@@ -139,77 +139,6 @@ def test_keys_come_from_the_environment_handed_in(monkeypatch: pytest.MonkeyPatc
     embedder.embed(["one"], "query")
     embedder.close()
     assert fake.calls[0].headers["authorization"] == "Bearer none"
-
-
-# Older spaces.
-
-
-@pytest.mark.parametrize(
-    ("space", "settings", "environ", "is_there"),
-    [
-        (SMALL, EmbeddingSettings(), OPENAI, True),
-        (SMALL, EmbeddingSettings(), OPENAI | GOOGLE, True),
-        (SMALL, EmbeddingSettings("gemini"), OPENAI | GOOGLE, True),
-        (SMALL, EmbeddingSettings("openai", model="text-embedding-3-large"), OPENAI, True),
-        (SMALL, EmbeddingSettings(), GOOGLE, False),
-        (SMALL, EmbeddingSettings("none"), OPENAI, False),
-        (SMALL, EmbeddingSettings("local"), OPENAI, False),
-        (SMALL, EmbeddingSettings("gemini", base_url=LOCAL_URL), OPENAI | GOOGLE, False),
-        (SMALL._replace(dimension=256), EmbeddingSettings(), OPENAI, True),
-        (Space("openai", "nomic", 768), EmbeddingSettings(base_url=LOCAL_URL), {}, True),
-        (Space("openai", "nomic", 768), EmbeddingSettings(), {}, False),
-        (GECKO, EmbeddingSettings(), GEMINI, True),
-        (GECKO, EmbeddingSettings("openai"), OPENAI | GOOGLE, True),
-        (GECKO._replace(dimension=768), EmbeddingSettings("gemini"), GOOGLE, True),
-        (GECKO, EmbeddingSettings(), OPENAI, False),
-        (GECKO, EmbeddingSettings("local"), GOOGLE, False),
-        (GECKO, EmbeddingSettings(base_url=LOCAL_URL), GOOGLE, False),
-        (GECKO, EmbeddingSettings(base_url=FAR_URL), GOOGLE, True),
-        (NEAR, EmbeddingSettings(), OPENAI, True),
-        (NEAR, EmbeddingSettings("gemini"), {}, True),
-        (NEAR._replace(dimension=64), EmbeddingSettings(), {}, True),
-        (NEAR._replace(model="tiny@older"), EmbeddingSettings(), {}, False),
-        (NEAR._replace(model="gone@abc"), EmbeddingSettings(), {}, False),
-        (NEAR, EmbeddingSettings("none"), {}, False),
-        (Space("elsewhere", "m", 3), EmbeddingSettings(), OPENAI, False),
-    ],
-)
-def test_an_older_space_is_answered_if_it_can_be(
-    models: dict[str | None, Path],
-    space: Space,
-    settings: EmbeddingSettings,
-    environ: Mapping[str, str],
-    is_there: bool,
-) -> None:
-    models["tiny"] = Path("/models/tiny")
-    embedder = choose_embedder_for(space, settings, environ)
-    assert (embedder is not None) is is_there
-    assert embedder is None or embedder.space in (space, space._replace(dimension=0))
-
-
-def test_an_older_space_asks_for_its_own_dimension_only_where_it_must(fake: FakeProvider) -> None:
-    settings = EmbeddingSettings(base_url=fake.base_url, model="m", dimensions=32)
-    for space, asked in (
-        (Space("openai", "text-embedding-3-small", 1536), None),
-        (Space("openai", "text-embedding-3-small", 256), 256),
-        (Space("openai", "m", 32), 32),
-        (Space("openai", "older", 64), None),
-    ):
-        embedder = choose_embedder_for(space, settings, {})
-        assert embedder is not None
-        assert embedder.embed(["one"], "query").shape == (1, space.dimension)
-        embedder.close()
-        assert fake.calls[-1].body.get("dimensions") == asked
-        assert fake.calls[-1].body["model"] == space.model
-
-
-def test_an_older_gemini_space_keeps_its_address(fake: FakeProvider) -> None:
-    settings = EmbeddingSettings("gemini", base_url=fake.base_url)
-    embedder = choose_embedder_for(GECKO._replace(dimension=128), settings, GEMINI)
-    assert embedder is not None
-    assert embedder.space.provider == "gemini"
-    assert embedder.embed(["one"], "query").shape == (1, 128)
-    embedder.close()
 
 
 # Language models.

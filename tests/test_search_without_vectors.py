@@ -65,7 +65,9 @@ def test_without_any_vectors_a_search_says_what_makes_them(tmp_path: Path, open_
     kb = open_with(write_files(tmp_path / "vault", NOTES))
     result = kb.search("topic7")
     assert result.mode == "text"
-    assert result.degraded == ("no passage has a vector yet, so this is a text search; `memory-kb index` makes them",)
+    assert result.degraded == (
+        "no passage has a vector of openai small yet, so this is a text search; `memory-kb index` makes them",
+    )
     assert not fake.calls
 
 
@@ -108,45 +110,25 @@ def test_none_is_a_choice(tmp_path: Path, open_with: Open, fake: FakeProvider) -
     assert not fake.calls
 
 
-def test_old_vectors_answer_until_the_new_ones_are_complete(
-    tmp_path: Path, open_with: Open, fake: FakeProvider
+@pytest.mark.parametrize(
+    "changed", [{"MEMORY_KB_EMBEDDINGS_MODEL": "large"}, {"MEMORY_KB_EMBEDDINGS_DIMENSIONS": "32"}]
+)
+def test_vectors_of_another_model_or_size_do_not_answer(
+    changed: dict[str, str], tmp_path: Path, open_with: Open, fake: FakeProvider
 ) -> None:
     folder = write_files(tmp_path / "vault", NOTES | {"car.md": "Our automobile is parked outside."})
     first = open_with(folder)
     first.sync()
     first.close()
-    fake.dimension = 32
-    fake.fail("no-quota", times=None, when="topic")
-    other = open_with(folder, MEMORY_KB_EMBEDDINGS_MODEL="large")
-    other.sync()
-    other.close()
-    fake.dimension = 64
-    result = other.search("vehicle")
-    assert (result.mode, result.hits[0].path) == ("hybrid", "car.md")
-    assert "those of openai small answer" in result.degraded[0]
-    assert fake.calls[-1].body["model"] == "small"
-    fake.heal()
-    fake.dimension = 32
-    other.close()
-    assert other.sync().embedded > 0
+    other = open_with(folder, **changed)
+    result = other.search("topic7")
+    assert (result.mode, result.hits[0].path) == ("text", "n007.md")
+    assert "`memory-kb index` makes them" in result.degraded[0]
+    assert other.sync().embedded == len(NOTES) + 1
     result = other.search("vehicle")
     assert (result.mode, result.hits[0].path, result.degraded) == ("hybrid", "car.md", ())
-    assert fake.calls[-1].body["model"] == "large"
-    assert [one.model for one in other.status().vectors] == ["large"]
+    assert len(other.status().vectors) == 1
     calls = len(fake.calls)
     back = open_with(folder)
     assert back.sync().embedded == 0
     assert len(fake.calls) == calls
-
-
-def test_vectors_of_another_size_say_so_until_the_new_ones_are_complete(
-    tmp_path: Path, open_with: Open, fake: FakeProvider
-) -> None:
-    folder = write_files(tmp_path / "vault", NOTES)
-    open_with(folder).sync()
-    other = open_with(folder, MEMORY_KB_EMBEDDINGS_DIMENSIONS="32")
-    result = other.search("topic7")
-    assert (result.mode, result.hits[0].path) == ("hybrid", "n007.md")
-    assert result.degraded == ("the vectors of openai small with 32 numbers are not complete; those of 64 answer",)
-    assert other.sync().embedded == len(NOTES)
-    assert other.search("topic7").degraded == ()

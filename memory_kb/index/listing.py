@@ -259,7 +259,7 @@ def status(vault: Vault, index: SqliteIndex, *, check: bool = False) -> Status:
 
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
     for vector_file in index.vectors.vector_files():
-        missing = index.vectors.count_missing(vector_file)
+        missing = len(index.vectors.missing(vector_file.space))
         yield VectorCount(*vector_file.space, index.measure()[0] - missing, missing)
 
 

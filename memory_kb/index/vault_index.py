@@ -151,11 +151,7 @@ class VaultIndex:
         """The embedding models of this vault and their vectors."""
         from memory_kb.index.embedding import VectorSearch, open_vector_search
 
-        return (
-            VectorSearch(self._choose, lambda _: None, self._file.parent)
-            if self._choose
-            else open_vector_search(self._vault)
-        )
+        return VectorSearch(self._choose, self._file.parent) if self._choose else open_vector_search(self._vault)
 
     @functools.cached_property
     def team(self) -> Team:

@@ -24,17 +24,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Keys = NDArray[np.int64]
 
 _T = TypeVar("_T")
 
-_PUT = "INSERT OR REPLACE INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
-_ADD = _PUT.replace("REPLACE", "IGNORE")
+_PUT = "INSERT OR {} INTO embedding_cache (hash, provider, model, dimension, embedding, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
 _ALL = (
     "SELECT hash, provider, model, dimension, embedding, updated_at FROM embedding_cache "
     "WHERE typeof(dimension) = 'integer' AND typeof(embedding) = 'blob'"
 )
 _DELETE = "DELETE FROM embedding_cache WHERE hash = ? AND provider = ? AND model = ? AND dimension = ?"
-
 #: What the squares of a vector's float32 numbers may miss of 1.
 _LENGTH_SLACK = 1e-3
 
@@ -49,10 +48,8 @@ class EmbeddedPassage(NamedTuple):
 
 def make_passages(key: int, title: str, headings: str, content: str) -> list[EmbeddedPassage]:
     """Return what is embedded of a chunk, passage by passage; `title` is empty if it is only the file's name."""
-    pieces = cut_passages(content)
-    texts = [embedded_text(title, headings, content[piece.start : piece.end]) for piece in pieces] or [
-        embedded_text(title, headings, content)
-    ]
+    pieces = [content[piece.start : piece.end] for piece in cut_passages(content)] or [content]
+    texts = (embedded_text(title, headings, piece) for piece in pieces)
     return [EmbeddedPassage(key, hash_text(text), text) for text in texts]
 
 
@@ -84,13 +81,8 @@ def batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
         >>> list(batched("abc", 2))
         [['a', 'b'], ['c']]
     """
-    batch: list[_T] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    rest = iter(items)
+    while batch := list(itertools.islice(rest, size)):
         yield batch
 
 
@@ -109,21 +101,18 @@ def find_elsewhere(files: Iterable[Path], space: Space, hashes: Collection[str])
     """
     found: dict[str, bytes] = {}
     for file in files if hashes else ():
-        with contextlib.suppress(sqlite3.Error, OSError, ValueError), _reading(file) as cache:
+        address = f"{file.absolute().as_uri()}?mode=ro"
+        with (
+            contextlib.suppress(sqlite3.Error, OSError, ValueError),
+            contextlib.closing(sqlite3.connect(address, uri=True, timeout=0)) as connection,
+        ):
+            cache = EmbeddingCache(connection)
             own = cache.resolve(space)
             lent = cache.known(own, [one for one in hashes if one not in found])
             whole = {digest: vector for digest, vector in lent.items() if _is_unit(vector, own.dimension)}
             space = own if whole else space
             found |= whole
     return space, found
-
-
-@contextlib.contextmanager
-def _reading(file: Path) -> Iterator[EmbeddingCache]:
-    if not file.is_file():
-        raise FileNotFoundError(file)
-    with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
-        yield EmbeddingCache(connection)
 
 
 class EmbeddingCache:
@@ -157,8 +146,9 @@ class EmbeddingCache:
     def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
         """Keep the vectors of some texts, as the bytes of float32 numbers."""
         now = _now()
+        rows = ((digest, *space, vector, now) for digest, vector in vectors.items())
         with transaction(self._connection):
-            self._connection.executemany(_PUT, ((digest, *space, vector, now) for digest, vector in vectors.items()))
+            self._connection.executemany(_PUT.format("REPLACE"), rows)
 
     def take_over(self, broken: Path) -> None:
         """Keep the vectors of another index, up to the first that cannot be read."""
@@ -170,7 +160,7 @@ class EmbeddingCache:
             contextlib.suppress(sqlite3.DatabaseError, UnicodeDecodeError),
         ):
             rows = (row for row in other.execute(_ALL) if _is_unit(row[4], row[3]))
-            self._connection.executemany(_ADD, rows)
+            self._connection.executemany(_PUT.format("IGNORE"), rows)
 
     def discard(self, hashes: Iterable[str]) -> None:
         """Delete the vectors of some texts, those of every model."""
@@ -195,16 +185,12 @@ class EmbeddingCache:
         """
         rows = self._connection.execute(
             "SELECT hash, provider, model, dimension, updated_at, length(embedding) FROM embedding_cache ORDER BY updated_at"
-        )
-        total, freed = 0, 0
-        unused: list[tuple[list[object], str, int]] = []
+        ).fetchall()
+        total, freed = sum(row[-1] for row in rows), 0
+        deleted: list[Sequence[object]] = []
         for *key, updated_at, size in rows:
-            total += size
-            if key[0] not in used:
-                unused.append((key, updated_at, size))
-        deleted: list[list[object]] = []
-        for key, updated_at, size in unused:
-            if updated_at < before or (max_bytes is not None and total - freed > max_bytes):
+            is_over = max_bytes is not None and total - freed > max_bytes
+            if key[0] not in used and (updated_at < before or is_over):
                 deleted.append(key)
                 freed += size
         if deleted and not dry_run:
@@ -225,25 +211,33 @@ def _now() -> str:
 
 
 _META = "passage vectors "
-_NO_END = 2**63 - 1
 _KEY_BYTES, _FLOAT_BYTES = 8, 4
-#: Rows of chunks that are gone are dropped when there are more of them than of the others.
-_DEAD_SHARE = 0.5
+#: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
+_MOST_DEAD = 1_000
+#: Chunks whose vectors are looked up at a time.
+_LOOKED_UP = 500
 _SELECT_TEXT = "SELECT rowid, CASE WHEN is_titled THEN title ELSE '' END, headings, content FROM chunks"
 
 
 class VectorFile(NamedTuple):
     """A file of vectors as the database knows it.
 
-    Every chunk with a key up to `through` is in it, with a row for each of its passages; of those up to `checked`,
-    the ones whose vectors were cached when they were looked up.
+    It has a row for each passage of the chunks whose vectors were cached when they were looked up, which was done for
+    all chunks with a key up to `checked`.
     """
 
     space: Space
     file: str
     rows: int
-    through: int
     checked: int
+
+
+class _Look(NamedTuple):
+    """A vector file held against the chunks: its table, whatever is in it, and the keys of chunks that lack vectors."""
+
+    state: tuple[object, ...]
+    table: VectorTable | None
+    missing: Keys
 
 
 class VectorStore:
@@ -256,41 +250,38 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._mapped: dict[Space, tuple[VectorFile, VectorTable]] = {}
-        self._living: dict[Space, tuple[tuple[object, ...], VectorTable]] = {}
+        self._looks: dict[Space, _Look] = {}
 
     def vector_files(self) -> list[VectorFile]:
         """Return what files there are."""
         rows = self._connection.execute(
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
-        found = [json.loads(value) for (value,) in rows]
-        return [VectorFile(Space(*space), *rest) for space, *rest in found]
+        found = []
+        for (value,) in rows:
+            space, file, count, *_, checked = json.loads(value)
+            found.append(VectorFile(Space(*space), file, count, checked))
+        return found
 
     def vector_file(self, space: Space) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
-        fitting = [
-            vector_file
-            for vector_file in self.vector_files()
-            if vector_file.space[:2] == space[:2] and space.dimension in (0, vector_file.space.dimension)
-        ]
-        return max(fitting, key=lambda vector_file: vector_file.rows, default=None)
+        fitting = (
+            one
+            for one in self.vector_files()
+            if one.space[:2] == space[:2] and space.dimension in (0, one.space.dimension)
+        )
+        return max(fitting, key=lambda one: one.rows, default=None)
 
-    def count_missing(self, vector_file: VectorFile) -> int:
-        """Return the number of chunks that have no vector in a file."""
-        (after,) = self._connection.execute(
-            "SELECT count(*) FROM chunks WHERE rowid > ?", (vector_file.through,)
-        ).fetchone()
-        if not after:
-            return 0
-        table = self.table(vector_file.space)
-        if table is None:
-            return int(after)
-        later = json.dumps(table.keys[table.keys > vector_file.through].tolist())
-        (there,) = self._connection.execute(
-            "SELECT count(*) FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))", (later,)
-        ).fetchone()
-        return int(after - there)
+    def table(self, space: Space) -> VectorTable | None:
+        """Return the vectors of a space as they are now, or None."""
+        vector_file = self.vector_file(space)
+        return self._look(vector_file).table if vector_file and vector_file.rows else None
+
+    def missing(self, space: Space) -> list[int]:
+        """Return the keys of the chunks that have no vector of a space."""
+        vector_file = self.vector_file(space)
+        keys = self._look(vector_file).missing if vector_file else self._chunk_keys()
+        return list(map(int, keys))
 
     def count_chunks(self, at_most: int) -> int:
         """Return the number of chunks, counting no further than needed."""
@@ -304,78 +295,53 @@ class VectorStore:
         (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
         return vector_file.checked >= (last or 0)
 
-    def passages(self, after: int = 0, last: int = _NO_END) -> Iterator[EmbeddedPassage]:
-        """Yield the passages of the chunks whose key is greater than `after` and at most `last`, in their order."""
-        return itertools.chain.from_iterable(self._by_chunk(after, last))
+    def passages(self, keys: Iterable[int] | None = None) -> Iterator[EmbeddedPassage]:
+        """Yield the passages of all chunks, or of those with some keys, in their order."""
+        wanted = self._chunk_keys().tolist() if keys is None else keys
+        for batch in batched(wanted, _LOOKED_UP):
+            yield from itertools.chain.from_iterable(self._by_chunk(batch))
 
-    def _by_chunk(self, after: int, last: int) -> Iterator[list[EmbeddedPassage]]:
-        statement = f"{_SELECT_TEXT} WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT 2000"
-        while rows := self._connection.execute(statement, (after, last)).fetchall():
-            yield from itertools.starmap(make_passages, rows)
-            after = rows[-1][0]
+    def _by_chunk(self, keys: Sequence[int]) -> list[list[EmbeddedPassage]]:
+        statement = f"{_SELECT_TEXT} WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid"
+        return list(itertools.starmap(make_passages, self._connection.execute(statement, (json.dumps(keys),))))
 
-    def attach(self, space: Space, *, only_new: bool = False, until: int | None = None) -> None:
+    def attach(self, space: Space, *, only_new: bool = False) -> None:
         """Put every chunk whose passages' vectors are cached into the space's file.
 
-        With `only_new`, chunks that were looked up before are taken to be still without one; with
-        `until`, only chunks with a key up to that are looked at.
+        With `only_new`, chunks that were looked up before are taken to be still without one.
         """
-        vector_file, table = self._begin(space)
-        start = vector_file.checked if only_new else vector_file.through
-        through, is_whole = vector_file.through, start == vector_file.through
-        there = set(table.keys[table.keys > start].tolist()) if table else set()
-        last = self._rowids_used() if until is None else until
-        for batch in batched(self._by_chunk(start, last), 500):
-            vectors = self.cache.known(space, {passage.hash for chunk in batch for passage in chunk})
-            whole = [chunk for chunk in batch if all(passage.hash in vectors for passage in chunk)]
-            new = [passage for chunk in whole for passage in chunk if passage.key not in there]
-            if new:
+        vector_file = self._begin(space)
+        missing = self._look(vector_file).missing
+        if only_new:
+            missing = missing[missing > vector_file.checked]
+        for batch in batched(missing.tolist(), _LOOKED_UP):
+            chunks = self._by_chunk(batch)
+            vectors = self.cache.known(space, {passage.hash for chunk in chunks for passage in chunk})
+            whole = [chunk for chunk in chunks if all(passage.hash in vectors for passage in chunk)]
+            if whole:
                 self.cache.touch(space, vectors)
-                vector_file = self._extend(
-                    vector_file, [passage.key for passage in new], b"".join(vectors[passage.hash] for passage in new)
-                )
-            there.update(passage.key for passage in new)
-            for chunk in batch:
-                is_whole = is_whole and chunk[0].key in there
-                through = chunk[0].key if is_whole else through
-        self._note(
-            vector_file._replace(
-                through=max(last, through) if is_whole else through, checked=max(last, vector_file.checked)
-            )
-        )
+                new = list(itertools.chain.from_iterable(whole))
+                rows = b"".join(vectors[passage.hash] for passage in new)
+                vector_file = self._extend(vector_file, [passage.key for passage in new], rows)
+        self._note(vector_file._replace(checked=max(vector_file.checked, *missing[-1:].tolist(), 0)))
 
-    def _begin(self, space: Space) -> tuple[VectorFile, VectorTable | None]:
+    def _begin(self, space: Space) -> VectorFile:
         """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
         vector_file = self.vector_file(space)
-        table = self._map(vector_file) if vector_file else None
-        if vector_file is None or table is None:
-            return VectorFile(space, _new_name(), 0, 0, 0), None
-        alive = self._find_alive(table)
-        if vector_file.rows - int(alive.sum()) > max(1000, _DEAD_SHARE * vector_file.rows):
-            vector_file = self._rewrite(vector_file, VectorTable(table.keys[alive], table.rows[alive]))
-            table = self._map(vector_file)
-        return vector_file, table
+        if vector_file is None:
+            return VectorFile(space, _new_name(), 0, 0)
+        table = self._look(vector_file).table
+        if table is None:
+            return VectorFile(space, _new_name(), 0, 0)
+        if table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
+            return self._rewrite(vector_file, VectorTable(table.keys[table.alive], table.rows[table.alive]))
+        return vector_file
 
     def drop(self, space: Space) -> None:
         """Forget a space's file; its cached vectors stay."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM meta WHERE key = ?", (_meta_key(space),))
         self.sweep()
-
-    def table(self, space: Space) -> VectorTable | None:
-        """Return the vectors of a space as they are now, or None."""
-        vector_file = self.vector_file(space)
-        mapped = self._map(vector_file) if vector_file and vector_file.rows else None
-        if vector_file is None or mapped is None:
-            return None
-        state = (*vector_file[:3], self._meta("generation"))
-        if vector_file.space not in self._living or self._living[vector_file.space][0] != state:
-            alive = self._find_alive(mapped)
-            self._living[vector_file.space] = (
-                state,
-                mapped if alive.all() else VectorTable(mapped.keys, mapped.rows, alive),
-            )
-        return self._living[vector_file.space][1]
 
     def sweep(self) -> None:
         """Delete files that no space uses any more."""
@@ -386,20 +352,13 @@ class VectorStore:
                     with contextlib.suppress(OSError):  # still mapped by somebody, on Windows
                         (self._folder / name).unlink()
 
-    def _rowids_used(self) -> int:
-        return int(self._meta("rowids_used") or 0)
-
-    def _meta(self, key: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
-
     def _note(self, vector_file: VectorFile) -> None:
         if vector_file in self.vector_files():
             return
         with transaction(self._connection):
-            value = json.dumps([list(vector_file.space), *vector_file[1:]])
             self._connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(vector_file.space), value)
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
+                (_meta_key(vector_file.space), json.dumps([list(vector_file.space), *vector_file[1:]])),
             )
         self.sweep()
 
@@ -410,23 +369,17 @@ class VectorStore:
         """
         import numpy as np
 
-        table = self._map(vector_file) if vector_file.rows else None
-        if table is not None and keys[0] < table.keys[-1]:
-            vectors = np.frombuffer(rows, "<f4").reshape(len(keys), vector_file.space.dimension)
+        dimension = vector_file.space.dimension
+        table = self._map(vector_file)
+        if table is not None and len(table.keys) and keys[0] < table.keys[-1]:
             together = np.concatenate([table.keys, np.array(keys, np.int64)])
+            vectors = np.concatenate([table.rows, np.frombuffer(rows, "<f4").reshape(-1, dimension)])
             order = np.argsort(together, kind="stable")
-            return self._rewrite(
-                vector_file, VectorTable(together[order], np.concatenate([table.rows, vectors])[order])
-            )
+            return self._rewrite(vector_file, VectorTable(together[order], vectors[order]))
         self._folder.mkdir(exist_ok=True)
-        _write_at(
-            self._folder / f"{vector_file.file}.f32",
-            vector_file.rows * vector_file.space.dimension * _FLOAT_BYTES,
-            rows,
-        )
-        _write_at(
-            self._folder / f"{vector_file.file}.keys", vector_file.rows * _KEY_BYTES, np.array(keys, "<i8").tobytes()
-        )
+        name = self._folder / vector_file.file
+        _write_at(name.with_suffix(".f32"), vector_file.rows * dimension * _FLOAT_BYTES, rows)
+        _write_at(name.with_suffix(".keys"), vector_file.rows * _KEY_BYTES, np.array(keys, "<i8").tobytes())
         return vector_file._replace(rows=vector_file.rows + len(keys))
 
     def _rewrite(self, vector_file: VectorFile, table: VectorTable) -> VectorFile:
@@ -434,36 +387,42 @@ class VectorStore:
         empty = vector_file._replace(file=_new_name(), rows=0)
         return self._extend(empty, table.keys.tolist(), table.rows.tobytes()) if len(table.keys) else empty
 
-    def _find_alive(self, table: VectorTable) -> NDArray[np.bool_]:
-        """Return which rows belong to a chunk that is there."""
+    def _look(self, vector_file: VectorFile) -> _Look:
+        """Hold a file against the chunks; while neither has changed, the same look is returned."""
+        import numpy as np
+
+        generation = self._connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        state = (vector_file.file, vector_file.rows, generation)
+        kept = self._looks.get(vector_file.space)
+        if kept and kept.state == state:
+            return kept
+        chunks, table = self._chunk_keys(), self._map(vector_file)
+        if table is not None:
+            alive = np.isin(table.keys, chunks)
+            table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
+        missing = chunks if table is None else np.setdiff1d(chunks, table.keys)
+        look = self._looks[vector_file.space] = _Look(state, table, missing)
+        return look
+
+    def _chunk_keys(self) -> Keys:
         import numpy as np
 
         rows = self._connection.execute("SELECT rowid FROM chunks ORDER BY rowid").fetchall()
-        keys = np.fromiter((key for (key,) in rows), np.int64, len(rows))
-        return np.isin(table.keys, keys)
+        return np.fromiter((key for (key,) in rows), np.int64, len(rows))
 
     def _map(self, vector_file: VectorFile) -> VectorTable | None:
         """Map a file into memory; None if it is not as the database knows it."""
-        before = self._mapped.get(vector_file.space)
-        if before and before[0][:3] == vector_file[:3]:
-            return before[1]
         import numpy as np
 
-        shape = (vector_file.rows, vector_file.space.dimension)
+        shape, name = (vector_file.rows, vector_file.space.dimension), self._folder / vector_file.file
+        if not vector_file.rows:
+            return VectorTable(np.empty(0, np.int64), np.empty(shape, np.float32))
         try:
-            keys: NDArray[np.int64] = np.fromfile(self._folder / f"{vector_file.file}.keys", "<i8", vector_file.rows)
-            rows = (
-                np.memmap(self._folder / f"{vector_file.file}.f32", "<f4", "r", shape=shape)
-                if vector_file.rows
-                else np.empty(shape, np.float32)
-            )
+            keys: Keys = np.fromfile(name.with_suffix(".keys"), "<i8", vector_file.rows)
+            rows = np.memmap(name.with_suffix(".f32"), "<f4", "r", shape=shape)
         except (OSError, ValueError):
             return None
-        if len(keys) != vector_file.rows:
-            return None
-        table = VectorTable(keys, np.asarray(rows))
-        self._mapped[vector_file.space] = (vector_file, table)
-        return table
+        return VectorTable(keys, np.asarray(rows)) if len(keys) == vector_file.rows else None
 
 
 def _new_name() -> str:

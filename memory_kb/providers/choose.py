@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Llm, Space, is_loopback, place_of
+from memory_kb.providers.base import Embedder, Llm, is_loopback, place_of
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
 if TYPE_CHECKING:
@@ -45,31 +44,6 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
             return _local(settings.model, settings.dimensions, environ)
         case _:
             return None
-
-
-def choose_embedder_for(space: Space, settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
-    """Return an embedder of an older space, or None if the settings and keys allow none.
-
-    It answers queries from vectors that are there while new ones are made. Whoever chose a model
-    on this machine has nothing sent away for that.
-    """
-    is_near = settings.provider == "local" or is_loopback(settings.base_url)
-    # An address is that of the provider that was chosen; without a choice it is one that speaks like OpenAI.
-    is_chosen = space.provider == (settings.provider if settings.provider != "auto" else "openai")
-    if settings.provider == "none" or (space.provider != "local" and is_near and not is_chosen):
-        return None
-    older = settings._replace(
-        provider=space.provider,
-        base_url=settings.base_url if is_chosen else None,
-        model=space.model.partition("@")[0],
-    )
-    # Not every model can be asked for a dimension.
-    for dimensions in dict.fromkeys((settings.dimensions, 0, space.dimension)):
-        with contextlib.suppress(ProviderFailed):
-            embedder = choose_embedder(older._replace(dimensions=dimensions), environ)
-            if embedder and embedder.space in (space, space._replace(dimension=0)):
-                return embedder
-    return None
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
