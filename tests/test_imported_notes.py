@@ -107,7 +107,7 @@ def test_what_is_an_observation(line: str, category: str | None) -> None:
     ],
 )
 def test_what_is_a_relation(line: str, word: str | None) -> None:
-    assert [one.word for one in take_apart(line).relations] == ([word] if word else [])
+    assert [found for found, _ in take_apart(line).relations] == ([word] if word else [])
 
 
 def test_code_holds_no_observations() -> None:
@@ -203,17 +203,15 @@ def test_our_own_rules_in_a_file_are_not_learned_again(
     ],
 )
 def test_outlines(text: str, items: list[str]) -> None:
-    assert [item.text for item in read_outline(text).items] == items
+    assert [item.text for item in read_outline(text)] == items
 
 
 def test_lines_of_an_outline_are_right() -> None:
     text = "# A\n\n<!-- memory-kb:begin rules -->\nx\n<!-- memory-kb:end -->\n- one\n\n```\ncode\n```\n- two\n"
-    outline = read_outline(text)
-    assert [(item.text.splitlines()[0], item.line) for item in outline.items if item.is_bullet] == [
-        ("one", 6),
-        ("two", 11),
-    ]
-    assert outline.ours == (3,)
+    bullets = [item for item in read_outline(text) if item.is_bullet]
+    assert [(item.text.splitlines()[0], item.line) for item in bullets] == [("one", 6), ("two", 11)]
+    (block,) = (piece for piece in read_instructions(TextFile("AGENTS.md", text)) if piece.what == "block")
+    assert block.line == 3
 
 
 def test_globs_of_a_rules_file_are_kept() -> None:

@@ -43,85 +43,66 @@ def read(record: Mapping[str, Any]) -> ExportedChat | None:
         ('claude-7a', [('user', 'Always use zod.', 'm')])
     """
     is_claude = kind_of(record) == "claude-export"
-    name = (
-        read_text(record.get("uuid"))
-        if is_claude
-        else read_text(record.get("conversation_id")) or read_text(record.get("id"))
-    )
-    title = read_text(record.get("name") if is_claude else record.get("title")) or ""
+    names = ["uuid"] if is_claude else ["conversation_id", "id"]
+    own_id = next((found for name in names if (found := read_text(record.get(name)))), None)
     events = tuple(_claude_events(record) if is_claude else _chatgpt_events(record))
-    if not name or not events:
+    if not own_id or not events:
         return None
-    return ExportedChat(f"{'claude' if is_claude else 'chatgpt'}-{name}", title, events)
+    title = read_text(record.get("name" if is_claude else "title")) or ""
+    return ExportedChat(f"{'claude' if is_claude else 'chatgpt'}-{own_id}", title, events)
 
 
 def found_of(talk: ExportedChat) -> Iterator[LineResult]:
     """Yield the events of a conversation as a transcript's reader does, with its beginning."""
-    yield LineResult(
-        talk.session,
-        Event(ts=talk.events[0].ts, type="event", event="start", content=talk.title or None, origin="start"),
-    )
-    for event in talk.events:
+    start = Event(ts=talk.events[0].ts, type="event", event="start", content=talk.title or None, origin="start")
+    for event in (start, *talk.events):
         yield LineResult(talk.session, event)
 
 
 def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
     for number, message in enumerate(record["chat_messages"]):
-        if not isinstance(message, dict):
-            continue
-        known: dict[str, Any] = {
-            "ts": normal_time(message.get("created_at")),
-            "origin": read_text(message.get("uuid")) or f"{number}",
-        }
-        text = _claude_text(message)
-        if message.get("sender") in ("human", "user"):
-            yield from _numbered(from_person(text, **known))
-        elif text.strip():
-            yield Event(type="message", role="assistant", content=text.strip(), **known)
+        if isinstance(message, dict):
+            role = "user" if message.get("sender") in ("human", "user") else "assistant"
+            origin, ts = read_text(message.get("uuid")) or f"{number}", normal_time(message.get("created_at"))
+            yield from _message(role, _claude_text(message), ts, origin)
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
     """Return what a message says; tools and thoughts are not said."""
     blocks = message.get("content")
-    parts = (
-        [
-            one["text"]
-            for one in blocks
-            if isinstance(one, dict) and one.get("type", "text") == "text" and isinstance(one.get("text"), str)
-        ]
-        if isinstance(blocks, list)
-        else []
+    texts = (
+        one.get("text")
+        for one in (blocks if isinstance(blocks, list) else ())
+        if isinstance(one, dict) and one.get("type", "text") == "text"
     )
-    return "\n\n".join(parts) if any(one.strip() for one in parts) else text_of(message.get("text") or "")
+    said = "\n\n".join(text for text in texts if isinstance(text, str))
+    return said if said.strip() else text_of(message.get("text") or "")
 
 
-def _numbered(events: Iterator[Event]) -> Iterator[Event]:
-    """Yield events with an origin each, where one message gives several."""
-    for number, event in enumerate(events):
-        yield event._replace(origin=f"{event.origin}.{number}") if number else event
+def _message(role: object, text: str, ts: str, origin: str) -> Iterator[Event]:
+    """Yield the events of one message, each with an origin of its own."""
+    if role == "user":
+        for number, event in enumerate(from_person(text)):
+            yield event._replace(ts=ts, origin=f"{origin}.{number}" if number else origin)
+    elif not text.strip():
+        return
+    elif role == "assistant":
+        yield Event(type="message", role="assistant", content=text.strip(), ts=ts, origin=origin)
+    elif role == "tool":
+        yield tool_result(text, ok=None, ts=ts, origin=origin)
+    elif role == "system":
+        yield notice(text, ts=ts, origin=origin)
 
 
 def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
     for node, message in _branch(record["mapping"], record.get("current_node")):
-        metadata = message.get("metadata")
-        marks = metadata if isinstance(metadata, dict) else {}
-        author = message.get("author")
-        role = author.get("role") if isinstance(author, dict) else None
-        text = _chatgpt_text(message.get("content"))
-        if not text.strip() or marks.get("is_visually_hidden_from_conversation") or marks.get("is_user_system_message"):
-            continue
-        known: dict[str, Any] = {
-            "ts": normal_time(message.get("create_time")),
-            "origin": read_text(message.get("id")) or node,
-        }
-        if role == "user":
-            yield from _numbered(from_person(text, **known))
-        elif role == "assistant" and message.get("recipient", "all") == "all":
-            yield Event(type="message", role="assistant", content=text.strip(), **known)
-        elif role == "tool":
-            yield tool_result(text, ok=None, **known)
-        elif role == "system":
-            yield notice(text, **known)
+        metadata, author = _mapping(message.get("metadata")), _mapping(message.get("author"))
+        text, role = _chatgpt_text(_mapping(message.get("content"))), author.get("role")
+        is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
+        is_to_a_tool = role == "assistant" and message.get("recipient", "all") != "all"
+        if text.strip() and not is_hidden and not is_to_a_tool:
+            origin, ts = read_text(message.get("id")) or node, normal_time(message.get("create_time"))
+            yield from _message(role, text, ts, origin)
 
 
 def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping[str, Any]]]:
@@ -130,29 +111,26 @@ def _branch(mapping: Mapping[str, Any], last: object) -> list[tuple[str, Mapping
     Where the export does not name the last, all of them in the order of their times.
     """
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    path: list[str] = []
-    seen: set[str] = set()
-    at = last if isinstance(last, str) else None
-    while at in nodes and at not in seen and len(path) < _MOST_NODES:
-        assert at is not None
-        seen.add(at)
-        path.append(at)
-        above = nodes[at].get("parent")
-        at = above if isinstance(above, str) else None
-    held = [(name, nodes[name]["message"]) for name in reversed(path) if isinstance(nodes[name].get("message"), dict)]
-    if held:
-        return held
-    with_message = [(name, node["message"]) for name, node in nodes.items() if isinstance(node.get("message"), dict)]
-    return sorted(
-        with_message,
-        key=lambda one: float(one[1]["create_time"]) if isinstance(one[1].get("create_time"), int | float) else 0.0,
-    )
+    messages = {name: node["message"] for name, node in nodes.items() if isinstance(node.get("message"), dict)}
+    path: dict[str, None] = {}
+    at = last
+    while isinstance(at, str) and at in nodes and at not in path and len(path) < _MOST_NODES:
+        path[at] = None
+        at = nodes[at].get("parent")
+    shown = [(name, messages[name]) for name in reversed(path) if name in messages]
+    return shown or sorted(messages.items(), key=lambda one: _number(one[1].get("create_time")))
 
 
-def _chatgpt_text(content: object) -> str:
-    if not isinstance(content, dict) or content.get("content_type", "text") not in ("text", "multimodal_text"):
-        return ""
+def _chatgpt_text(content: Mapping[str, Any]) -> str:
     parts = content.get("parts")
-    return (
-        "\n\n".join(part for part in parts if isinstance(part, str) and part.strip()) if isinstance(parts, list) else ""
-    )
+    if content.get("content_type", "text") not in ("text", "multimodal_text") or not isinstance(parts, list):
+        return ""
+    return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0.0

@@ -12,14 +12,14 @@ from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
-from memory_kb.markdown.scanner import scan_lines
+from memory_kb.markdown.scanner import heading_text, scan_lines
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Location, Span
+from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
 from memory_kb.text import shorten, slugify
 
 #: What a source may be.
 FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+Fields = tuple[tuple[str, Value], ...]
 
 
 class TextFile(NamedTuple):
@@ -40,7 +40,6 @@ class NotePiece:
         key: what makes it this one and no other, when the source is imported again.
         draft: what it becomes; None where it is left out.
         why: why it is left out.
-        place: where it belongs, where the source itself says that.
     """
 
     what: str
@@ -49,23 +48,18 @@ class NotePiece:
     key: str = ""
     draft: Draft | None = None
     why: str = ""
-    place: Location | None = None
 
 
-def left_out(what: str, origin: str, line: int, why: str) -> NotePiece:
-    """Return a piece that becomes nothing."""
-    return NotePiece(what, origin, line, why=why)
-
-
-def dated_fields(day: object) -> tuple[tuple[str, Value], ...]:
-    """Return the fields of an entry that is as old as its source says; none for no good date.
+def came_from(source: str, day: object = None) -> Fields:
+    """Return the fields by which an entry names its source, and is as old as that says.
 
     Example:
-        >>> dated_fields("2026-03-01T10:00:00Z")
-        (('created_at', '2026-03-01T10:00:00Z'), ('last_reinforced', '2026-03-01'))
+        >>> came_from("mem0: a", "2026-03-01T10:00:00Z")
+        (('created_at', '2026-03-01T10:00:00Z'), ('last_reinforced', '2026-03-01'), ('imported_from', 'mem0: a'))
     """
     found = parse_date(day)
-    return (("created_at", str(day).strip()), ("last_reinforced", found.isoformat())) if found else ()
+    dates = (("created_at", str(day).strip()), ("last_reinforced", found.isoformat())) if found else ()
+    return (*dates, ("imported_from", source))
 
 
 def tag_of(text: str) -> str:
@@ -78,15 +72,9 @@ def tag_of(text: str) -> str:
     return slugify(text, 40)
 
 
-def heading_on(line: str) -> tuple[int, str] | None:
-    """Return the level and the text of a heading.
-
-    Example:
-        >>> heading_on("## Rules ##"), heading_on("#tag")
-        ((2, 'Rules'), None)
-    """
-    found = _HEADING.match(line)
-    return (len(found[1]), found[2].strip()) if found else None
+def has_words(text: str) -> bool:
+    """Return whether a text holds a letter or a digit."""
+    return any(sign.isalnum() for sign in text)
 
 
 class SourceNote(NamedTuple):
@@ -124,51 +112,41 @@ def read_note(file: TextFile) -> SourceNote:
     start = block.span.end if block and is_head else 0
     meta = block.metadata if block and is_head else {}
     stem = file.path.rpartition("/")[2].removesuffix(".md")
-    return SourceNote(
-        file.path, stem, read_text(meta.get("title")) or stem, meta, text[start:], text.count("\n", 0, start) + 1
-    )
+    title = read_text(meta.get("title")) or stem
+    return SourceNote(file.path, stem, title, meta, text[start:], text.count("\n", 0, start) + 1)
 
 
-def name_notes(notes: Iterable[SourceNote], key_of: Mapping[str, str], *fields: str) -> dict[str, str]:
-    """Return the ids that notes are going to have, by all the names that links may use.
-
-    Args:
-        notes: the notes of one source.
-        key_of: what makes each of them this one, by its path.
-        fields: those that hold further names.
-    """
+def _ids_by_name(notes: Iterable[SourceNote], ids: Mapping[str, str], *fields: str) -> dict[str, str]:
+    """Return the ids of notes by all the names that links may use; `fields` hold further names."""
     names: dict[str, str] = {}
     for note in notes:
         path = note.path.removesuffix(".md")
-        inner = path.partition("/")[2] or path
-        for name in (
-            note.title,
-            note.stem,
-            path,
-            inner,
-            *(word for field in fields for word in read_words(note.meta.get(field))),
-        ):
-            names.setdefault(name.casefold(), id_of(key_of[note.path]))
+        further = (word for field in fields for word in read_words(note.meta.get(field)))
+        for name in (note.title, note.stem, path, path.partition("/")[2] or path, *further):
+            names.setdefault(name.casefold(), ids[note.path])
     return names
 
 
-def drop_title(body: str, title: str) -> str:
-    """Return a text without the heading that only repeats its title.
+def _without_title(body: str, title: str) -> str:
+    """Return a text without the heading at its head that only repeats its title."""
+    first, _, rest = body.strip("\n").partition("\n")
+    is_title = first.startswith("#") and heading_text(first.lstrip("#")).casefold() == title.casefold()
+    return rest.strip("\n") if is_title else body.strip("\n")
 
-    Example:
-        >>> drop_title("# Tea\\n\\nGreen.\\n", "Tea"), drop_title("# Kinds\\n", "Tea")
-        ('Green.', '# Kinds')
-    """
-    lines: Sequence[str] = body.strip("\n").split("\n")
-    heading = heading_on(lines[0]) if lines else None
-    return "\n".join(lines[1:] if heading and heading[1].casefold() == title.casefold() else lines).strip("\n")
 
+def _kind_called(word: str) -> str:
+    """Return the kind of an entry that a note's own word names, else that of a fact."""
+    kind = KIND_ALIASES.get(word.casefold(), word.casefold())
+    return kind if kind in KINDS and kind not in WORKING_KINDS else "fact"
+
+
+# -- Obsidian -----------------------------------------------------------------------------------
 
 _MOST_TAGS = 50
 
 
-def read_obsidian(files: Sequence[TextFile]) -> Iterator[NotePiece]:
-    """Yield what the notes of a vault become.
+def read_obsidian(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece]:
+    """Yield what the notes of a vault become; `at` is what their keys will end with, for links between them.
 
     Text stays as it is, wikilinks and block ids included: the new entry is called as the note was,
     by title, file name and aliases, so that they lead to it. What a note embeds it is linked to.
@@ -180,41 +158,36 @@ def read_obsidian(files: Sequence[TextFile]) -> Iterator[NotePiece]:
         ('Tea', ('drinks', 'hot/green'), ['imported_from', 'aliases', 'links'])
     """
     notes = [read_note(file) for file in files]
-    keys = {note.path: f"import/obsidian/{note.path}" for note in notes}
-    names = name_notes(notes, keys, "aliases", "alias")
+    ids = {note.path: id_of(f"import/obsidian/{note.path}{at}") for note in notes}
+    names = _ids_by_name(notes, ids, "aliases", "alias")
     for note in notes:
         if not note.body.strip():
-            yield left_out("note", note.path, 1, "it is empty")
+            yield NotePiece("note", note.path, 1, why="it is empty")
         elif "excalidraw-plugin" in note.meta or "kanban-plugin" in note.meta:
-            yield left_out("note", note.path, 1, "it is the drawing or board of a plugin")
+            yield NotePiece("note", note.path, 1, why="it is the drawing or board of a plugin")
         else:
-            yield _read_one(note, keys[note.path], names)
+            yield _read_obsidian_note(note, ids[note.path], names)
 
 
-def _read_one(note: SourceNote, key: str, names: dict[str, str]) -> NotePiece:
-    embeds = (link.target for link in find_wikilinks(without_code(note.body)) if link.is_embed)
-    links = dict.fromkeys(names.get(target.removesuffix(".md").casefold()) for target in embeds)
-    tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
-    fields: list[tuple[str, Value]] = [
-        *dated_fields(note.meta.get("created") or note.meta.get("created_at") or note.meta.get("date")),
-        ("imported_from", f"obsidian: {note.path}"),
-    ]
+def _read_obsidian_note(note: SourceNote, own_id: str, names: dict[str, str]) -> NotePiece:
+    created = note.meta.get("created") or note.meta.get("created_at") or note.meta.get("date")
+    fields = came_from(f"obsidian: {note.path}", created)
     # Links name notes by their files, whatever title a property gives.
-    aliases = dict.fromkeys((*((note.stem,) if note.stem != note.title else ()), *note.words("aliases", "alias")))
-    fields += [("aliases", list(aliases))] if aliases else []
-    linked = [{"to": to, "relation": "related_to"} for to in links if to not in (None, id_of(key))]
-    fields += [("links", linked)] if linked else []
-    text = drop_title(note.body, note.title) or note.body.strip("\n")
+    file_name = () if note.stem == note.title else (note.stem,)
+    if aliases := list(dict.fromkeys((*file_name, *note.words("aliases", "alias")))):
+        fields += (("aliases", aliases),)
+    embeds = (link.target for link in find_wikilinks(without_code(note.body)) if link.is_embed)
+    linked = dict.fromkeys(names.get(target.removesuffix(".md").casefold()) for target in embeds)
+    if links := [{"to": to, "relation": "related_to"} for to in linked if to not in (None, own_id)]:
+        fields += (("links", links),)
+    tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
+    text = _without_title(note.body, note.title) or note.body.strip("\n")
     kind = _kind_called(read_text(note.meta.get("kind")) or "")
-    draft = Draft(text, kind, note.title, tags, source=UNVERIFIED, fields=tuple(fields))
-    return NotePiece("note", note.path, note.line, key, draft)
+    draft = Draft(text, kind, note.title, tags, source=UNVERIFIED, fields=fields)
+    return NotePiece("note", note.path, note.line, f"import/obsidian/{note.path}", draft)
 
 
-def _kind_called(word: str) -> str:
-    """Return the kind of an entry that a note's own word names, else that of a fact."""
-    kind = KIND_ALIASES.get(word.casefold(), word.casefold())
-    return kind if kind in KINDS and kind not in WORKING_KINDS else "fact"
-
+# -- basic-memory -------------------------------------------------------------------------------
 
 _OBSERVATION = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<category>[^\[\]()\n]+)\](?!\()[ \t]+(?P<text>\S.*)$")
 _TAGGED = re.compile(r"[ \t]*[-*+][ \t]+(?P<text>(?!\[)\S.*?(?<!\S)#[\w/-]+.*)$")
@@ -222,37 +195,23 @@ _RELATION = re.compile(
     r"[ \t]*[-*+][ \t]+(?:(?P<one>[^\s\"'\[\]]+)[ \t]+|\"(?P<double>[^\"\n]+)\"[ \t]*|'(?P<single>[^'\n]+)'[ \t]*)?"
     r"\[\[(?P<target>[^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*(?:\(.*\))?[ \t]*$"
 )
+_EMPTY_SECTION = re.compile(r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", re.MULTILINE | re.IGNORECASE)
 _TODO = frozenset({"", "x", "X", "-", "/", "?", "!", ">"})
 _TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+#: Our kinds for the categories of observations, and our relations for those of notes.
 _KINDS = {
-    "decision": "decision",
-    "preference": "preference",
-    "architecture": "architecture",
+    **{kind: kind for kind in ("decision", "preference", "architecture", "policy")},
     "design": "architecture",
-    "policy": "policy",
-    "rule": "rule",
-    "convention": "rule",
-    "guideline": "rule",
-    "pattern": "rule",
-    "best-practice": "rule",
-    "pitfall": "pitfall",
-    "gotcha": "pitfall",
-    "warning": "pitfall",
-    "anti-pattern": "pitfall",
+    **dict.fromkeys(("rule", "convention", "guideline", "pattern", "best-practice"), "rule"),
+    **dict.fromkeys(("pitfall", "gotcha", "warning", "anti-pattern"), "pitfall"),
 }
 _RELATIONS = {
-    "relates_to": "related_to",
-    "links_to": "related_to",
-    "extends": "elaborates",
-    "implements": "elaborates",
-    "part_of": "elaborates",
-    "inspired_by": "derived_from",
-    "based_on": "derived_from",
-    "derived_from": "derived_from",
+    **{relation: relation for relation in RELATIONS},
+    **dict.fromkeys(("extends", "implements", "part_of"), "elaborates"),
+    **dict.fromkeys(("inspired_by", "based_on"), "derived_from"),
     "instance_of": "example_of",
     "replaces": "supersedes",
     "replaced_by": "superseded_by",
-    "contradicts": "contradicts",
 }
 
 
@@ -265,32 +224,23 @@ class NotedFact(NamedTuple):
     line: int
 
 
-class Relation(NamedTuple):
-    """A link from a note to another, by the word that the note has for it."""
-
-    word: str
-    target: str
-
-
 class NoteParts(NamedTuple):
-    """The text of a note taken apart: what is left of it, its observations and relations."""
+    """The text of a note taken apart: what is left of it, its observations, and its relations as word and target."""
 
     rest: str
     observations: tuple[NotedFact, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[tuple[str, str], ...]
 
 
-def looks_like(text: str) -> bool:
+def looks_like_basic_memory(text: str) -> bool:
     """Return whether a note is one of basic-memory's: by its permalink, or by what is in its lists.
 
     Example:
-        >>> looks_like("- [tech] Uses SQLite #db\\n- requires [[Other]]\\n"), looks_like("- [ ] to do\\n- [a](b)\\n")
+        >>> looks_like_basic_memory("- [tech] Uses SQLite #db\\n"), looks_like_basic_memory("- [ ] to do\\n- [a](b)\\n")
         (True, False)
     """
-    taken = take_apart(text)
-    return re.search(r"^permalink:", text, re.MULTILINE) is not None or any(
-        one.category != "Note" for one in taken.observations
-    )
+    has_permalink = re.search(r"^permalink:", text, re.MULTILINE)
+    return bool(has_permalink) or any(one.category != "Note" for one in take_apart(text).observations)
 
 
 def take_apart(body: str, line: int = 1) -> NoteParts:
@@ -303,11 +253,9 @@ def take_apart(body: str, line: int = 1) -> NoteParts:
         >>> taken.observations[0]
         NotedFact(category='method', text='Pour over is clear (own test)', tags=('brew',), line=2)
         >>> taken.relations, taken.rest
-        ((Relation(word='requires', target='Grinder'),), 'Pros.\\n- requires [[Grinder]]\\n- [ ] buy beans\\n')
+        ((('requires', 'Grinder'),), 'Pros.\\n- requires [[Grinder]]\\n- [ ] buy beans\\n')
     """
-    rest: list[str] = []
-    observations: list[NotedFact] = []
-    relations: list[Relation] = []
+    rest, observations, relations = list[str](), list[NotedFact](), list[tuple[str, str]]()
     for number, one in enumerate(scan_lines(body, Span(0, len(body))), line):
         if not one.is_code and (found := _read_observation(one.text, number)):
             observations.append(found)
@@ -315,7 +263,7 @@ def take_apart(body: str, line: int = 1) -> NoteParts:
         rest.append(body[one.span.start : one.span.end])
         if not one.is_code and (related := _RELATION.match(one.text)):
             word = related["one"] or related["double"] or related["single"] or "links_to"
-            relations.append(Relation(word.strip(), related["target"].strip()))
+            relations.append((word.strip(), related["target"].strip()))
     return NoteParts("".join(rest), tuple(observations), tuple(relations))
 
 
@@ -332,89 +280,70 @@ def _read_observation(line: str, number: int) -> NotedFact | None:
     return NotedFact(category, said, tags, number) if said else None
 
 
-def read_basic_memory(files: Sequence[TextFile]) -> Iterator[NotePiece]:
+def read_basic_memory(files: Sequence[TextFile], at: str = "") -> Iterator[NotePiece]:
     """Yield what the notes of a project become: each an entry, and each of its observations another.
 
     An observation is an entry of its own: it begins with the title of its note and links to it.
+    `at` is what their keys will end with, for links between them.
     """
     notes = [read_note(file) for file in files]
-    keys = {
-        note.path: f"import/basic-memory/{note.words('permalink')[0] if note.words('permalink') else note.path}"
-        for note in notes
-    }
-    names = name_notes(notes, keys, "permalink")
+    keys = {note.path: f"import/basic-memory/{(*note.words('permalink'), note.path)[0]}" for note in notes}
+    ids = {path: id_of(f"{key}{at}") for path, key in keys.items()}
+    names = _ids_by_name(notes, ids, "permalink")
     for note in notes:
         if note.meta.get("type") == "schema":
-            yield left_out("schema", note.path, 1, "it describes notes and is none")
+            yield NotePiece("schema", note.path, 1, why="it describes notes and is none")
         else:
-            yield from _read_basic_note(note, keys[note.path], names)
+            yield from _read_basic_note(note, keys[note.path], ids[note.path], names)
 
 
-def _read_basic_note(note: SourceNote, key: str, names: dict[str, str]) -> Iterator[NotePiece]:
+def _read_basic_note(note: SourceNote, key: str, own_id: str, names: dict[str, str]) -> Iterator[NotePiece]:
     taken = take_apart(note.body, note.line)
-    rest = _without_empty_sections(drop_title(taken.rest, note.title))
-    dates = dated_fields(note.meta.get("created") or note.meta.get("date"))
-    links = _links(taken.relations, names, id_of(key))
+    rest = _EMPTY_SECTION.sub("", f"{_without_title(taken.rest, note.title)}\n").strip("\n")
+    origin = came_from(f"basic-memory: {note.path}", note.meta.get("created") or note.meta.get("date"))
+    if not rest.strip() and not taken.observations:
+        yield NotePiece("note", note.path, 1, why="it is empty")
+        return
+    fields, links, permalink = origin, _links(taken.relations, names, own_id), note.words("permalink")
+    fields += (("links", links),) if links else ()
+    fields += (("aliases", list(permalink)),) if permalink else ()
     own = str(note.meta.get("type") or "note").strip()
-    tags = tuple(
-        dict.fromkeys(
-            (*note.words("tags"), *((tag_of(own),) if own.casefold() not in ("note", *KINDS, *KIND_ALIASES) else ()))
-        )
-    )
-    fields: list[tuple[str, Value]] = [*dates, ("imported_from", f"basic-memory: {note.path}")]
-    fields += [("links", links)] if links else []
-    fields += [("aliases", list(note.words("permalink")))] if note.words("permalink") else []
-    if rest.strip() or taken.observations:
-        said, kind = rest or f"# {note.title}", _kind_called(own)
-        draft = Draft(said, kind, note.title, tags, source=UNVERIFIED, fields=tuple(fields))
-        yield NotePiece("note", note.path, note.line, key, draft)
-    else:
-        yield left_out("note", note.path, 1, "it is empty")
+    is_kind = own.casefold() in ("note", *KINDS, *KIND_ALIASES)
+    tags = tuple(dict.fromkeys((*note.words("tags"), *(() if is_kind else (tag_of(own),)))))
+    draft = Draft(rest or f"# {note.title}", _kind_called(own), note.title, tags, source=UNVERIFIED, fields=fields)
+    yield NotePiece("note", note.path, note.line, key, draft)
     for one in taken.observations:
-        said = f"{note.title}: {one.text}"
-        kind = _KINDS.get(tag_of(one.category), "fact")
-        further = () if kind == tag_of(one.category) or one.category == "Note" else (tag_of(one.category),)
-        more: tuple[tuple[str, Value], ...] = (
-            *dates,
-            ("links", [{"to": id_of(key), "relation": "elaborates"}]),
-            ("imported_from", f"basic-memory: {note.path}"),
-        )
-        words = tuple(dict.fromkeys((*further, *one.tags)))
-        draft = Draft(said, kind, shorten(said, 90), words, source=UNVERIFIED, fields=more)
+        said, category = f"{note.title}: {one.text}", tag_of(one.category)
+        kind = _KINDS.get(category, "fact")
+        tags = one.tags if kind == category or one.category == "Note" else tuple(dict.fromkeys((category, *one.tags)))
+        fields = (*origin, ("links", [{"to": own_id, "relation": "elaborates"}]))
+        draft = Draft(said, kind, shorten(said, 90), tags, source=UNVERIFIED, fields=fields)
         yield NotePiece("observation", note.path, one.line, f"{key}#{one.category}/{one.text.casefold()}", draft)
 
 
-def _links(relations: Sequence[Relation], names: dict[str, str], own: str) -> list[dict[str, str]]:
+def _links(relations: Sequence[tuple[str, str]], names: dict[str, str], own: str) -> list[dict[str, str]]:
     """Return the relations of a note as links, those to notes that are not there left to the text."""
     links: dict[tuple[str, str], None] = {}
-    for one in relations:
-        word = one.word.casefold().replace(" ", "_").replace("-", "_")
-        to = names.get(one.target.removesuffix(".md").casefold())
+    for word, target in relations:
+        to = names.get(target.removesuffix(".md").casefold())
         if to and to != own:
-            links[to, _RELATIONS.get(word, word if word in RELATIONS else "related_to")] = None
+            links[to, _RELATIONS.get(re.sub("[ -]", "_", word.casefold()), "related_to")] = None
     return [{"to": to, "relation": relation} for to, relation in links]
 
 
-def _without_empty_sections(text: str) -> str:
-    """Return a text without the heading `Observations` where nothing is left below it."""
-    return re.sub(
-        r"^#{1,6}[ \t]+Observations[ \t]*\n+(?=#{1,6}[ \t]|\Z)", "", f"{text}\n", flags=re.MULTILINE | re.IGNORECASE
-    ).strip("\n")
-
+# -- mem0 ---------------------------------------------------------------------------------------
 
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 
 
-def is_record(record: object) -> bool:
+def is_mem0(record: object) -> bool:
     """Return whether an object of JSON is a memory of mem0's."""
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("memory"), str)
-        and not {"mapping", "chat_messages"} & record.keys()
-    )
+    if not isinstance(record, dict) or {"mapping", "chat_messages"} & record.keys():
+        return False
+    return isinstance(record.get("memory"), str)
 
 
-def read_mem0(record: object, path: str, number: int) -> NotePiece:
+def read_mem0(record: Any, path: str, number: int) -> NotePiece:
     """Return what one memory becomes: a fact, or a preference where its categories say so.
 
     Example:
@@ -423,36 +352,19 @@ def read_mem0(record: object, path: str, number: int) -> NotePiece:
         >>> piece.draft.kind, piece.draft.tags, dict(piece.draft.fields)["imported_from"]
         ('preference', ('user_preferences', 'arjun'), 'mem0: m1, user_id arjun')
     """
-    if not isinstance(record, dict) or not is_record(record):
-        return left_out("memory", path, number, "it is no memory: that has a text under `memory`")
-    text = str(record["memory"]).strip()
+    if not is_mem0(record):
+        return NotePiece("memory", path, number, why="it is no memory: that has a text under `memory`")
+    text = record["memory"].strip()
     if not text:
-        return left_out("memory", path, number, "it is empty")
-    owners = tuple((name, owner) for name in _OWNERS if (owner := read_text(record.get(name))))
-    name = read_text(record.get("id")) or " ".join(text.casefold().split())
-    categories = read_words(record.get("categories"))
-    further = _metadata(record.get("metadata"))
-    tags = tuple(
-        dict.fromkeys(
-            (
-                *categories,
-                *(tag_of(further[key]) for key in ("type", "category") if key in further),
-                *(one for _, one in owners),
-            )
-        )
-    )
+        return NotePiece("memory", path, number, why="it is empty")
+    owners = {name: owner for name in _OWNERS if (owner := read_text(record.get(name)))}
+    own_id, categories = read_text(record.get("id")), read_words(record.get("categories"))
+    metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
+    further = {name: word for name in metadata if (word := read_text(metadata[name]))}
+    sorts = (tag_of(further[name]) for name in ("type", "category") if name in further)
+    tags = tuple(dict.fromkeys((*categories, *sorts, *owners.values())))
     kind = "preference" if any("preference" in word.casefold() for word in (*categories, *further.values())) else "fact"
-    owner_words = ", ".join(
-        filter(None, (read_text(record.get("id")) or "", *(f"{what} {owner}" for what, owner in owners)))
-    )
-    fields: tuple[tuple[str, Value], ...] = (
-        *dated_fields(record.get("updated_at") or record.get("created_at")),
-        ("imported_from", f"mem0: {owner_words}"),
-    )
-    draft = Draft(text, kind, tags=tags, source=UNVERIFIED, fields=fields)
-    return NotePiece("memory", path, number, f"import/mem0/{'/'.join(one for _, one in owners)}/{name}", draft)
-
-
-def _metadata(value: object) -> Mapping[str, str]:
-    held: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    return {str(key): text for key, item in held.items() if (text := read_text(item))}
+    named = ", ".join((*filter(None, [own_id]), *(f"{name} {owner}" for name, owner in owners.items())))
+    fields = came_from(f"mem0: {named}", record.get("updated_at") or record.get("created_at"))
+    key = f"import/mem0/{'/'.join(owners.values())}/{own_id or ' '.join(text.casefold().split())}"
+    return NotePiece("memory", path, number, key, Draft(text, kind, tags=tags, source=UNVERIFIED, fields=fields))

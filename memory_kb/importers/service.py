@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
-from memory_kb.importers.notes import FORMATS, NotePiece, dated_fields, left_out, read_mem0
+from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.captures import offer_statements, read_messages
-from memory_kb.learning.ingest import Intake, Offer, Taken, id_of
+from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import fingerprint
-from memory_kb.markdown.splice import Value
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, import_found
@@ -34,15 +34,12 @@ if TYPE_CHECKING:
 #: A request to remember something belongs to its conversation here, so that the time decides nothing.
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 _CHANGED = "its text and the source's differ by now; it stays as it is"
+_CHATS = ("claude-export", "chatgpt-export")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedPiece:
-    """What became of a piece of a source.
-
-    `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`, as the intake says, or
-    `left out`; `message` says why.
-    """
+    """What became of a piece of a source: `action` and `message` are those of `Taken`."""
 
     what: str
     origin: str
@@ -84,110 +81,23 @@ class ImportReport:
 
     def count(self) -> dict[tuple[str, str], int]:
         """Return how many of each thing became what."""
-        counts: dict[tuple[str, str], int] = {}
-        for one in self.pieces:
-            counts[one.what, one.action] = counts.get((one.what, one.action), 0) + 1
-        return counts
+        return dict(Counter((one.what, one.action) for one in self.pieces))
 
 
-class Tally:
+class Skipped:
     """A count of what is left out; a million messages take no more room than a few reasons."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], LeftOut] = {}
 
-    def add(self, piece: NotePiece) -> None:
-        """Count a piece, unless it becomes something."""
-        if piece.draft is None:
-            key = (piece.what, piece.why)
-            held = self._found.get(key) or LeftOut(piece.what, piece.why, 0, f"{piece.origin}:{piece.line}")
-            self._found[key] = held._replace(number=held.number + 1)
+    def add(self, what: str, why: str, origin: str, line: int) -> None:
+        """Count a piece."""
+        held = self._found.get((what, why)) or LeftOut(what, why, 0, f"{origin}:{line}")
+        self._found[what, why] = held._replace(number=held.number + 1)
 
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """What was counted, by reason."""
+    def by_reason(self) -> tuple[LeftOut, ...]:
+        """Return what was counted."""
         return tuple(self._found.values())
-
-
-def offer_pieces(pieces: Iterable[NotePiece], place: Location) -> list[Offer]:
-    """Return the pieces that become entries as offers, each known again by its key.
-
-    An entry that is there and says the same is reinforced once for each source. What is imported
-    to another place is another entry.
-    """
-    offers = []
-    pieces = list(pieces)
-    moved = {id_of(one.key): id_of(_keyed(one.key, one.place or place)) for one in pieces if one.draft}
-    for piece in pieces:
-        if piece.draft is None:
-            continue
-        fields = dict(piece.draft.fields)
-        named = str(fields.get("imported_from") or piece.origin)
-        draft = (
-            piece.draft
-            if "imported_from" in fields
-            else replace(piece.draft, fields=(*piece.draft.fields, ("imported_from", named)))
-        )
-        reason = f"Imported from {piece.origin}, line {piece.line}."
-        offer = Offer(
-            draft, piece.place or place, _keyed(piece.key, piece.place or place), reason, named, "imported_from"
-        )
-        offers.append(_redirected(offer, moved))
-    return offers
-
-
-def _keyed(key: str, place: Location) -> str:
-    return key if place == Location() else f"{key}@{place.scope}/{place.job or ''}/{place.task or ''}"
-
-
-def offer_conversation(talk: ExportedChat, place: Location, format: str, passed: Tally) -> list[Offer]:
-    """Return what people state in a conversation; messages that state nothing are counted in `passed`.
-
-    Most messages of most conversations hold no marker.
-    """
-    offers: list[Offer] = []
-    numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
-    named = f"{format}: {talk.title}" if talk.title else f"{format}: {talk.session}"
-    for message in read_messages(numbered):
-        event = message.event
-        if not message.statements:
-            passed.add(NotePiece("message", talk.session, event.seq, why=message.refusal or "states nothing"))
-        for number, made in enumerate(offer_statements([message], _NO_TIME, place, talk.session)):
-            fields: list[tuple[str, Value]] = [*made.draft.fields, *dated_fields(event.ts), ("imported_from", named)]
-            key = _keyed(f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}", place)
-            offers.append(replace(made, draft=replace(made.draft, fields=tuple(fields)), key=key))
-    return offers
-
-
-def _redirected(offer: Offer, there: Mapping[str, str]) -> Offer:
-    links = dict(offer.draft.fields).get("links")
-    if not isinstance(links, list) or not any(isinstance(link, dict) and link["to"] in there for link in links):
-        return offer
-    led = [{**link, "to": there.get(link["to"], link["to"])} for link in links if isinstance(link, dict)]
-    kept = [link for link in led if link["to"] != offer.entry_id]
-    fields = [
-        (name, kept if name == "links" else value) for name, value in offer.draft.fields if name != "links" or kept
-    ]
-    return replace(offer, draft=replace(offer.draft, fields=tuple(fields)))
-
-
-def report_pieces(pieces: Iterable[NotePiece], intake: Intake, texts: Mapping[str, str]) -> tuple[ImportedPiece, ...]:
-    """Return what became of the pieces that were offered, in their order.
-
-    A known entry stays as it is; where its text, one of `texts` by ids, is not what its source says, the message says so.
-    """
-
-    def report(piece: NotePiece, one: Taken) -> ImportedPiece:
-        draft, text = one.offer.draft, texts.get(one.id)
-        is_own = one.action == "known" and one.id == one.offer.entry_id and text is not None
-        message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message
-        return ImportedPiece(piece.what, piece.origin, piece.line, one.action, draft.kind, one.id, one.path, message)
-
-    return tuple(map(report, pieces, intake.taken))
-
-
-_CHATS = ("claude-export", "chatgpt-export")
-_BROKEN = "element"
 
 
 class Imports:
@@ -253,72 +163,96 @@ class Imports:
             raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        pieces: list[NotePiece] = []
-        passed = Tally()
+        skipped, pieces, offers = Skipped(), list[NotePiece](), list[Offer]()
+        at = "" if place == Location() else f"@{place.scope}/{place.job or ''}/{place.task or ''}"
         if kind in _CHATS:
-            talks = _conversations(source, kind, passed)
-            offers = [offer for talk in talks for offer in offer_conversation(talk, place, kind, passed)]
-            for one in offers:
-                line = int(str(dict(one.draft.fields).get("session_seq", 0)))
-                pieces.append(NotePiece("statement", one.origin or "", line))
+            for talk in _conversations(source, kind, skipped):
+                for offer in _offer_conversation(talk, place, at, kind, skipped):
+                    line = int(str(dict(offer.draft.fields).get("session_seq", 0)))
+                    pieces.append(NotePiece("statement", talk.session, line))
+                    offers.append(offer)
         else:
-            for piece in self._read_pieces(source, kind):
-                passed.add(piece)
-                pieces += [piece] if piece.draft else []
-            offers = offer_pieces(pieces, place)
+            for piece in _read_pieces(source, kind, at):
+                if piece.draft is None:
+                    skipped.add(piece.what, piece.why, piece.origin, piece.line)
+                    continue
+                named = str(dict(piece.draft.fields)["imported_from"])
+                reason = f"Imported from {piece.origin}, line {piece.line}."
+                pieces.append(piece)
+                offers.append(Offer(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from"))
         intake, run = self._store.take_in("import", offers, dry_run=dry_run)
-        known = self._store.all() if any(one.action == "known" for one in intake.taken) else ()
-        reported = report_pieces(pieces, intake, {memory.id: memory.text for memory in known if memory.is_live})
-        return ImportReport(kind, readable_name(source.name), reported, passed.left_out, run)
-
-    def _read_pieces(self, source: Path, kind: str) -> Iterator[NotePiece]:
-        if kind == "mem0":
-            yield from _read_memories(source)
-            return
-        problems: list[NotePiece] = []
-        files = read_texts(source, kind, problems)
-        if kind == "basic-memory":
-            yield from notes.read_basic_memory(list(files))
-        elif kind == "obsidian":
-            yield from notes.read_obsidian(list(files))
-        else:
-            for file in files:
-                yield from bullets.read_agents_md(file) if kind == "agents-md" else bullets.read_daily_log(file)
-        yield from problems
+        stored = self._store.all() if any(one.action == "known" for one in intake.taken) else ()
+        texts = {memory.id: memory.text for memory in stored if memory.is_live}
+        reported = tuple(
+            _report(piece, one, texts.get(one.id)) for piece, one in zip(pieces, intake.taken, strict=True)
+        )
+        return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
 
     def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
         files, labels = SessionFiles(self._vault.machine), Labels(job=place.job, task=place.task)
-        passed = Tally()
+        skipped = Skipped()
         sessions = events = 0
-        for talk in _conversations(source, kind, passed):
+        for talk in _conversations(source, kind, skipped):
             if dry_run:
                 sessions, events = sessions + 1, events + len(talk.events)
                 continue
             for done in import_found(files, found_of(talk), source, kind, labels, self._vault.clock()):
                 sessions += done.added > 0
                 events += done.added
-        return ImportReport(
-            kind, readable_name(source.name), (), passed.left_out, RunReport(None, "import"), sessions, events
-        )
+        run, name = RunReport(None, "import"), readable_name(source.name)
+        return ImportReport(kind, name, (), skipped.by_reason(), run, sessions, events)
 
 
-def _read_memories(source: Path) -> Iterator[NotePiece]:
-    for one in iterate(read_json(source), ("results", "memories")):
-        yield (
-            left_out(_BROKEN, readable_name(source.name), one.number, one.wrong)
-            if one.wrong
-            else read_mem0(one.value, readable_name(source.name), one.number)
-        )
+def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
+    """Yield what a source of notes holds; `at` is what the keys of its entries will end with."""
+    if kind == "mem0":
+        for one in iterate(read_json(source), ("results", "memories")):
+            name = readable_name(source.name)
+            broken = NotePiece("element", name, one.number, why=one.wrong or "")
+            yield broken if one.wrong else read_mem0(one.value, name, one.number)
+        return
+    problems: list[NotePiece] = []
+    files = read_texts(source, kind, problems)
+    if kind == "basic-memory":
+        yield from notes.read_basic_memory(list(files), at)
+    elif kind == "obsidian":
+        yield from notes.read_obsidian(list(files), at)
+    else:
+        for file in files:
+            yield from bullets.read_agents_md(file) if kind == "agents-md" else bullets.read_daily_log(file)
+    yield from problems
 
 
-def _conversations(source: Path, kind: str, passed: Tally) -> Iterator[ExportedChat]:
-    """Yield the conversations of an export one by one; what is none is reported in `passed`."""
+def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[ExportedChat]:
+    """Yield the conversations of an export one by one; what is none is counted in `skipped`."""
     for one in iterate(read_json(source)):
-        if one.wrong:
-            passed.add(left_out(_BROKEN, readable_name(source.name), one.number, one.wrong))
-        elif conversations.kind_of(one.value) != kind:
-            passed.add(left_out(_BROKEN, readable_name(source.name), one.number, f"it is no conversation of a {kind}"))
-        elif talk := conversations.read(one.value):
+        talk = None if one.wrong or conversations.kind_of(one.value) != kind else conversations.read(one.value)
+        if talk:
             yield talk
+        elif one.wrong or conversations.kind_of(one.value) != kind:
+            why = one.wrong or f"it is no conversation of a {kind}"
+            skipped.add("element", why, readable_name(source.name), one.number)
         else:
-            passed.add(left_out("conversation", readable_name(source.name), one.number, "nothing is said in it"))
+            skipped.add("conversation", "nothing is said in it", readable_name(source.name), one.number)
+
+
+def _offer_conversation(talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped) -> Iterator[Offer]:
+    """Yield what people state in a conversation; messages that state nothing are counted in `skipped`."""
+    numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
+    for message in read_messages(numbered):
+        event = message.event
+        if not message.statements:
+            skipped.add("message", message.refusal or "states nothing", talk.session, event.seq)
+        for number, made in enumerate(offer_statements([message], _NO_TIME, place, talk.session)):
+            origin = came_from(f"{format}: {talk.title or talk.session}", event.ts)
+            draft = replace(made.draft, fields=(*made.draft.fields, *origin))
+            key = f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}{at}"
+            yield replace(made, draft=draft, key=key)
+
+
+def _report(piece: NotePiece, one: Taken, text: str | None) -> ImportedPiece:
+    """Return what became of a piece; a known entry stays as it is, also where its source says something else by now."""
+    draft = one.offer.draft
+    is_own = one.action == "known" and one.id == one.offer.entry_id and text is not None
+    message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message
+    return ImportedPiece(piece.what, piece.origin, piece.line, one.action, draft.kind, one.id, one.path, message)

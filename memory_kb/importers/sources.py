@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.importers import conversations, notes
+from memory_kb.importers import conversations
 from memory_kb.importers.bullets import CURATED, DAY, is_topic
-from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, left_out, looks_like
+from memory_kb.importers.notes import FORMATS, NotePiece, TextFile, is_mem0, looks_like_basic_memory
 from memory_kb.store.json_arrays import iterate
 from memory_kb.text import readable_name
 
-#: A note larger than this is no note.
-_MAX_NOTE = 5_000_000
-#: The bytes of a JSON file that are read into memory.
-_MAX_JSON = 512_000_000
-_MOST_FILES = 100_000
+#: Larger notes are left out; so many bytes of a JSON file are read into memory.
+_MAX_NOTE, _MAX_JSON = 5_000_000, 512_000_000
+#: Notes that are looked at to recognise a folder.
 _SAMPLE = 200
 _CHATS = "conversations.json"
 _INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
@@ -40,15 +39,15 @@ def detect(source: Path) -> str:
 def _detect_folder(folder: Path) -> str | None:
     if (folder / _CHATS).is_file():
         return _detect_file(folder / _CHATS)
-    files = [file for file, _ in zip(find_files(folder, (".md",)), range(_SAMPLE), strict=False)]
-    theirs = sum(looks_like(_read(file)) for file in files)
+    files = list(islice(find_notes(folder), _SAMPLE))
+    theirs = sum(looks_like_basic_memory(_read(file)) for file in files)
     if files and theirs * 2 > len(files):
         return "basic-memory"
     if (folder / ".obsidian").is_dir():
         return "obsidian"
     if any(DAY.match(file.name) for file in files):
         return "daily-logs"
-    if any((folder / name).is_file() for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md")):
+    if any(file.parent == folder and file.name.lower() in _INSTRUCTIONS for file in files):
         return "agents-md"
     if theirs:
         return "basic-memory"
@@ -61,11 +60,11 @@ def _detect_file(file: Path) -> str | None:
             return "agents-md"
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
-        return "basic-memory" if looks_like(_read(file)) else "obsidian"
+        return "basic-memory" if looks_like_basic_memory(_read(file)) else "obsidian"
     first = next(iterate(read_json(file), ("results", "memories")), None)
     if first is None or first.wrong:
         return None
-    return "mem0" if notes.is_record(first.value) else conversations.kind_of(first.value)
+    return "mem0" if is_mem0(first.value) else conversations.kind_of(first.value)
 
 
 def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator[TextFile]:
@@ -77,22 +76,21 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
         UnreadableInput: the source itself cannot be read.
     """
     if not source.is_dir():
-        yield TextFile(readable_name(source.name), _read(source, must=True))
+        yield TextFile(readable_name(source.name), _read_or_fail(source))
         return
-    wanted = _INSTRUCTIONS if format == "agents-md" else None
     prefix = "" if format in ("agents-md", "daily-logs") else f"{readable_name(source.resolve().name)}/"
-    for file in find_files(source, (".md",)):
-        if wanted and file.name.lower() not in wanted:
+    for file in find_notes(source):
+        if format == "agents-md" and file.name.lower() not in _INSTRUCTIONS:
             continue
         path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
         why = _why_not(file, source, format)
         try:
             if not why:
-                yield TextFile(path, _read(file, must=True))
+                yield TextFile(path, _read_or_fail(file))
         except UnreadableInput as exc:
             why = str(exc)
         if why:
-            problems.append(left_out("file", path, 1, why))
+            problems.append(NotePiece("file", path, 1, why=why))
 
 
 def _why_not(file: Path, source: Path, format: str) -> str:
@@ -102,40 +100,39 @@ def _why_not(file: Path, source: Path, format: str) -> str:
         return "its name is not valid UTF-8; give it another one and import it again"
     if format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read(file))):
         return f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type"
-    real = file.resolve()
-    if file.is_symlink() and real != file and real.is_relative_to(source.resolve()):
-        return f"the same as {readable_name(real.relative_to(source.resolve()).as_posix())}"
+    if file.is_symlink():
+        return f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}"
     return f"larger than {_MAX_NOTE / 1e6:.0f} MB" if file.stat().st_size > _MAX_NOTE else ""
 
 
-def find_files(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
-    """Yield the files of a folder at any depth, in order; hidden folders and tools' own are passed over."""
-    count = 0
+def find_notes(folder: Path) -> Iterator[Path]:
+    """Yield the Markdown files of a folder at any depth, in order, without those of hidden folders and of tools."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _FOLDERS_LEFT)
         for name in sorted(names):
-            if name.lower().endswith(tuple(endings)) and not name.startswith("."):
-                file = Path(place, name)
-                if file.is_file() and _is_inside(file, folder):
-                    yield file
-                    count += 1
-        if count > _MOST_FILES:
-            raise UsageError(f"{folder} holds more than {_MOST_FILES:,} files", "import its parts one by one")
+            file = Path(place, name)
+            if name.lower().endswith(".md") and name[0] != "." and file.is_file() and _is_inside(file, folder):
+                yield file
 
 
 def _is_inside(file: Path, source: Path) -> bool:
-    """Return whether a file is what it seems, or a link to another file of its source: others are not followed."""
+    """Return whether a file is no link, or one to another file of its source: others are not followed."""
     return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
 
 
-def _read(file: Path, *, must: bool = False) -> str:
+def _read(file: Path) -> str:
+    try:
+        return _read_or_fail(file)
+    except UnreadableInput:
+        return ""
+
+
+def _read_or_fail(file: Path) -> str:
     try:
         with open(file, "rb") as stream:
             return stream.read(_MAX_NOTE).decode("utf-8-sig", "replace")
     except OSError as exc:
-        if must:
-            raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
-        return ""
+        raise UnreadableInput(f"{file} cannot be read: {exc.strerror}") from exc
 
 
 def read_json(source: Path) -> str:
@@ -148,20 +145,25 @@ def read_json(source: Path) -> str:
     if source.is_dir() and not _is_inside(file, source):
         raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")
     try:
-        if zipfile.is_zipfile(file):
-            with zipfile.ZipFile(file) as archive:
-                names = (one for one in archive.namelist() if one.rpartition("/")[2] == _CHATS)
-                if (name := min(names, key=len, default=None)) is None:
-                    raise UnreadableInput(
-                        f"{file} holds no {_CHATS}", "name the archive that the data export gave, or a file of it"
-                    )
-                with archive.open(name) as stream:
-                    data = stream.read(_MAX_JSON + 1)
-        else:
-            with open(file, "rb") as stream:
-                data = stream.read(_MAX_JSON + 1)
+        data = _read_archived(file) if zipfile.is_zipfile(file) else _read_start(file)
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
         raise UnreadableInput(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(data) > _MAX_JSON:
         raise UnreadableInput(f"{file} is larger than {_MAX_JSON / 1e6:.0f} MB", "cut it into parts, an array each")
     return data.decode("utf-8", "replace")
+
+
+def _read_start(file: Path) -> bytes:
+    with open(file, "rb") as stream:
+        return stream.read(_MAX_JSON + 1)
+
+
+def _read_archived(file: Path) -> bytes:
+    """Return the conversations of a data export, which are in the outermost file of that name."""
+    with zipfile.ZipFile(file) as archive:
+        names = [name for name in archive.namelist() if name.rpartition("/")[2] == _CHATS]
+        if not names:
+            hint = "name the archive that the data export gave, or a file of it"
+            raise UnreadableInput(f"{file} holds no {_CHATS}", hint)
+        with archive.open(min(names, key=len)) as stream:
+            return stream.read(_MAX_JSON + 1)
