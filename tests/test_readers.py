@@ -307,14 +307,11 @@ def test_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
 def test_an_older_specstory(kb: KnowledgeBase, tmp_path: Path) -> None:
     _, session, events = import_text(kb, tmp_path / "a.md", OLD_SPECSTORY)
     assert session.startswith("chat-rename-it-")
-    assert [(event.role, event.tool, event.args) for event in events[1:]] == [
-        ("user", None, None),
-        ("assistant", "read_file", {"file_path": "/home/ana/shop/a.py"}),
-        ("tool", "read_file", None),
-        ("assistant", None, None),
-        ("agent", None, None),
-        ("assistant", "Read", {"file_path": "./b.py"}),
-        ("tool", "Read", None),
+    assert [(event.role, event.content) for event in events[1:]] == [
+        ("user", "Rename it."),
+        ("assistant", "Tool use: **read_file**\n\nRead file: /home/ana/shop/a.py\n\n\nRenamed."),
+        ("agent", "Always look into all files."),
+        ("assistant", "Tool use: **Read** `./b.py`"),
     ]
     assert events[1].ts == "2025-04-24T13:10:01.000Z"
 

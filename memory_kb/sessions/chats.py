@@ -20,7 +20,7 @@ from memory_kb.sessions.transcripts import (
     from_person,
     message,
     notice,
-    numbered,
+    object_of,
     records_of,
     results,
     thinking,
@@ -50,15 +50,16 @@ _STYLES = {
 }
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?")
+_LAST_RULES = re.compile(r"(?:\n\s*(?:-{3,}|\*{3,}|_{3,})\s*)+\Z")
 _LONGEST = 4 * MAX_TEXT
 
 
 class Turn(NamedTuple):
-    """What one side said, and when if the text says."""
+    """What one side said; `mark` is what is written behind its name, such as a time."""
 
     role: str
     text: str
-    when: str = ""
+    mark: str = ""
 
 
 class Preamble(NamedTuple):
@@ -71,31 +72,34 @@ class Preamble(NamedTuple):
 
 def read_chat(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the turns of a conversation; its first turn gives the session its id."""
-    return _read_turns(turns_of(lines), "md", lambda _: Preamble(), wanted="## User` or `User:")
+    return _read_turns(turns_of(lines), "md", lambda _: Preamble(), _chat_events, wanted="## User` or `User:")
+
+
+def _chat_events(turn: Turn) -> Iterator[Event]:
+    return iter([tool_result(turn.text, ok=None)]) if turn.role == "tool" else message(turn.role, turn.text)
 
 
 def _read_turns(
     turns: Iterable[Turn],
     prefix: str,
     read_preamble: Callable[[str], Preamble],
-    events_of: Callable[[Turn], Iterable[Event]] | None = None,
+    events_of: Callable[[Turn], Iterable[Event]],
     *,
     wanted: str,
 ) -> Iterator[LineResult]:
-    """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, for the problem where there is none."""
+    """Yield the events of a conversation by its turns; `wanted` is how a turn would be marked, where there is none."""
     origins, known, session = Origins(prefix), Preamble(), None
     for turn in turns:
         if turn.role == "preamble":
             known = read_preamble(turn.text)
             continue
-        known = known._replace(ts=turn.when or known.ts)
+        known = known._replace(ts=_time_in(turn.mark) or known.ts)
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
             session = known.session or _name_session(turn.text, key)
             start = Event(ts=known.ts, type="event", event="start", agent=known.agent, origin="start")
             yield LineResult(session, start)
-        made = (events_of or _chat_events)(turn)
-        yield from results(session, numbered(made, origins.name(key), ts=known.ts, agent=known.agent))
+        yield from results(session, events_of(turn), origins.name(key), ts=known.ts, agent=known.agent)
     if session is None:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
 
@@ -106,99 +110,85 @@ def _name_session(text: str, key: bytes) -> str:
     return f"chat-{words + '-' if words else ''}{hash_of(key)[:8]}"
 
 
-def _is_conversation(lines: Iterable[RawLine]) -> bool:
-    """Return whether a text holds turns of a person and of somebody who answers.
-
-    Example:
-        >>> _is_conversation([b"a:hover {", b"  cursor: pointer;", b"}"]), _is_conversation([b"User: hi", b"AI: hello"])
-        (False, True)
-    """
-    roles = set()
-    for turn in turns_of(lines):
-        roles.add(turn.role)
-        if "user" in roles and roles & {"assistant", "tool"}:
-            return True
-    return False
-
-
-def _chat_events(turn: Turn) -> Iterator[Event]:
-    return iter([tool_result(turn.text, ok=None)]) if turn.role == "tool" else message(turn.role, turn.text)
+def _time_in(text: str) -> str:
+    found = _MOMENT.search(text)
+    return normal_time(found[0]) if found else ""
 
 
 def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
-    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so that a `User:` inside an answer is
-    no turn where headings mark them. Marks inside of code are none.
+    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so that
+    a `User:` inside an answer is no turn where headings mark them. Marks inside of code are none.
 
     Example:
         >>> [tuple(turn[:2]) for turn in turns_of([b"User: hi", b"Assistant:", b"hello", b"there"])]
         [('user', 'hi'), ('assistant', 'hello\\nthere')]
     """
-    style, fence, is_front, size = None, "", False, 0
-    turn, text = Turn("preamble", ""), list[str]()
-    for number, raw in enumerate(lines):
-        line = "" if raw is None else raw.decode("utf-8-sig" if number == 0 else "utf-8", "replace").rstrip("\r\n")
+    fence, size, turn, text = "", 0, Turn("preamble", ""), list[str]()
+    for line in _without_frontmatter(_texts_of(lines)):
+        fence, is_code = _advance_fence(line, fence)
+        name, mark = (None, None) if is_code else _find_mark(line, styles)
+        if name and mark:
+            styles = {name: styles[name]}
+            yield from _close(turn, text)
+            turn = Turn(_ROLE_OF[mark["name"].lower()], "", mark["when"] or "")
+            text, size, line = [], 0, mark["rest"] or ""  # noqa: PLW2901 - what stands behind the mark is text
+        size += len(line) + 1
+        if size < _LONGEST:
+            text.append(line)
+    yield from _close(turn, text)
+
+
+def _texts_of(lines: Iterable[RawLine]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield (line or b"").decode("utf-8" if number else "utf-8-sig", "replace").rstrip("\r\n")
+
+
+def _without_frontmatter(lines: Iterable[str]) -> Iterator[str]:
+    is_front = False
+    for number, line in enumerate(lines):
         if line == "---" and (number == 0 or is_front):
             is_front = number == 0
-            continue
-        fenced = _FENCE.match(line)
-        if fenced and (not fence or (fenced.group(1).startswith(fence) and line.strip() == fenced.group(1))):
-            fence = "" if fence else fenced.group(1)
-        style, mark = (style, None) if fence or is_front else _find_mark(line, style, styles)
-        if mark:
-            if done := _close(turn, text):
-                yield done
-            when = _MOMENT.search(mark.group("when") or "")
-            turn = Turn(_ROLE_OF[mark.group("name").lower()], "", normal_time(when.group()) if when else "")
-            text, size, line = [], 0, mark.group("rest") or ""
-        size += len(line) + 1
-        if size < _LONGEST and not is_front:
-            text.append(line)
-    if done := _close(turn, text):
-        yield done
+        elif not is_front:
+            yield line
 
 
-def _find_mark(
-    line: str, style: str | None, styles: Mapping[str, re.Pattern[str]]
-) -> tuple[str | None, re.Match[str] | None]:
-    """Return how turns are marked, as far as known, and the mark on this line."""
-    for name in [style] if style else styles:
-        mark = styles[name].fullmatch(line.strip()) if len(line) < _LONGEST else None
-        if mark:
+def _advance_fence(line: str, fence: str) -> tuple[str, bool]:
+    """Return the fence that is open behind a line, and whether the line is part of code."""
+    found = _FENCE.match(line)
+    if fence:
+        is_closed = found and found[1].startswith(fence) and line.strip() == found[1]
+        return "" if is_closed else fence, True
+    return (found[1], True) if found else ("", False)
+
+
+def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | None, re.Match[str] | None]:
+    """Return the style of the mark on a line and the mark, if there is one."""
+    for name, style in styles.items() if len(line) < _LONGEST else ():
+        if mark := style.fullmatch(line.strip()):
             return name, mark
-    return style, None
+    return None, None
 
 
-def _close(turn: Turn, text: list[str]) -> Turn | None:
-    """Return a turn with its text, without rules between turns; None for an empty one."""
-    joined = re.sub(r"(?:\n\s*(?:-{3,}|\*{3,}|_{3,})\s*)+\Z", "", "\n".join(text)).strip()
-    return turn._replace(text=joined) if joined else None
+def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
+    """Yield a turn with its text, without rules between turns; nothing for an empty one."""
+    if joined := _LAST_RULES.sub("", "\n".join(text)).strip():
+        yield turn._replace(text=joined)
 
 
 # -- SpecStory ----------------------------------------------------------------------------------
 
 _SPECSTORY = "<!-- Generated by SpecStory"
 _SESSION = re.compile(r"<!-- (?P<agent>[\w .-]+?) Session (?P<id>[\w-]{8,80}) \((?P<when>[^)]*)\) -->")
-_TITLE_TIME = re.compile(r"(?m)^# .*?(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?Z?)\)?\s*$")
-_SIDECHAIN = re.compile(r"(?:\(sidechain\)|- sidechain)\s*")
-_SPECSTORY_TURN = re.compile(
-    r"_\*\*(?P<name>User|Agent|Assistant)(?P<when>(?: \((?!sidechain\))[^)\n]*\))?)"
-    r"(?P<rest>(?: \(sidechain\)| - sidechain)?)\*\*_"
-)
+_SPECSTORY_TURN = re.compile(r"_\*\*(?P<name>User|Agent|Assistant)(?P<when>[^*\n]*)\*\*_(?P<rest>)")
 _BLOCK = re.compile(
-    r"<think>(?P<thought>.*?)</think>"
-    r"|<tool-use\b[^>]*?data-tool-name=\"(?P<tool>[^\"]*)\"[^>]*>(?P<body>.*?)</tool-use>"
-    r"|^Tool use: \*\*(?P<bare>[^*\n]+)\*\*(?P<rest>.*?)(?=^---$|^Tool use: |\Z)",
-    re.DOTALL | re.MULTILINE,
+    r"<think>(?P<thought>.*?)</think>|<tool-use\b[^>]*?data-tool-name=\"(?P<tool>[^\"]*)\"[^>]*>(?P<body>.*?)</tool-use>",
+    re.DOTALL,
 )
 _MARKUP = re.compile(r"</?(?:details|summary)>")
-_COMMAND = re.compile(
-    r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$|Run command: ([^\n]+)", re.DOTALL | re.MULTILINE
-)
-_FILE = re.compile(
-    r"\b(?:[Ff]ile|at|The file):? `?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?|^[ \t]*`([./~][^`\n]+)`", re.MULTILINE
-)
+_COMMAND = re.compile(r"```(?:bash|sh|shell)\n(.*?)\n```|^`([^`\n]+)`[ \t]*$", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r"\b[Ff]ile:? `?((?:[./~]|[A-Z]:)[^\s`]*[\w])`?")
 
 
 def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -210,24 +200,22 @@ def read_specstory(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 def _read_preamble(text: str) -> Preamble:
     if named := _SESSION.search(text):
         return Preamble(named["id"], slugify(named["agent"], 40), normal_time(named["when"]))
-    title = _TITLE_TIME.search(text)
-    return Preamble(ts=normal_time(title[1]) if title else "")
+    return Preamble(ts=_time_in(text))
 
 
 def _specstory_events(turn: Turn) -> Iterator[Event]:
-    text = _SIDECHAIN.sub("", turn.text, count=1) if _SIDECHAIN.match(turn.text) else turn.text
     if turn.role == "user":
-        yield from from_person(text, **({} if text == turn.text else {"role": "agent"}))
+        yield from from_person(turn.text, role="agent" if "sidechain" in turn.mark else "user")
         return
     place = 0
-    for block in _BLOCK.finditer(text):
-        yield from _answer(text[place : block.start()])
+    for block in _BLOCK.finditer(turn.text):
+        yield from _answer(turn.text[place : block.start()])
         place = block.end()
         if block["thought"] is not None:
             yield from thinking(_MARKUP.sub(" ", block["thought"]).strip())
         else:
-            yield from _tool(block["tool"] or block["bare"], block["body"] or block["rest"] or "")
-    yield from _answer(text[place:])
+            yield from _tool(block["tool"], block["body"])
+    yield from _answer(turn.text[place:])
 
 
 def _answer(text: str) -> Iterator[Event]:
@@ -238,11 +226,9 @@ def _tool(name: str, body: str) -> Iterator[Event]:
     """Yield a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)
-    args: dict[str, str] = {}
+    args = {"file_path": file[1]} if file else {}
     if command and re.search(r"bash|shell|command|terminal|exec", name, re.IGNORECASE):
-        args["command"] = next(filter(None, command.groups()))
-    elif file:
-        args["file_path"] = next(filter(None, file.groups()))
+        args = {"command": command[1] or command[2]}
     yield Event(type="tool_call", role="assistant", tool=name, args=args or None)
     yield tool_result(text, ok=None, tool=name)
 
@@ -261,7 +247,7 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     if first.lstrip().startswith(b"{"):
         return _read_transcript(whole)
     turns = turns_of(whole, {"bold": _CURSOR_TURN})
-    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), wanted="**User**")
+    return _read_turns(turns, "cu", lambda _: Preamble(agent="cursor"), _chat_events, wanted="**User**")
 
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -271,17 +257,15 @@ def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         if isinstance(record, LineResult):
             yield record
         else:
-            made = list(_cursor_events(record, calls))
-            yield from results(None, numbered(made, origins.name(line) if made else "", agent="cursor"))
+            events = list(_cursor_events(record, calls))
+            yield from results(None, events, origins.name(line) if events else "", agent="cursor")
 
 
 def _cursor_events(record: Mapping[str, object], calls: Calls) -> Iterator[Event]:
-    held = record.get("message")
-    content = held.get("content") if isinstance(held, dict) else None
+    content = object_of(record.get("message")).get("content")
     for block in content if isinstance(content, list) else [content]:
         if isinstance(block, dict) and block.get("type") == "tool_use":
-            args = block.get("input")
-            yield calls.call(block.get("name"), args if isinstance(args, dict) else None)
+            yield calls.call(block.get("name"), object_of(block.get("input")) or None)
         else:
             yield from message("user" if record.get("role") == "user" else "assistant", text_of(block))
 
@@ -290,45 +274,38 @@ def _cursor_events(record: Mapping[str, object], calls: Calls) -> Iterator[Event
 
 #: `#### ` begins a line that the person typed, `> ` one that aider itself printed; the rest is the model's answer.
 _AIDER_START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
+_AIDER_SIGNS = {"####": "user", ">": "tool"}
 _EDITED = re.compile(r"(?:Applied edit to|Wrote|Created) (\S.*?)\s*")
 
 
 def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Yield the events of all sessions; each is called by the moment at which it began."""
     origins, session, ts = Origins("ad"), None, ""
-    for kind, block in groupby(_aider_lines(lines), key=lambda line: line[0]):
-        text = "\n".join(line for _, line in block)[:_LONGEST].strip()
-        if kind.startswith("start"):
+    for (kind, _), block in groupby(_aider_lines(lines), key=lambda line: line[:2]):
+        text = "\n".join(line for *_, line in block)[:_LONGEST].strip()
+        if kind == "start":
             ts = normal_time(text)
             session = f"aider-{ts[:19].replace('-', '').replace(':', '')}"
             yield LineResult(session, Event(ts=ts, type="event", event="start", agent="aider", origin="start"))
         elif session is not None and text:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
-            yield from results(session, numbered(_aider_events(kind, text), name, ts=ts, agent="aider"))
+            yield from results(session, _aider_events(kind, text), name, ts=ts, agent="aider")
     if session is None:
         yield LineResult(problem="no line `# aider chat started at ...` found", line=1)
 
 
-def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, str]]:
-    """Yield every line and whose it is: `user`, `tool`, `assistant`, or `start` with its number."""
-    fence, kind = "", "assistant"
-    for number, raw in enumerate(lines):
-        line = "" if raw is None else raw.decode("utf-8", "replace").rstrip("\r\n")
+def _aider_lines(lines: Iterable[RawLine]) -> Iterator[tuple[str, int, str]]:
+    """Yield every line, behind whose it is and how many sessions began before: `start`, `user`, `tool`, `assistant`."""
+    fence, sessions = "", 0
+    for line in _texts_of(lines):
         if start := _AIDER_START.fullmatch(line):
-            fence, kind = "", "assistant"
-            yield f"start {number}", start[1]
+            fence, sessions = "", sessions + 1
+            yield "start", sessions, start[1]
             continue
-        fenced = _FENCE.match(line)
-        is_code = bool(fence or fenced)
-        if fenced:
-            fence = fenced[1] if not fence else "" if line.strip() == fence else fence
-        if not is_code and (line.startswith("#### ") or line == "####"):
-            kind, line = "user", line[5:]
-        elif not is_code and (line.startswith("> ") or line == ">"):
-            kind, line = "tool", line[2:]
-        else:
-            kind = "assistant"
-        yield kind, line
+        fence, is_code = _advance_fence(line, fence)
+        sign, _, rest = line.partition(" ")
+        kind = "assistant" if is_code else _AIDER_SIGNS.get(sign, "assistant")
+        yield kind, sessions, line if kind == "assistant" else rest
 
 
 def _aider_events(kind: str, text: str) -> Iterator[Event]:
@@ -349,4 +326,10 @@ def sniff_markdown(text: str, lines: Iterable[RawLine]) -> str | None:
         return "aider"
     if _EXPORTED.search(text):
         return "cursor"
-    return "markdown" if _is_conversation(lines) else None
+    # A conversation has turns of a person and of somebody who answers.
+    roles = set[str]()
+    for turn in turns_of(lines):
+        roles.add(turn.role)
+        if "user" in roles and roles & {"assistant", "tool"}:
+            return "markdown"
+    return None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
-from memory_kb.injected import is_own_call
 from memory_kb.sessions.transcripts import (
     Calls,
     LineResult,
     Origins,
     RawLine,
+    error_notice,
     from_person,
     message,
     notice,
-    numbered,
+    object_of,
     of_subagent,
     records_of,
     results,
@@ -23,8 +24,8 @@ from memory_kb.sessions.transcripts import (
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
 AGENT = "claude-code"
-#: Events that wait for a record that names the session: titles come first.
-_HELD = 200
+#: Records in which a transcript names its session: titles come first.
+_HEAD = 200
 #: Attachments that carry text into the conversation.
 _HOOKS = ("hook_additional_context", "hook_success", "hook_system_message", "hook_blocking_error")
 #: How a refused call ends where the person gave a reason.
@@ -39,26 +40,32 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
     Every record has an id of its own, so that the copies a resumed session begins with are known.
     """
-    session, ts, calls, origins = None, "", Calls(), Origins("cc")
-    begun, early = set[str | None](), list[Event]()
-    for line, record in records_of(lines):
+    records = records_of(lines)
+    head = list(islice(records, _HEAD))
+    named = [one for _, one in head if isinstance(one, dict) and _session_of(one)]
+    about: Mapping[str, Any] = next((one for one in named if "cwd" in one), named[0] if named else {})
+    session, ts, calls, origins = _session_of(about), normal_time(about.get("timestamp")), Calls(), Origins("cc")
+    begun = set[str | None]()
+    for line, record in chain(head, records):
         if isinstance(record, LineResult):
             yield record
             continue
-        named = record.get("sessionId", record.get("session_id"))
-        session = named if isinstance(named, str) and named else session
+        if (own := _session_of(record)) and own != session:
+            session, about = own, record
         ts = normal_time(record.get("timestamp")) or ts
-        events = list(_shared(record, line, list(_read(record, calls)), ts, origins))
-        if events and session is None and len(early) < _HELD:
-            early += events
-            continue
+        events = list(_read(record, calls))
         if events and session not in begun:
             begun.add(session)
-            yield LineResult(session, _start(record, ts))
-        yield from results(session, [*early, *events] if events else ())
-        early = [] if events else early
-    if early:
-        yield from results(None, (_start({}, early[0].ts), *early))
+            yield LineResult(session, _start(about, ts))
+        agent = AGENT
+        if record.get("isSidechain") is True:
+            agent, events = printable_line(text_of(record.get("agentId") or "subagent")), list(of_subagent(events))
+        yield from results(session, events, _origin(record, line, origins) if events else "", ts=ts, agent=agent)
+
+
+def _session_of(record: Mapping[str, Any]) -> str | None:
+    named = record.get("sessionId", record.get("session_id"))
+    return named if isinstance(named, str) and named else None
 
 
 def _start(record: Mapping[str, Any], ts: str) -> Event:
@@ -67,17 +74,9 @@ def _start(record: Mapping[str, Any], ts: str) -> Event:
     return Event(ts=ts, type="event", event="start", agent=AGENT, args=known or None, origin="start")
 
 
-def _shared(record: Mapping[str, Any], line: bytes, events: list[Event], ts: str, origins: Origins) -> Iterator[Event]:
-    """Yield the events of a record with what all of them share."""
-    if not events:
-        return
+def _origin(record: Mapping[str, Any], line: bytes, origins: Origins) -> str:
     uuid = record.get("uuid")
-    name = f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else origins.name(line)
-    if record.get("isSidechain") is True:
-        agent = printable_line(text_of(record.get("agentId") or "subagent"))
-        yield from numbered(of_subagent(events), name, ts=ts, agent=agent)
-    else:
-        yield from numbered(events, name, ts=ts, agent=AGENT)
+    return f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else origins.name(line)
 
 
 def _read(record: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
@@ -88,13 +87,15 @@ def _read(record: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
         call_id = record.get("tool_use_id", record.get("id"))
         yield calls.call(record.get("tool_name"), record.get("tool_input"), call_id)
     elif kind == "tool_result":
-        yield _read_result({**record, "content": record.get("tool_output", record.get("content"))}, calls)
+        output = record.get("tool_output", record.get("content"))
+        made = calls.result(record.get("tool_use_id"), output, ok=record.get("is_error") is not True)
+        yield made._replace(tool=printable_line(text_of(record.get("tool_name"))) or made.tool)
     elif kind == "summary" and record.get("summary"):
         yield notice(record["summary"], "summary")
     elif kind == "system" and record.get("content"):
         yield notice(record["content"], printable_line(text_of(record.get("subtype") or "notice")))
-    elif kind == "attachment" and isinstance(record.get("attachment"), dict):
-        yield from _read_attachment(record["attachment"])
+    elif kind == "attachment":
+        yield from _read_attachment(object_of(record.get("attachment")))
 
 
 def _read_message(record: Mapping[str, Any], role: str, calls: Calls) -> Iterator[Event]:
@@ -105,7 +106,7 @@ def _read_message(record: Mapping[str, Any], role: str, calls: Calls) -> Iterato
     elif record.get("isMeta") is True:
         yield notice(content)
     elif record.get("isApiErrorMessage") is True:
-        yield notice(content, "error", ok=False, error=text_of(content)[:500])
+        yield error_notice(content)
     else:
         texts: list[object] = []
         for block in content if isinstance(content, list) else [content]:
@@ -125,7 +126,7 @@ def _read_block(block: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         yield calls.call(block.get("name"), block.get("input"), block.get("id"))
     elif isinstance(kind, str) and kind.endswith("tool_result"):
-        result = _read_result(block, calls)
+        result = calls.result(block.get("tool_use_id"), block.get("content"), ok=block.get("is_error") is not True)
         yield result
         # What the person said where they refused a call is in its result.
         said = _REFUSAL.match(result.content or "") if result.ok is False and not result.injected else None
@@ -133,15 +134,6 @@ def _read_block(block: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
             yield from from_person(said[1])
     elif kind in ("thinking", "redacted_thinking"):
         yield Event(type="event", event="thinking", role="assistant", content=text_of(block.get("thinking") or ""))
-
-
-def _read_result(block: Mapping[str, Any], calls: Calls) -> Event:
-    made = calls.result(block.get("tool_use_id"), block.get("content"), ok=block.get("is_error") is not True)
-    if not block.get("tool_name"):
-        return made
-    tool, args = printable_line(text_of(block["tool_name"])), block.get("tool_input")
-    is_own = is_own_call(tool, args if isinstance(args, dict) else None)
-    return made._replace(tool=tool, injected="whole" if is_own else None)
 
 
 def _read_attachment(attachment: Mapping[str, Any]) -> Iterator[Event]:

@@ -13,9 +13,10 @@ from memory_kb.sessions.transcripts import (
     LineResult,
     Origins,
     RawLine,
+    error_notice,
     message,
     notice,
-    numbered,
+    object_of,
     of_subagent,
     records_of,
     results,
@@ -25,6 +26,7 @@ from memory_kb.store.events import Event, NoEvent, load_object, normal_time, pri
 
 AGENT = "codex"
 _EXIT = re.compile(r"(?m)^(?:Exit code|Process exited with code):? (-?\d+)\b")
+#: The items that are calls, with the name of a tool that has none of its own, and those that are their results.
 _CALLS = {
     "function_call": "tool",
     "custom_tool_call": "tool",
@@ -33,7 +35,6 @@ _CALLS = {
     "tool_search_call": "tool",
 }
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output", "tool_search_output")
-_ITEMS = ("message", "reasoning", *_CALLS, *_OUTPUTS)
 
 
 def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -42,80 +43,60 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     Messages come as response items and again as event messages; the items are read. A fork begins
     with the records of what it was forked from: the first session named is the file's own.
     """
-    rollout, origins = _Rollout(), Origins("cx")
+    session, ts, agent, origins, calls = None, "", AGENT, Origins("cx"), Calls()
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
             continue
-        events = list(rollout.events(record))
-        name = origins.name(line) if events else ""
-        yield from results(rollout.session, numbered(events, name, ts=rollout.ts, agent=rollout.agent))
-
-
-class _Rollout:
-    """What the records so far say about the next one."""
-
-    def __init__(self) -> None:
-        self.session: str | None = None
-        self.ts = ""
-        self.agent = AGENT
-        self._calls = Calls()
-
-    def events(self, record: Mapping[str, Any]) -> Iterator[Event]:
-        """Return the events of a record, without what all of them share."""
-        self.ts = normal_time(record.get("timestamp")) or self.ts
-        kind, payload = record.get("type"), record.get("payload")
-        if isinstance(payload, dict):
-            made = self._enveloped(str(kind), payload)
-        elif kind in _ITEMS:
-            made = self._item(record)
-        else:
-            made = self._begin(record) if "id" in record and kind is None else iter(())
-        events = list(made)
-        return iter(events) if self.agent == AGENT else of_subagent(events)
-
-    def _enveloped(self, kind: str, payload: Mapping[str, Any]) -> Iterator[Event]:
+        ts = normal_time(record.get("timestamp")) or ts
+        kind, payload = _unwrap(record)
         if kind == "session_meta":
-            meta = payload.get("meta")
-            yield from self._begin(meta if isinstance(meta, dict) else payload)
-        elif kind == "response_item":
-            yield from self._item(payload)
-        elif kind == "compacted" and payload.get("message"):
-            yield notice(payload["message"], "summary")
-        elif kind == "event_msg":
-            what = payload.get("type")
-            if what in ("error", "stream_error"):
-                text = text_of(payload.get("message"))
-                yield notice(text, "error", ok=False, error=text[:500])
-            elif what == "turn_aborted":
-                yield notice(payload.get("reason") or "aborted", "aborted")
+            events = [_start(payload)] if session is None and isinstance(payload.get("id"), str) else []
+            session = payload["id"] if events else session
+            is_subagent = events and "subagent" in object_of(payload.get("source"))
+            agent = "codex-subagent" if is_subagent else agent
+        else:
+            events = list(_read(kind, payload, calls))
+        events = events if agent == AGENT else list(of_subagent(events))
+        yield from results(session, events, origins.name(line) if events else "", ts=ts, agent=agent)
 
-    def _begin(self, meta: Mapping[str, Any]) -> Iterator[Event]:
-        named, source, git = (meta.get(name) for name in ("id", "source", "git"))
-        if self.session is not None or not isinstance(named, str):
-            return
-        self.session = named
-        if isinstance(source, dict) and "subagent" in source:
-            self.agent = "codex-subagent"
-        branch = git.get("branch") if isinstance(git, dict) else None
-        known = {"cwd": meta.get("cwd"), "branch": branch, "version": meta.get("cli_version")}
-        args = {name: value for name, value in known.items() if value}
-        yield Event(type="event", event="start", args=args or None, origin="start")
 
-    def _item(self, item: Mapping[str, Any]) -> Iterator[Event]:
-        kind = item.get("type")
-        if kind == "message":
-            yield from message(item.get("role"), item.get("content"))
-        elif kind == "reasoning":
-            yield from thinking(text_of(item.get("summary")) or item.get("content"))
-        elif kind in _CALLS:
-            tool = printable_line(text_of(item.get("name") or _CALLS[str(kind)]))
-            name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
-            args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
-            yield self._calls.call(name, args, item.get("call_id") or item.get("id"))
-        elif kind in _OUTPUTS:
-            content, ok = read_outcome(item.get("output", item.get("tools")))
-            yield self._calls.result(item.get("call_id"), content, ok=ok)
+def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
+    """Return the kind of a record and what it holds; in the older form these have no envelope."""
+    kind, payload = record.get("type"), record.get("payload")
+    if not isinstance(payload, dict):
+        return ("session_meta" if "id" in record and kind is None else kind), record
+    if kind == "session_meta":
+        return kind, payload["meta"] if isinstance(payload.get("meta"), dict) else payload
+    return (kind if kind == "compacted" else payload.get("type")), payload
+
+
+def _start(meta: Mapping[str, Any]) -> Event:
+    branch = object_of(meta.get("git")).get("branch")
+    known = {"cwd": meta.get("cwd"), "branch": branch, "version": meta.get("cli_version")}
+    args = {name: value for name, value in known.items() if value}
+    return Event(type="event", event="start", args=args or None, origin="start")
+
+
+def _read(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+    if kind == "message":
+        yield from message(item.get("role"), item.get("content"))
+    elif kind == "reasoning":
+        yield from thinking(text_of(item.get("summary")) or item.get("content"))
+    elif kind in _CALLS:
+        tool = printable_line(text_of(item.get("name") or _CALLS[str(kind)]))
+        name = f"{item['namespace']}{tool}" if isinstance(item.get("namespace"), str) else tool
+        args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
+        yield calls.call(name, args, item.get("call_id") or item.get("id"))
+    elif kind in _OUTPUTS:
+        content, ok = read_outcome(item.get("output", item.get("tools")))
+        yield calls.result(item.get("call_id"), content, ok=ok)
+    elif kind == "compacted" and item.get("message"):
+        yield notice(item["message"], "summary")
+    elif kind in ("error", "stream_error"):
+        yield error_notice(item.get("message"))
+    elif kind == "turn_aborted":
+        yield notice(item.get("reason") or "aborted", "aborted")
 
 
 def _arguments(value: object) -> object:
@@ -137,20 +118,16 @@ def read_outcome(output: object) -> tuple[str, bool | None]:
         >>> read_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_outcome("Exit code: 0")
         (('boom', False), ('Exit code: 0', True))
     """
-    if isinstance(output, str) and output.startswith("{"):
-        with contextlib.suppress(NoEvent):
-            output = load_object(output)
-    if isinstance(output, dict):
-        ok = output.get("success")
-        if output.get("isError") is True:
-            ok = False
-        metadata = output.get("metadata")
-        code = metadata.get("exit_code") if isinstance(metadata, dict) else None
-        if isinstance(code, int):
-            ok = code == 0
-        said = output.get("output", output.get("content"))
-        text = text_of(said) if said is not None else json.dumps(output, ensure_ascii=False)
-        return text, ok if isinstance(ok, bool) else None
-    text = text_of(output)
-    code_line = _EXIT.search(text[:500])
-    return text, int(code_line.group(1)) == 0 if code_line else None
+    output = _arguments(output)
+    if not isinstance(output, dict):
+        text = text_of(output)
+        code_line = _EXIT.search(text[:500])
+        return text, int(code_line[1]) == 0 if code_line else None
+    ok, code = output.get("success"), object_of(output.get("metadata")).get("exit_code")
+    if isinstance(code, int):
+        ok = code == 0
+    elif output.get("isError") is True:
+        ok = False
+    said = output.get("output", output.get("content"))
+    text = text_of(said) if said is not None else json.dumps(output, ensure_ascii=False)
+    return text, ok if isinstance(ok, bool) else None

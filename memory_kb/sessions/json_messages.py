@@ -17,7 +17,8 @@ from memory_kb.sessions.transcripts import (
     RawLine,
     message,
     notice,
-    numbered,
+    object_of,
+    objects_in,
     of_subagent,
     records_of,
     results,
@@ -47,25 +48,17 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     else:
         meta, messages = read_document(itertools.chain([first], rest))
     args = {"project_hash": meta["projectHash"]} if isinstance(meta.get("projectHash"), str) else None
-    ts = normal_time(meta.get("startTime"))
-    start = Event(ts=ts, type="event", event="start", agent=GEMINI, args=args, origin="start")
+    start = Event(ts=normal_time(meta.get("startTime")), agent=GEMINI, args=args)
     return _read(_text_or_none(meta.get("sessionId")), start, messages, _gemini_events)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session: its messages, each with parts of several kinds."""
     document, messages = read_document(lines)
-    info = document["info"] if isinstance(document.get("info"), dict) else {}
-    cwd = _text_or_none(info.get("directory"))
-    start = Event(
-        ts=_time(info, "created"),
-        type="event",
-        event="start",
-        agent=f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE,
-        args={"cwd": cwd} if cwd else None,
-        content=_text_or_none(info.get("title")),
-        origin="start",
-    )
+    info = object_of(document.get("info"))
+    cwd, title = _text_or_none(info.get("directory")), _text_or_none(info.get("title"))
+    agent = f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE
+    start = Event(ts=_time(info, "created"), agent=agent, args={"cwd": cwd} if cwd else None, content=title)
     return _read(_text_or_none(info.get("id")), start, messages, _opencode_events)
 
 
@@ -75,18 +68,19 @@ def _read(
     messages: Messages,
     events_of: Callable[[Mapping[str, Any], Calls], Iterable[Event]],
 ) -> Iterator[LineResult]:
-    """Yield the events of the messages; one without a time has that of the message before."""
+    """Yield the start and the events of the messages; one without a time has that of the message before."""
     calls, ts, is_begun = Calls(), start.ts, False
     for one in messages:
         if isinstance(one, LineResult):
             yield one
             continue
         if not is_begun:
-            yield LineResult(session, start)
+            yield LineResult(session, start._replace(type="event", event="start", origin="start"))
             is_begun = True
-        made = [event._replace(agent=start.agent, ts=event.ts or ts) for event in events_of(one, calls)]
+        made = [event._replace(ts=event.ts or ts) for event in events_of(one, calls)]
         ts = made[-1].ts if made else ts
-        yield from results(session, of_subagent(made) if start.agent == f"{OPENCODE}-subagent" else made)
+        events = made if start.agent in (GEMINI, OPENCODE) else of_subagent(made)
+        yield from results(session, events, agent=start.agent)
 
 
 def _gemini_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
@@ -94,38 +88,39 @@ def _gemini_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]
     ts = normal_time(message_.get("timestamp"))
     if kind == "user":
         made = message("user", message_.get("displayContent") or message_.get("content"))
-        yield from numbered(made, name, ts=ts)
+        yield from _named(made, name, ts)
     elif kind == "gemini":
-        for event in _gemini_answer(message_, name, calls):
-            yield event._replace(ts=event.ts or ts)
+        for number, thought in enumerate(objects_in(message_.get("thoughts"))):
+            said = (text_of(thought.get("subject")), text_of(thought.get("description")))
+            yield from (
+                one._replace(origin=f"{name}.thought{number}", ts=ts) for one in thinking(": ".join(filter(None, said)))
+            )
+        yield from (one._replace(origin=f"{name}.text", ts=ts) for one in message("assistant", message_.get("content")))
+        for call in objects_in(message_.get("toolCalls")):
+            yield from _gemini_call(call, name, ts, calls)
     elif kind in ("info", "warning", "error") and message_.get("content"):
         yield notice(message_["content"], str(kind), origin=f"{name}.0", ts=ts)
 
 
-def _gemini_answer(answer: Mapping[str, Any], name: str, calls: Calls) -> Iterator[Event]:
-    for number, thought in enumerate(_objects(answer.get("thoughts"))):
-        text = ": ".join(filter(None, (text_of(thought.get("subject")), text_of(thought.get("description")))))
-        yield from (event._replace(origin=f"{name}.thought{number}") for event in thinking(text))
-    yield from (event._replace(origin=f"{name}.text") for event in message("assistant", answer.get("content")))
-    for call in _objects(answer.get("toolCalls")):
-        call_id, ts = text_of(call.get("id")), normal_time(call.get("timestamp"))
-        origin, args = f"{name}.{printable_line(call_id)}", call.get("args")
-        args = args if isinstance(args, dict) else None
-        yield calls.call(call.get("name"), args, call_id, ts=ts, origin=f"{origin}.call")
-        ok = _DONE.get(str(call.get("status")))
-        if ok is not None:
-            text = _gemini_output(call.get("result")) or text_of(call.get("resultDisplay"))
-            code = _EXIT.search(text)
-            ok = ok and not (code and int(code[1]))
-            yield calls.result(call_id, text, ok=ok, ts=ts, origin=f"{origin}.result")
+def _gemini_call(call: Mapping[str, Any], name: str, ts: str, calls: Calls) -> Iterator[Event]:
+    call_id, ts = text_of(call.get("id")), normal_time(call.get("timestamp")) or ts
+    origin, args = f"{name}.{printable_line(call_id)}", call.get("args")
+    yield calls.call(
+        call.get("name"), args if isinstance(args, dict) else None, call_id, ts=ts, origin=f"{origin}.call"
+    )
+    ok = _DONE.get(str(call.get("status")))
+    if ok is not None:
+        text = _gemini_output(call.get("result")) or text_of(call.get("resultDisplay"))
+        code = _EXIT.search(text)
+        ok = ok and not (code and int(code[1]))
+        yield calls.result(call_id, text, ok=ok, ts=ts, origin=f"{origin}.result")
 
 
 def _gemini_output(result: object) -> str:
     """Return what a tool answered: each part may hold it in `functionResponse.response`."""
     texts = []
     for part in result if isinstance(result, list) else [result]:
-        answer = part.get("functionResponse") if isinstance(part, dict) else None
-        response = answer.get("response") if isinstance(answer, dict) else None
+        response = object_of(object_of(part).get("functionResponse")).get("response")
         if isinstance(response, dict):
             texts.append(text_of(response.get("output", response.get("error", response))))
         elif part:
@@ -134,11 +129,11 @@ def _gemini_output(result: object) -> str:
 
 
 def _opencode_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
-    info = message_["info"] if isinstance(message_.get("info"), dict) else {}
-    for part in _objects(message_.get("parts")) if info else ():
+    info = object_of(message_.get("info"))
+    for part in objects_in(message_.get("parts")) if info else ():
         name = printable_line(text_of(part.get("id") or info.get("id")))[:80]
         ts = _time(part, "start") or _time(info, "created")
-        yield from numbered(_opencode_part(part, info.get("role"), calls), f"oc:{name}", ts=ts)
+        yield from _named(_opencode_part(part, info.get("role"), calls), f"oc:{name}", ts)
 
 
 def _opencode_part(part: Mapping[str, Any], role: object, calls: Calls) -> Iterator[Event]:
@@ -149,14 +144,18 @@ def _opencode_part(part: Mapping[str, Any], role: object, calls: Calls) -> Itera
     elif kind == "reasoning":
         yield from thinking(text)
     elif kind == "tool":
-        state = part["state"] if isinstance(part.get("state"), dict) else {}
+        state = object_of(part.get("state"))
         args, call_id, status = state.get("input"), part.get("callID"), state.get("status")
         yield calls.call(part.get("tool"), args if isinstance(args, dict) else None, call_id)
         if status in ("completed", "error"):
-            metadata = state.get("metadata")
-            code = metadata.get("exit") if isinstance(metadata, dict) else None
+            code = object_of(state.get("metadata")).get("exit")
             output = state.get("output" if status == "completed" else "error")
             yield calls.result(call_id, output, ok=status == "completed" and code in (None, 0))
+
+
+def _named(events: Iterable[Event], origin: str, ts: str) -> Iterator[Event]:
+    """Yield the events of one message or part, each with an origin of its own."""
+    return (event._replace(origin=f"{origin}.{number}", ts=ts) for number, event in enumerate(events))
 
 
 def _text_or_none(value: object) -> str | None:
@@ -164,12 +163,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _time(record: Mapping[str, Any], name: str) -> str:
-    times = record.get("time")
-    return normal_time(times.get(name)) if isinstance(times, dict) else ""
-
-
-def _objects(value: object) -> Iterator[dict[str, Any]]:
-    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
+    return normal_time(object_of(record.get("time")).get(name))
 
 
 def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
@@ -186,4 +180,4 @@ def read_document(lines: Iterable[RawLine]) -> tuple[dict[str, Any], Messages]:
     whole = next(iterate(b"".join(rest).decode("utf-8", "replace")))
     if whole.wrong:
         return {}, [LineResult(problem=whole.wrong, line=1)]
-    return whole.value, _objects(whole.value.get("messages"))
+    return whole.value, objects_in(whole.value.get("messages"))

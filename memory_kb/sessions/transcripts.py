@@ -1,4 +1,4 @@
-"""Convert transcripts of other tools to events.
+"""Convert transcripts of other tools to events: what all readers share.
 
 The readers are pure: lines in, events out, one at a time. They skip and report
 what they do not know; nothing in a transcript makes them fail.
@@ -49,6 +49,18 @@ def records_of(lines: Iterable[RawLine]) -> Iterator[tuple[bytes, dict[str, Any]
                 yield line, LineResult(problem=str(exc), line=number)
 
 
+def results(session: str | None, events: Iterable[Event], origin: str = "", **known: Any) -> Iterator[LineResult]:
+    """Yield what a reader made of one record, which may be nothing.
+
+    `known` is what its events have in common; one without an origin gets that of the record and a number.
+    """
+    made = [
+        LineResult(session, event._replace(origin=event.origin or f"{origin}.{number}", **known))
+        for number, event in enumerate(events)
+    ]
+    yield from made or [LineResult(session)]
+
+
 class Origins:
     """Names for what has none of its own: the same lines get the same names every time."""
 
@@ -69,7 +81,7 @@ class Origins:
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
 
 
-def from_person(text: str, **known: Any) -> Iterator[Event]:
+def from_person(text: str, role: str = "user") -> Iterator[Event]:
     """Yield the events of a text in a person's place: what their agent added as notices, then their message.
 
     Example:
@@ -77,15 +89,20 @@ def from_person(text: str, **known: Any) -> Iterator[Event]:
         [('event', '<system-reminder>Be brief.</system-reminder>'), ('message', 'Fix it.')]
     """
     sent, added = split_message(text)
-    for addition in added:
-        yield notice(addition, **known)
+    yield from map(notice, added)
     if sent:
-        yield Event(type="message", content=sent, **({"role": "user"} | known))
+        yield Event(type="message", role=role, content=sent)
 
 
 def notice(text: object, name: str = "notice", **known: Any) -> Event:
     """Return an event for what neither person nor agent said."""
-    return Event(type="event", event=name, content=text_of(text), **(known | {"role": "system"}))
+    return Event(type="event", event=name, role="system", content=text_of(text), **known)
+
+
+def error_notice(text: object) -> Event:
+    """Return the event of an error of the agent's own."""
+    said = text_of(text)
+    return notice(said, "error", ok=False, error=said[:500])
 
 
 def tool_result(output: object, *, ok: bool | None, **known: Any) -> Event:
@@ -145,18 +162,16 @@ def _name_or_none(value: object) -> str | None:
     return printable_line(value) or None if isinstance(value, str) else None
 
 
-def numbered(events: Iterable[Event], name: str, **known: Any) -> Iterator[Event]:
-    """Yield the events of one record with what all of them share, each with an origin of its own."""
-    for number, event in enumerate(events):
-        yield event._replace(origin=event.origin or f"{name}.{number}", **known)
-
-
 def of_subagent(events: Iterable[Event]) -> Iterator[Event]:
     """Yield the events of a subagent: what its user said came from another agent."""
     return (event._replace(role="agent") if event.role == "user" else event for event in events)
 
 
-def results(session: str | None, events: Iterable[Event]) -> Iterator[LineResult]:
-    """Yield what a reader made of one record, which may be nothing."""
-    made = [LineResult(session, event) for event in events]
-    yield from made or [LineResult(session)]
+def objects_in(value: object) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a list; none of what is no list."""
+    return (one for one in value if isinstance(one, dict)) if isinstance(value, list) else iter(())
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return an object as it is, and what is none as an empty one."""
+    return value if isinstance(value, dict) else {}
