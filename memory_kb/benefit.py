@@ -169,6 +169,12 @@ class Score:
     saved_tokens: int = 0
     added_tokens: int = 0
 
+    def add(self, needs: Sequence[Need]) -> None:
+        """Count what it had said of the needs of one session."""
+        self.given.update(need.sort for need in needs)
+        tries, cost = count_failed(needs)
+        self.failed_commands, self.saved_tokens = self.failed_commands + tries, self.saved_tokens + cost
+
 
 class NeedCheck(NamedTuple):
     """One count, so that a person can check it: where it was needed, and who would have said it."""
@@ -231,23 +237,19 @@ def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, p
     made = Benefit(scores={name: Score() for name in WAYS})
     with tempfile.TemporaryDirectory(prefix="memory-kb-benefit-") as place:
         logs = _import_all(folder, Path(place) / "logs", made)
-        found: dict[str, list[SessionNeeds]] = {}
-        projects: dict[str, str] = {}
-        for session in logs.ids():
-            events = list(logs.read(session))
-            starts = (event for event in events if event.event == "start" and event.args)
-            projects[session] = next((str(one.args.get("cwd") or "") for one in starts if one.args), "")
-            needs = read_needs(session, events)
-            if needs.prompts or needs.needs:
-                found.setdefault(_top(projects[session], projects.values()), []).append(needs)
-        total = sum(map(len, found.values()))
+        projects = _sessions_by_project(logs)
+        total = sum(map(len, projects.values()))
         if not total:
             raise UnreadableInput(f"{folder} holds no transcript with a prompt", "name the folder of your agent's logs")
-        for number, (name, sessions) in enumerate(found.items()):
+        for number, (name, sessions) in enumerate(projects.items()):
             past_notes = NotesInGit(project or _project_of(name, folder), os.environ)
             vault = LearningVault(Path(place) / f"project{number}", logs)
             with vault.kb:
-                _replay_project(sorted(sessions, key=lambda one: one.began), vault, past_notes, made, on_session, total)
+                one = _ProjectReplay(vault, past_notes, made)
+                for _ in one.run(sorted(sessions, key=lambda one: one.began)):
+                    made.sessions += 1
+                    if on_session:
+                        on_session(made.sessions, total)
             made.problems += vault.problems
     return made
 
@@ -263,10 +265,21 @@ def _import_all(folder: Path, place: Path, made: Benefit) -> SessionFiles:
         return kb.sessions.files
 
 
-def _top(folder: str, others: Iterable[str]) -> str:
-    """Return the project that a session belongs to: the outermost folder around its own in which one worked."""
-    around = [one for one in others if one and (folder == one or folder.startswith(one.rstrip("/") + os.sep))]
-    return min(around, key=len, default=folder)
+def _sessions_by_project(logs: SessionFiles) -> dict[str, list[SessionNeeds]]:
+    """Return what sessions found out, by the outermost folder around their own in which one worked."""
+    found: list[tuple[str, SessionNeeds]] = []
+    for session in logs.ids():
+        events = list(logs.read(session))
+        starts = (event.args or {} for event in events if event.event == "start")
+        folder = next((str(args["cwd"]) for args in starts if args.get("cwd")), "")
+        found.append((folder, read_needs(session, events)))
+    folders = {folder for folder, _ in found if folder}
+    projects: dict[str, list[SessionNeeds]] = {}
+    for folder, needs in found:
+        if needs.prompts or needs.needs:
+            around = [one for one in folders if folder == one or folder.startswith(one.rstrip("/") + os.sep)]
+            projects.setdefault(min(around, key=len, default=folder), []).append(needs)
+    return projects
 
 
 def _project_of(cwd: str, folder: Path) -> Path:
@@ -277,101 +290,83 @@ def _project_of(cwd: str, folder: Path) -> Path:
     return next((one.parent for one in (place, *place.parents) if one.name.startswith(".")), place)
 
 
-def _replay_project(
-    sessions: Sequence[SessionNeeds],
-    vault: LearningVault,
-    past_notes: NotesInGit,
-    made: Benefit,
-    on_session: Callable[[int, int], None] | None,
-    total: int,
-) -> None:
-    ways: tuple[Giver, ...] = (vault, Giver(), Grep(vault.notes), Curated())
-    givers = dict(zip(WAYS, ways, strict=True))
-    past, waiting = Past(), list[SessionNeeds]()
-    shown_ever, paid, wrong = set[str](), set[str](), set[str]()
-    for session in sessions:
-        for over in sorted((one for one in waiting if one.ended < session.began), key=lambda one: one.ended):
-            waiting.remove(over)
-            past.learn(over)
-            for giver in givers.values():
-                giver.learn(over)
-        vault.at(session.began)
-        notes = past_notes.at(session.began)
+class _ProjectReplay:
+    """The replay of the sessions of one project."""
+
+    def __init__(self, vault: LearningVault, past_notes: NotesInGit, made: Benefit) -> None:
+        self._vault, self._past_notes, self._made = vault, past_notes, made
+        self._givers: dict[str, Giver] = dict(zip(WAYS, (vault, Giver(), Grep(vault.notes), Curated()), strict=True))
+        self._past = Past()
+        self._shown, self._paid, self._wrong = set[str](), set[str](), set[str]()
+
+    def run(self, sessions: Sequence[SessionNeeds]) -> Iterator[None]:
+        """Replay sessions in their order; each may know those that were over when it began."""
+        waiting: list[SessionNeeds] = []
+        for session in sessions:
+            for over in sorted((one for one in waiting if one.ended < session.began), key=lambda one: one.ended):
+                waiting.remove(over)
+                self._past.learn(over)
+                for giver in self._givers.values():
+                    giver.learn(over)
+            self._vault.at(session.began)
+            self._replay(session, self._past_notes.at(session.began))
+            waiting.append(session)
+            yield
+        self._made.entries_given += len(self._shown)
+        self._made.never_paid += sorted(self._shown - self._paid)
+        self._made.wrong += sorted(self._wrong)
+
+    def _replay(self, session: SessionNeeds, notes: PastNotes) -> None:
+        made, shown, needs = self._made, set[str](), session.in_order()
+        texts: dict[str, list[tuple[int, str]]] = {}
+        for name, giver in self._givers.items():
+            given = _give(giver, session, notes)
+            made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
+            texts[name] = [(seq, plain(one.text)) for seq, one in given if one.text]
+            shown.update(*(one.ids for _, one in given))
         made.curated += bool(notes.curated)
-        _replay_session(session, notes, givers, past, made, _Entries(vault.kb, shown_ever, paid, wrong))
-        waiting.append(session)
-        made.sessions += 1
-        if on_session:
-            on_session(made.sessions, total)
-    made.entries_given += len(shown_ever)
-    made.never_paid += sorted(shown_ever - paid)
-    made.wrong += sorted(wrong)
+        made.prompts += len(session.prompts)
+        made.needs.update(need.sort for need in needs)
+        again = [need for need in needs if self._past.knows(need)]
+        made.found_again.update(need.sort for need in again)
+        saved: dict[str, list[Need]] = {}
+        for need in again:
+            by = tuple(
+                name
+                for name, said in texts.items()
+                if any(seq <= need.seq and mentions(text, need) for seq, text in said)
+            )
+            for name in by:
+                saved.setdefault(name, []).append(need)
+            made.checks.append(NeedCheck(session.session, need.seq, need.sort, need.fact, *count_failed([need]), by))
+        tries, cost = count_failed(again)
+        made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
+        for name, found in saved.items():
+            made.scores[name].add(found)
+        self._judge(shown, session, again)
 
-
-class _Entries(NamedTuple):
-    """The entries of a vault that were given, that paid and that were wrong, by their ids."""
-
-    kb: KnowledgeBase
-    shown: set[str]
-    paid: set[str]
-    wrong: set[str]
-
-    def judge(self, ids: Iterable[str], session: SessionNeeds, known: Sequence[Need]) -> None:
-        """Note what became of entries that a session was given."""
-        wanted = set(ids)
-        memories = {memory.id: memory for memory in self.kb.store.all() if memory.id in wanted}
-        self.shown.update(memories)
-        for name, memory in memories.items():
+    def _judge(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
+        """Note what became of the entries that a session was given."""
+        for memory in self._vault.kb.store.all():
+            if memory.id not in ids:
+                continue
+            self._shown.add(memory.id)
             text = plain(f"{memory.title} {memory.text}")
             if any(mentions(text, need) for need in known):
-                self.paid.add(name)
-            advises = memory.kind not in ("episode", "pitfall")
-            if advises and any(" ".join(one.split()) in session.failed for one in _BACKTICKED.findall(memory.text)):
-                self.wrong.add(name)
+                self._paid.add(memory.id)
+            commands = () if memory.kind in ("episode", "pitfall") else _BACKTICKED.findall(memory.text)
+            if any(" ".join(one.split()) in session.failed for one in commands):
+                self._wrong.add(memory.id)
 
 
-def _replay_session(
-    session: SessionNeeds,
-    notes: PastNotes,
-    givers: Mapping[str, Giver],
-    past: Past,
-    made: Benefit,
-    entries: _Entries,
-) -> None:
-    texts: dict[str, list[tuple[int, str]]] = {}
-    shown: set[str] = set()
-    for name, giver in givers.items():
-        first = giver.start(notes)
-        given = [(0, first)]
-        seen = set(first.ids)
-        for prompt in session.prompts:
-            more = giver.prompt(prompt.text, frozenset(seen))
-            seen.update(more.ids)
-            given.append((prompt.seq, more))
-        made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
-        texts[name] = [(seq, plain(one.text)) for seq, one in given if one.text]
-        shown |= seen
-    made.prompts += len(session.prompts)
-    made.needs.update(need.sort for need in session.needs)
-    saved: dict[str, list[Need]] = {}
-    again = [need for need in session.needs if past.knows(need)]
-    for need in again:
-        made.found_again[need.sort] += 1
-        by = tuple(
-            name for name, said in texts.items() if any(seq <= need.seq and mentions(text, need) for seq, text in said)
-        )
-        for name in by:
-            made.scores[name].given[need.sort] += 1
-            saved.setdefault(name, []).append(need)
-        tries, cost = count_failed([need])
-        made.checks.append(NeedCheck(session.session, need.seq, need.sort, need.fact, tries, cost, by))
-    tries, cost = count_failed(again)
-    made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
-    for name, needs in saved.items():
-        score = made.scores[name]
-        tries, cost = count_failed(needs)
-        score.failed_commands, score.saved_tokens = score.failed_commands + tries, score.saved_tokens + cost
-    entries.judge(shown, session, again)
+def _give(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[tuple[int, Given]]:
+    """Return what a session is given at its start and at its prompts, each with the number of the event."""
+    given = [(0, giver.start(notes))]
+    shown = frozenset(given[0][1].ids)
+    for prompt in session.prompts:
+        given.append((prompt.seq, giver.prompt(prompt.text, shown)))
+        shown = shown.union(given[-1][1].ids)
+    return given
 
 
 def render(made: Benefit, folder: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memory_kb.injected import is_own_call
 from memory_kb.learning.captures import read_messages
 from memory_kb.learning.conversation import is_human
-from memory_kb.sessions.tool_calls import Answer, Call, read_answer, read_call
+from memory_kb.sessions.tool_calls import Answer, Call, PendingCalls, read_answer, read_call
 from memory_kb.store.events import Event, searchable
 from memory_kb.text import count_tokens, jaccard, tokens
 
@@ -19,8 +19,10 @@ SORTS = ("command", "file", "error", "correction")
 _LEAST_WORDS = 2
 #: Two statements this alike say the same.
 _SAME = 0.6
-#: The part of an error's message that must be the same.
-_MESSAGE = 60
+#: The part of an error's message that must be the same, and the shortest that says anything.
+_MESSAGE, _LEAST_MESSAGE = 60, 10
+#: The failures that may wait for the command that works.
+_WAITING = 20
 _RUN = frozenset({"run", "test", "build", "lint", "install", "deploy", "commit"})
 
 
@@ -47,22 +49,33 @@ class PersonMessage(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionNeeds:
     """What a session found out, and what it teaches later ones.
 
     Attributes:
-        worked: the commands that went through, in the order of their first success.
+        needs: by sort and fact.
+        worked: the commands that went through.
         failed: the commands that failed and never went through.
     """
 
     session: str
     began: str
     ended: str
-    prompts: tuple[PersonMessage, ...] = ()
-    needs: tuple[Need, ...] = ()
-    worked: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
+    prompts: list[PersonMessage] = field(default_factory=list)
+    needs: dict[tuple[str, str], Need] = field(default_factory=dict)
+    worked: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+
+    def add(self, need: Need) -> None:
+        """Keep the first need of a fact; what failed for want of it later is added."""
+        known = self.needs.get((need.sort, need.fact))
+        merged = known._replace(failures=known.failures + need.failures) if known else need
+        self.needs[need.sort, need.fact] = merged
+
+    def in_order(self) -> list[Need]:
+        """Return the needs in the order in which they came up."""
+        return sorted(self.needs.values(), key=lambda need: need.seq)
 
 
 @dataclass
@@ -73,74 +86,74 @@ class _Failing:
     failures: tuple[tuple[int, int], ...]
 
 
+class _Started(NamedTuple):
+    """A call, the number of its event, and what it cost in tokens so far."""
+
+    call: Call
+    seq: int
+    cost: int
+
+
 @dataclass
-class _Reader:
+class _CallReader:
+    """The calls of a session, one after the other."""
+
+    found: SessionNeeds
     cwd: str | None = None
-    pending: dict[str, tuple[Call, int, int]] = field(default_factory=dict)
+    pending: PendingCalls[_Started] = field(default_factory=PendingCalls)
     failing: list[_Failing] = field(default_factory=list)
-    needs: dict[tuple[str, str], Need] = field(default_factory=dict)
-    worked: dict[str, None] = field(default_factory=dict)
-    failed: dict[str, None] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
 
-    def add(self, need: Need) -> None:
-        """Keep the first need of a fact; what failed for want of it later is added."""
-        key = (need.sort, need.fact)
-        known = self.needs.get(key)
-        self.needs[key] = known._replace(failures=known.failures + need.failures) if known else need
+    def take(self, event: Event, seq: int) -> None:
+        """Take in a call, a result or the start of the session."""
+        if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
+            self.cwd = self.cwd or str((event.args or {})["cwd"])
+        elif event.type == "tool_call" and not is_own_call(event.tool, event.args):
+            started = _Started(read_call(event.tool, event.args, self.cwd), seq, count_tokens(searchable(event)))
+            if event.ok is not None or event.error:
+                self._answer(started, event)
+            else:
+                self.pending.add(event, started)
+        elif event.type == "tool_result" and (begun := self.pending.pop(event)):
+            self._answer(begun._replace(cost=begun.cost + count_tokens(searchable(event))), event)
 
-    def call(self, event: Event, seq: int) -> None:
-        call = read_call(event.tool, event.args, self.cwd)
-        if is_own_call(event.tool, event.args):
-            return
-        cost = count_tokens(searchable(event))
-        if event.ok is not None or event.error:
-            self.answer(call, seq, cost, event)
-        else:
-            self.pending[event.call_id or f"tool {event.tool}"] = (call, seq, cost)
-
-    def result(self, event: Event) -> None:
-        found = self.pending.pop(event.call_id or "", None) or self.pending.pop(f"tool {event.tool}", None)
-        if found:
-            call, seq, cost = found
-            self.answer(call, seq, cost + count_tokens(searchable(event)), event)
-
-    def answer(self, call: Call, seq: int, cost: int, event: Event) -> None:
+    def _answer(self, started: _Started, event: Event) -> None:
+        call = started.call
         answer = read_answer(call, event.content, event.error, ok=event.ok)
         if call.kind == "edit" and answer.ok is not False:
             self.failing.clear()
             self.made.update(call.made)
             for file in (one for one in call.targets if one not in self.made):
-                self.add(Need("file", seq, file))
+                self.found.add(Need("file", started.seq, file))
         elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
-            self.fail(call, seq, cost, answer)
+            self._fail(started, answer)
         elif call.kind in _RUN and answer.ok:
             # What a command before a pipe came to is not known, unless it counted its tests.
             others = {command for one in call.also for command in one.commands}
-            own = [call._replace(commands=tuple(one for one in call.commands if one not in others)), *call.also]
-            for part in own:
+            own = call._replace(commands=tuple(one for one in call.commands if one not in others))
+            for part in (own, *call.also):
                 if answer.is_counted or not any(command.is_piped for command in part.commands):
-                    self.succeed(part)
+                    self._succeed(part)
 
-    def fail(self, call: Call, seq: int, cost: int, answer: Answer) -> None:
-        assert answer.fault is not None
-        if answer.fault.sort == "work" and len(answer.fault.message) >= 10:
-            self.add(Need("error", seq, plain(answer.fault.message)[:_MESSAGE], ((seq, cost),)))
-        self.failed[_named(call)] = None
+    def _fail(self, started: _Started, answer: Answer) -> None:
+        call, failure, fault = started.call, (started.seq, started.cost), answer.fault
+        if fault and fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
+            self.found.add(Need("error", started.seq, plain(fault.message)[:_MESSAGE], (failure,)))
+        self.found.failed.add(_named(call))
         same = next((one for one in self.failing if _is_one_job(one.call, call)), None)
         if same:
-            same.failures += ((seq, cost),)
+            same.failures += (failure,)
         else:
-            self.failing = [*self.failing, _Failing(call, ((seq, cost),))][-20:]
+            self.failing = [*self.failing, _Failing(call, (failure,))][-_WAITING:]
 
-    def succeed(self, call: Call) -> None:
+    def _succeed(self, call: Call) -> None:
         shown = _named(call)
         for one in [one for one in self.failing if _is_one_job(one.call, call)]:
             self.failing.remove(one)
             if _named(one.call) != shown and len(shown.split()) >= _LEAST_WORDS:
-                self.add(Need("command", one.failures[0][0], shown, one.failures))
-        self.worked[shown] = None
-        self.failed.pop(shown, None)
+                self.found.add(Need("command", one.failures[0][0], shown, one.failures))
+        self.found.worked.add(shown)
+        self.found.failed.discard(shown)
 
 
 def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
@@ -154,40 +167,28 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
         ...     Event(seq=seq, type="tool_call", tool="Bash", call_id=str(seq), args={"command": command}),
         ...     Event(seq=seq + 1, type="tool_result", tool="Bash", call_id=str(seq), ok=ok, content="" if ok else "pytest: command not found")]
         >>> found = read_needs("s", [*ran(1, "pytest -q", False), *ran(3, "uv run pytest -q", True)])
-        >>> [(need.sort, need.fact, len(need.failures)) for need in found.needs if need.sort == "command"]
+        >>> [(need.sort, need.fact, len(need.failures)) for need in found.in_order() if need.sort == "command"]
         [('command', 'uv run pytest -q', 1)]
     """
-    reader, prompts = _Reader(), list[PersonMessage]()
+    times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]
+    found = SessionNeeds(session, min(times, default=""), max(times, default=""))
+    reader = _CallReader(found)
     for number, event in enumerate(events, 1):
-        seq = event.seq or number
         if event.injected == "whole":
             continue
-        if event.event == "start" and isinstance((event.args or {}).get("cwd"), str):
-            reader.cwd = reader.cwd or str((event.args or {})["cwd"])
-        elif event.type == "tool_call":
-            reader.call(event, seq)
-        elif is_human(event) and event.type == "message" and event.content:
-            prompts.append(PersonMessage(seq, event.content))
-        elif event.type == "tool_result":
-            reader.result(event)
+        if is_human(event) and event.type == "message" and event.content:
+            found.prompts.append(PersonMessage(event.seq or number, event.content))
+        else:
+            reader.take(event, event.seq or number)
     for message in read_messages(events):
         for statement in message.statements:
-            reader.add(Need("correction", message.event.seq, plain(statement.text)))
-    times = [event.ts for event in events if event.ts and event.event not in ("resume", "end")]
-    return SessionNeeds(
-        session,
-        min(times, default=""),
-        max(times, default=""),
-        tuple(prompts),
-        tuple(sorted(reader.needs.values(), key=lambda need: need.seq)),
-        frozenset(reader.worked),
-        frozenset(reader.failed),
-    )
+            found.add(Need("correction", message.event.seq, plain(statement.text)))
+    return found
 
 
 def _is_one_job(one: Call, other: Call) -> bool:
     """Return whether two commands try the same: one program and sort of work, with other words."""
-    return one.kind == other.kind and (one.family == other.family or (one.kind == "test" and other.kind == "test"))
+    return one.kind == other.kind and (one.family == other.family or one.kind == "test")
 
 
 def _named(call: Call) -> str:
@@ -209,23 +210,20 @@ class Past:
     """What strictly earlier sessions knew."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, dict[str, None]] = {sort: {} for sort in SORTS}
-        self._words: list[frozenset[str]] = []
+        self._facts: set[tuple[str, str]] = set()
+        self._corrections: list[frozenset[str]] = []
 
     def learn(self, session: SessionNeeds) -> None:
         """Add what a session came to know."""
-        for need in session.needs:
-            self._facts[need.sort][need.fact] = None
-            if need.sort == "correction":
-                self._words.append(tokens(need.fact))
-        self._facts["command"].update(dict.fromkeys(session.worked))
+        self._facts.update(session.needs, (("command", command) for command in session.worked))
+        self._corrections += [tokens(fact) for sort, fact in session.needs if sort == "correction"]
 
     def knows(self, need: Need) -> bool:
         """Return whether an earlier session found the same out."""
         if need.sort != "correction":
-            return need.fact in self._facts[need.sort]
+            return (need.sort, need.fact) in self._facts
         words = tokens(need.fact)
-        return any(jaccard(words, one) >= _SAME for one in self._words)
+        return any(jaccard(words, one) >= _SAME for one in self._corrections)
 
 
 def mentions(text: str, need: Need) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from memory_kb.credentials import redact
 from memory_kb.learning.error_text import generalise, same_words
 from memory_kb.sessions.shell import Command, split_line
+from memory_kb.store.events import Event
 from memory_kb.text import shorten
+
+T = TypeVar("T")
 
 #: What is run to see whether the work is right; their last results decide the outcome of a task.
 CHECKS = ("test", "build", "lint", "deploy")
@@ -85,6 +88,22 @@ class Call(NamedTuple):
         return (self._replace(also=()), *self.also)
 
 
+class PendingCalls(Generic[T]):
+    """What is known of calls whose results are still to come."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, T] = {}
+
+    def add(self, event: Event, known: T) -> None:
+        """Keep what is known of a call."""
+        self._known[event.call_id or f"tool {event.tool}"] = known
+
+    def pop(self, event: Event) -> T | None:
+        """Return what is known of the call that a result answers: by its id, else the last of the same tool."""
+        key = event.call_id if event.call_id in self._known else f"tool {event.tool}"
+        return self._known.pop(key or "", None)
+
+
 def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None = None) -> Call:
     """Return what a tool call does.
 
@@ -95,12 +114,10 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         ('edit', 'Edit', ('src/a.py',))
     """
     tool, args = tool or "tool", args or {}
-    command = _command_of(args)
-    if command is None and _SHELLS.match(tool) and isinstance(args.get("value"), str):
-        command = args["value"]
+    command = _command_of(tool, args)
     if command is not None:
         return _read_command(command, cwd)
-    path = next((args[name] for name in _PATH_NAMES if isinstance(args.get(name), str)), None)
+    path = _first_text(args, _PATH_NAMES)
     if _EDITORS.match(tool):
         if path:
             file = _short_path(path, cwd)
@@ -109,18 +126,23 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         patch = "\n".join(text[:_LONGEST] for text in args.values() if isinstance(text, str))
         return _read_patch(patch, cwd) or Call("edit", tool, (), tool)
     kind = "plan" if _PLANNERS.match(tool) else "look" if _LOOKERS.match(tool) else _kind_of(tool.lower())
-    text = path or next((args[name] for name in _TEXT_NAMES if isinstance(args.get(name), str)), "")
-    target = _short_path(text, cwd) if path else _clean(text)
+    target = _short_path(path, cwd) if path else _clean(_first_text(args, _TEXT_NAMES))
     return Call(kind, tool, (target,) if target else (), f"{tool} {target}".strip())
 
 
-def _command_of(args: Mapping[str, Any]) -> str | None:
+def _first_text(args: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((args[name] for name in names if isinstance(args.get(name), str)), "")
+
+
+def _command_of(tool: str, args: Mapping[str, Any]) -> str | None:
     """Return the shell line of a tool call, also from a list such as `["bash", "-lc", "npm test"]`, or None."""
     found = args.get("command", args.get("cmd"))
     if isinstance(found, list):
         words = [str(word) for word in found]
         is_wrapped = len(words) > 2 and words[0].endswith("sh") and words[1].startswith("-")
         return words[2] if is_wrapped else " ".join(words)
+    if found is None and _SHELLS.match(tool):
+        found = args.get("value")
     return found if isinstance(found, str) else None
 
 

@@ -1,16 +1,12 @@
-"""Derive the facts of a session from its events: what was done, what failed, and what resolved it.
-
-It is one pass that keeps no more in memory than an episode reports, however long the session.
-"""
+"""Derive the facts of a session from its events: what was done, what failed, and what resolved it."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import asks_to_revert, find_statements
@@ -18,7 +14,7 @@ from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.session_reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, read_answer, read_call
+from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, PendingCalls, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import shorten
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
 TASKS = 50
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
-_PENDING, _FAILURES, _FILES, _RETRIES = 500, 40, 30, 20
+_FAILURES, _FILES, _RETRIES, _COMMITS = 40, 30, 20, 20
 _GOAL, _SAID = 200, 100
 #: A session that is ended so many seconds after its last event was left before.
 _LEFT = 6 * 3600
@@ -94,30 +90,9 @@ class Traces:
         return self._last
 
 
-class _Log:
-    """The action log in the order in which calls began: its first and its last lines."""
-
-    def __init__(self) -> None:
-        self._head: list[_Line] = []
-        self._tail: deque[_Line] = deque(maxlen=TAIL)
-        self._count = 0
-
-    def add(self, t: float, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
-        """Add a line, which is completed when its result is known."""
-        line = _Line(t, action, result, targets)
-        (self._head if len(self._head) < HEAD else self._tail).append(line)
-        self._count += 1
-        return line
-
-    def steps(self) -> tuple[tuple[ActionLine, ...], int, int]:
-        """Return the lines with equal neighbours joined, how many are of the head, and how many are missing."""
-        head, tail = tuple(_joined(self._head)), tuple(_joined(self._tail))
-        return (*head, *tail), len(head), self._count - len(self._head) - len(self._tail)
-
-
 @dataclass(slots=True)
 class _Line:
-    """A line of the action log."""
+    """A line of the action log; its result is known later than its action."""
 
     t: float
     action: str
@@ -125,15 +100,17 @@ class _Line:
     targets: tuple[str, ...]
 
 
-def _joined(lines: Iterable[_Line]) -> Iterator[ActionLine]:
+def _join_equal(lines: Iterable[_Line]) -> list[ActionLine]:
+    joined = []
     for (action, result), group in groupby(lines, lambda line: (line.action, line.result)):
         same = list(group)
         targets = dict.fromkeys(target for line in same for target in line.targets)
-        yield ActionLine(same[0].t, action, result, len(same), tuple(targets)[:4])
+        joined.append(ActionLine(same[0].t, action, result, len(same), tuple(targets)[:4]))
+    return joined
 
 
 @dataclass
-class _Open:
+class _OpenFailure:
     """A call that failed and has not succeeded since, and whether anything was changed or run from then on."""
 
     call: Call
@@ -146,42 +123,29 @@ class _Failures:
 
     def __init__(self) -> None:
         self.all: dict[tuple[str, str], Failure] = {}
-        self.more = 0
-        self._open: list[_Open] = []
+        self._open: list[_OpenFailure] = []
 
     def note(self, call: Call, fault: CallFault) -> None:
         """Note that a call failed."""
         if fault.sort != "work":
             return
         known = self.all.get(fault.key)
-        if known is None and len(self.all) >= _FAILURES:
-            self.more += 1
-            return
         self.all[fault.key] = Failure(fault.type, fault.message, call.shown, known.times + 1 if known else 1)
-        if not any(one.key == fault.key and _is_same(call, one.call) for one in self._open):
-            self._open = [*self._open, _Open(call, fault.key)][-_FAILURES:]
+        this = (fault.key, call.family, call.targets)
+        if not any((one.key, one.call.family, one.call.targets) == this for one in self._open):
+            self._open = [*self._open, _OpenFailure(call, fault.key)][-_FAILURES:]
 
-    def change(self, call: Call) -> None:
-        """Note that something was changed or run, for every error that is open."""
-        if call.kind in ("edit", "install", "run", "build", "deploy"):
-            for one in self._open:
-                one.is_changed = True
-
-    def resolve(self, call: Call) -> None:
-        """Take a call that succeeded as the end of the errors it covers."""
-        for one in [one for one in self._open if covers(call, one.call)]:
+    def resolve(self, call: Call, *, is_sure: bool) -> None:
+        """Take a call that succeeded, if that is sure, as the end of the errors it covers; note that something was done."""
+        for one in [one for one in self._open if is_sure and covers(call, one.call)]:
             again = "when it was run again" if call.shown == one.call.shown else "instead"
             how = "after something was changed or run" if one.is_changed else again
             self._open.remove(one)
-            self.all[one.key] = self.all[one.key]._replace(resolution=f"`{_plain(call)}` went through {how}")
-
-
-def _plain(call: Call) -> str:
-    return call.shown.replace("`", "")
-
-
-def _is_same(call: Call, other: Call) -> bool:
-    return (call.family, call.targets) == (other.family, other.targets)
+            shown = call.shown.replace("`", "")
+            self.all[one.key] = self.all[one.key]._replace(resolution=f"`{shown}` went through {how}")
+        if call.kind in ("edit", "install", "run", "build", "deploy"):
+            for one in self._open:
+                one.is_changed = True
 
 
 def covers(call: Call, failed: Call) -> bool:
@@ -207,9 +171,8 @@ def _is_within(wanted: tuple[str, ...], targets: tuple[str, ...]) -> bool:
     """Return whether all places are among some targets, or below them; no target means everything."""
     folders = [target.partition("::")[0].rstrip("/") for target in targets]
     files = [place.partition("::")[0] for place in wanted]
-    return not targets or (
-        bool(files) and all(any(file == one or file.startswith(f"{one}/") for one in folders) for file in files)
-    )
+    within = (any(file == one or file.startswith(f"{one}/") for one in folders) for file in files)
+    return not targets or (bool(files) and all(within))
 
 
 class _Checks:
@@ -222,17 +185,14 @@ class _Checks:
         """Note how a check went; other calls are none."""
         if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
             return
-        key = call.family, call.targets
-        held = {one: known for one, known in self._last.items() if one != key}
+        self._last.pop((call.family, call.targets), None)
         if answer.ok:
-            held = {one: known for one, known in held.items() if not covers(call, known[0])}
-        held[key] = call, CheckResult(call.kind, bool(answer.ok))
-        self._last = dict(list(held.items())[-_FAILURES:])
+            self._last = {key: known for key, known in self._last.items() if not covers(call, known[0])}
+        self._last[call.family, call.targets] = call, CheckResult(call.kind, answer.ok)
 
-    @property
     def last(self) -> tuple[CheckResult, ...]:
-        """The results, the newest last."""
-        return tuple(check for _, check in self._last.values())
+        """Return the results, the newest last."""
+        return tuple(check for _, check in self._last.values())[-_FAILURES:]
 
 
 class _Retries:
@@ -247,26 +207,18 @@ class _Retries:
         if call.kind == "look":
             return
         command = call.commands[0] if len(call.commands) == 1 and not call.commands[0].is_piped else None
-        if answer.ok and self._failed and command and len(self.found) < _RETRIES:
+        if answer.ok and self._failed and command:
             at, failed, error = self._failed
             if is_small_change(failed, command) and not (is_risky(failed.text) or is_risky(command.text)):
                 self.found.append(Retry(at, shorten(failed.text, 200), shorten(command.text, 200), error))
-        fault = answer.fault
-        is_failed = fault and fault.sort == "work" and fault.message and command
-        self._failed = (seq, command, fault.named) if is_failed and fault and command else None
-
-
-class _Few(dict[str, None]):
-    """The first words of many, each once."""
-
-    def add(self, word: str) -> None:
-        if len(self) < _FILES:
-            self[word] = None
+        self._failed = None
+        if command and answer.fault and answer.fault.sort == "work" and answer.fault.message:
+            self._failed = seq, command, answer.fault.named
 
 
 @dataclass
 class _Tracer:
-    """The task that is being followed."""
+    """The task that is being followed. The sets of names are dictionaries, which keep their order."""
 
     session: str
     job: str | None = None
@@ -281,20 +233,20 @@ class _Tracer:
     actions: int = 0
     outcome: str | None = None
     summary: str = ""
-    pending: dict[str, tuple[Call, _Line | None]] = field(default_factory=dict)
-    log: _Log = field(default_factory=_Log)
+    pending: PendingCalls[tuple[Call, _Line | None]] = field(default_factory=PendingCalls)
+    log: list[_Line] = field(default_factory=list)
     failures: _Failures = field(default_factory=_Failures)
     checks: _Checks = field(default_factory=_Checks)
     retries: _Retries = field(default_factory=_Retries)
-    commits: deque[Commit] = field(default_factory=lambda: deque(maxlen=20))
-    changed: _Few = field(default_factory=_Few)
-    seen: _Few = field(default_factory=_Few)
-    made: _Few = field(default_factory=_Few)
-    links: _Few = field(default_factory=_Few)
-    constraints: _Few = field(default_factory=_Few)
+    commits: list[Commit] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+    seen: dict[str, None] = field(default_factory=dict)
+    made: dict[str, None] = field(default_factory=dict)
+    constraints: dict[str, None] = field(default_factory=dict)
+    links: dict[str, None] = field(default_factory=dict)
     reverted: list[Reverted] = field(default_factory=list)
     #: The files changed since the person spoke before last, and their request to revert them.
-    recent: _Few = field(default_factory=_Few)
+    recent: dict[str, None] = field(default_factory=dict)
     asked: Reverted | None = None
 
     def take(self, event: Event, seq: int) -> None:
@@ -304,28 +256,23 @@ class _Tracer:
         if event.role == "assistant" or event.type in ("tool_call", "tool_result") or event.event == "start":
             self.agent = self.agent or event.agent
         if event.injected == "whole":
-            self.pending.pop(event.call_id or "", None)
+            self.pending.pop(event)
         elif event.type == "tool_call":
-            self._call(event)
+            begun = self._begin(event)
+            if event.ok is not None or event.error:  # a call that is logged with its result
+                self._answer(*begun, event)
+            else:
+                self.pending.add(event, begun)
         elif is_human(event):
             self._person(event)
         elif event.type == "tool_result":
-            key = event.call_id if event.call_id in self.pending else f"tool {event.tool}"
-            self._answer(*(self.pending.pop(key or "", None) or self._begin(event)), event)
+            self._answer(*(self.pending.pop(event) or self._begin(event)), event)
         elif event.type == "event":
             self._event(event)
 
-    def _log_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
-        return self.log.add(seconds_between(self.began, event.ts), action, result, targets)
-
-    def _call(self, event: Event) -> None:
-        pending = self._begin(event)
-        if event.ok is not None or event.error:  # a call that is logged with its result
-            self._answer(*pending, event)
-            return
-        self.pending[event.call_id or f"tool {event.tool}"] = pending
-        if len(self.pending) > _PENDING:
-            self.pending.pop(next(iter(self.pending)))
+    def _add_line(self, event: Event, action: str, result: str = "", targets: tuple[str, ...] = ()) -> _Line:
+        self.log.append(_Line(seconds_between(self.began, event.ts), action, result, targets))
+        return self.log[-1]
 
     def _begin(self, event: Event) -> tuple[Call, _Line | None]:
         """Return a call with its line, which calls of memory-kb itself have not."""
@@ -334,51 +281,44 @@ class _Tracer:
             return call._replace(kind="plan"), None
         self.actions += 1
         if call.kind == "look":
-            return call, self._log_line(event, "look at", targets=call.targets[:1] or (call.shown,))
-        return call, self._log_line(event, _shown(call))
+            return call, self._add_line(event, "look at", targets=call.targets[:1] or (call.shown,))
+        return call, self._add_line(event, _shown(call))
 
     def _answer(self, call: Call, line: _Line | None, event: Event) -> None:
-        if call.kind == "plan":
+        if line is None:
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
-        if line:
-            line.result = _result_of(answer)
-            if answer.fault and call.kind == "look":
-                line.action, line.targets = call.shown, ()
+        line.result = _result_of(answer)
+        if answer.fault and call.kind == "look":
+            line.action, line.targets = call.shown, ()
         self.retries.note(self.seq, call, answer)
         if answer.fault:
             self.checks.note(call, answer)
             self.failures.note(call, answer.fault)
         elif answer.ok is not False:
             for one in reversed(call.parts):
-                self._succeed(one, answer, event.content)
+                self._succeed(one, answer, event.content or "")
 
-    def _succeed(self, call: Call, answer: Answer, content: str | None) -> None:
+    def _succeed(self, call: Call, answer: Answer, content: str) -> None:
         self.checks.note(call, answer)
-        if answer.ok:
-            self.failures.resolve(call)
-        self.failures.change(call)
+        self.failures.resolve(call, is_sure=answer.ok is True)
         self._touch(call)
-        if content and call.kind == "commit":
-            found = _COMMIT.findall(content[:8_000])
-            self.commits.extend(Commit(commit, shorten(subject, 120)) for commit, subject in found)
-        if content and re.match(r"gh pr create|glab mr|git push", call.shown):
-            for link in _REQUEST.findall(content[-4_000:]):
-                self.links.add(link)
+        if call.kind == "commit":
+            self.commits += [Commit(name, shorten(subject, 120)) for name, subject in _COMMIT.findall(content[:8_000])]
+        if re.match(r"gh pr create|glab mr|git push", call.shown):
+            self.links.update(dict.fromkeys(_REQUEST.findall(content[-4_000:])))
 
     def _touch(self, call: Call) -> None:
-        """Note the files of a call."""
-        for file in call.targets if call.kind in ("edit", "look") else ():
-            if call.kind == "edit":
-                if file in call.made and file not in self.seen and file not in self.changed:
-                    self.made.add(file)
-                self.changed.add(file)
-                self.recent.add(file)
-            elif re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
-                self.seen.add(file)
-        if self.asked and (
-            call.family in _UNDOING or (call.kind == "edit" and set(call.targets) & set(self.asked.files))
-        ):
+        """Note the files of a call, and whether it reverts what a person asked to be reverted."""
+        is_edit = call.kind == "edit"
+        for file in call.targets if is_edit else ():
+            if file in call.made and file not in self.seen and file not in self.changed:
+                self.made[file] = None
+            self.changed[file] = self.recent[file] = None
+        for file in call.targets if call.kind == "look" else ():
+            if re.search(r"\.\w{1,5}$", file) and not re.search(r"[*\s|()\\]", file):
+                self.seen[file] = None
+        if self.asked and (call.family in _UNDOING or (is_edit and set(call.targets) & set(self.asked.files))):
             self.reverted.append(self.asked)
             self.asked = None
 
@@ -391,13 +331,13 @@ class _Tracer:
         if self.turns == 1 or (len(self.goal.split()) < 3 and self.actions == 0):
             self.goal = said
         else:
-            self._log_line(event, f"user: “{shorten(said, _SAID)}”")
-        named = (one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:")))
-        for constraint in (*(one.text for one in find_statements(text) if one.kind == "policy"), *named):
-            self.constraints.add(shorten(constraint, _GOAL))
+            self._add_line(event, f"user: “{shorten(said, _SAID)}”")
+        policies = [one.text for one in find_statements(text) if one.kind == "policy"]
+        policies += [one for one in sentences(text) if one.casefold().startswith(("constraint:", "constraints:"))]
+        self.constraints.update(dict.fromkeys(shorten(policy, _GOAL) for policy in policies))
         request = asks_to_revert(text)
         self.asked = Reverted(self.seq, request, tuple(self.recent)[:5]) if request and self.recent else None
-        self.recent = _Few()
+        self.recent = {}
 
     def _event(self, event: Event) -> None:
         args = event.args or {}
@@ -408,33 +348,54 @@ class _Tracer:
             outcome = args.get("outcome")
             self.outcome = outcome if outcome in OUTCOMES else self.outcome
             self.summary = shorten(clean(event.content), 600) or self.summary
-        elif event.event not in _OWN_EVENTS and event.event:
+        elif event.event and event.event not in _OWN_EVENTS:
             shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
             said = shorten(clean(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
-            self._log_line(event, shown, _result_of(Answer(event.ok, fault)))
+            self._add_line(event, shown, _result_of(Answer(event.ok, fault)))
             self.actions += 1
             if fault:
                 self.failures.note(Call("run", event.event, (), shown), fault)
 
     def trace(self) -> Trace:
         """Return what was found, when there are no more events."""
-        own = {name: getattr(self, name) for name in Trace._fields if hasattr(self, name)}
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, _Few | list | deque) else value for name, value in own.items()
-        }
-        known["steps"], known["head"], known["missing"] = self.log.steps()
-        known["failures"], known["more_failures"] = tuple(self.failures.all.values()), self.failures.more
-        known["checks"], known["retries"] = self.checks.last, tuple(self.retries.found)
-        return Trace(**known | {"ended": self.ended or self.began})
+        head, rest = _join_equal(self.log[:HEAD]), self.log[HEAD:]
+        failures = tuple(self.failures.all.values())
+        return Trace(
+            self.session,
+            self.job,
+            self.task,
+            self.agent,
+            self.seq,
+            self.began,
+            self.ended or self.began,
+            self.goal,
+            self.turns,
+            self.actions,
+            steps=(*head, *_join_equal(rest[-TAIL:])),
+            head=len(head),
+            missing=max(0, len(rest) - TAIL),
+            failures=failures[:_FAILURES],
+            more_failures=max(0, len(failures) - _FAILURES),
+            checks=self.checks.last(),
+            commits=tuple(self.commits[-_COMMITS:]),
+            changed=tuple(self.changed)[:_FILES],
+            seen=tuple(self.seen)[:_FILES],
+            constraints=tuple(self.constraints)[:_FILES],
+            made=tuple(self.made)[:_FILES],
+            links=tuple(self.links)[:_FILES],
+            retries=tuple(self.retries.found[:_RETRIES]),
+            reverted=tuple(self.reverted),
+            outcome=self.outcome,
+            summary=self.summary,
+        )
 
 
 def _shown(call: Call) -> str:
-    """Return a line in a few words; what only gets files ready for a commit is left out."""
+    """Return a line in a few words, without what it only looks at."""
     parts = sorted(call.parts, key=lambda part: call.commands.index(part.commands[0]) if part.commands else 0)
-    parts = [one for one in parts if len(parts) == 1 or one.kind != "look"] or parts[:1]
-    parts = [one for one in parts if len(parts) == 1 or one.family not in ("git add", "mkdir", "chmod")]
-    return " && ".join(shorten(one.shown, 100 if len(parts) == 1 else 60) for one in parts[:4])
+    doing = [one for one in parts if one.kind != "look"] or parts[:1]
+    return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
 def _result_of(answer: Answer) -> str:
