@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import read_outcome
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location, make_place
-from memory_kb.reports import RunReport, StepReport
-from memory_kb.sessions.maintenance import Done, Step, changed, merge_steps, run_steps
+from memory_kb.reports import StepReport
+from memory_kb.sessions.maintenance import Done, Work, changed, run_step
 from memory_kb.store.session_log import OUTCOMES
 
 if TYPE_CHECKING:
@@ -33,15 +32,6 @@ if TYPE_CHECKING:
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
-
-#: The five steps of a session's end, each with its parts in the order in which they run.
-STEPS = {
-    "episode": ("index", "episodes", "stage"),
-    "capture": ("extraction", "capture"),
-    "credit": ("feedback", "reinforcement"),
-    "merge": ("contradictions", "compaction"),
-    "maintain": ("consolidation", "promotion", "anti-patterns", "continuity", "maintenance"),
-}
 
 
 @dataclass(frozen=True)
@@ -75,39 +65,56 @@ class SessionEnd:
         mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
         with self._sessions.files.writing(session) as writer:
             start, last = writer.first, writer.last
-        if last is not None and last.event != "end":
-            last = None
+        if dry_run and end:
+            last = end
         with self._index.settled():
             # The parts take theirs from all entries, which are read once.
             self._store.all()
-            parts = self._parts(session, start, (end or last) if dry_run else last, dry_run=dry_run)
-            return (*mended, *merge_steps(run_steps(one for one in parts if not dry_run or one[0] != "index"), STEPS))
+            steps = self._steps(session, start, last if last and last.event == "end" else None, dry_run=dry_run)
+            return (*mended, *(run_step(name, parts) for name, parts in steps.items()))
 
-    def _parts(self, session: str, start: Event | None, end: Event | None, *, dry_run: bool) -> Iterator[Step]:
+    def _steps(
+        self, session: str, start: Event | None, end: Event | None, *, dry_run: bool
+    ) -> dict[str, list[tuple[str, Work]]]:
+        """Return the five steps, each with its parts in the order in which they run."""
         place, day = self._place_of_session(start), parse_date(start.ts) if start else None
-        own, fresh = self._maintenance, list[str]()
-        yield "index", lambda: self._sessions.index_step(session)
-        yield "episodes", lambda: self._episodes_step(session, dry_run=dry_run)
-        yield "stage", lambda: self._stage_step(place.job, dry_run=dry_run)
-        yield "extraction", lambda: self._extraction_step(session, dry_run=dry_run)
-        yield "capture", lambda: self._capture_step(session, dry_run=dry_run)
-        yield "feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)
-        reinforce, scan = self._lifecycle.reinforce, self._review.scan
-        yield (
-            "reinforcement",
-            lambda: changed([reinforce(session, dry_run=dry_run)], "entry counted", "entries counted"),
-        )
-        yield "contradictions", lambda: own.contradictions_step(day, dry_run=dry_run)
-        # Three parts are steps of the maintenance, too.
-        consolidation = dict(own.consolidation(dry_run=dry_run))
-        for name, step in (("compaction", "dedup"), ("consolidation", "semantic"), ("promotion", "promote")):
-            yield name, _noting(fresh, step, consolidation[step])
-        yield (
-            "anti-patterns",
-            lambda: changed([scan(dry_run=dry_run).run], "proposal for review", "proposals for review"),
-        )
-        yield "continuity", lambda: self._continuity_step(place, dry_run=dry_run)
-        yield "maintenance", lambda: self._maintenance_step(fresh, dry_run=dry_run)
+        own, reinforce, scan = self._maintenance, self._lifecycle.reinforce, self._review.scan
+        due = own.due_steps(dry_run=dry_run) if own.is_maintenance_due() else {}
+        work = own.steps(dry_run=dry_run) | due
+        # A preview of the contradictions would say twice what they are: nothing was resolved.
+        once = {"semantic", "dedup", "promote", *(["contradictions"] if dry_run else [])}
+        return {
+            "episode": [
+                *([] if dry_run else [("index", lambda: self._sessions.index_step(session))]),
+                ("episodes", lambda: self._episodes_step(session, dry_run=dry_run)),
+                ("stage", lambda: self._stage_step(place.job, dry_run=dry_run)),
+            ],
+            "capture": [
+                ("extraction", lambda: self._extraction_step(session, dry_run=dry_run)),
+                ("capture", lambda: self._capture_step(session, dry_run=dry_run)),
+            ],
+            "credit": [
+                ("feedback", lambda: self._feedback_step(session, end, dry_run=dry_run)),
+                (
+                    "reinforcement",
+                    lambda: changed([reinforce(session, dry_run=dry_run)], "entry counted", "entries counted"),
+                ),
+            ],
+            "merge": [
+                ("contradictions", lambda: own.contradictions_step(day, dry_run=dry_run)),
+                ("compaction", work["dedup"]),
+            ],
+            "maintain": [
+                ("consolidation", work["semantic"]),
+                ("promotion", work["promote"]),
+                (
+                    "anti-patterns",
+                    lambda: changed([scan(dry_run=dry_run).run], "proposal for review", "proposals for review"),
+                ),
+                ("continuity", lambda: self._continuity_step(place, dry_run=dry_run)),
+                *((f"maintenance: {name}", one) for name, one in due.items() if name not in once),
+            ],
+        }
 
     def _place_of_session(self, start: Event | None) -> Location:
         if start is None or not self._vault.memory or not start.job:
@@ -171,42 +178,8 @@ class SessionEnd:
         report = self._continuity.refresh(job=place.job, only_if_there=True, dry_run=dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
-    def _maintenance_step(self, fresh: Sequence[str], *, dry_run: bool) -> Done:
-        if not self._maintenance.is_maintenance_due():
-            return Done()
-        # A preview of the contradictions would repeat what that stage reported: nothing was resolved.
-        fresh = (*fresh, "contradictions") if dry_run else fresh
-        steps = self._maintenance.run_due(fresh=fresh, dry_run=dry_run).steps
-        lines = [
-            f"{step.name}: {step.message}" if step.message and not step.conflicts else step.name
-            for step in steps
-            if step.outcome in ("done", "failed") or step.conflicts
-        ]
-        runs = tuple(run for step in steps for run in _runs_of(step))
-        code = next((step.exit_code for step in steps if step.exit_code), 0)
-        is_skipped = bool(lines) and not any(run.changes for run in runs)
-        return Done("; ".join(lines), runs, is_skipped=is_skipped, exit_code=code)
-
-
-def _noting(fresh: list[str], step: str, work: Callable[[], Done]) -> Callable[[], Done]:
-    """Return work that is noted as done when it has been."""
-
-    def do() -> Done:
-        done = work()
-        fresh.append(step)
-        return done
-
-    return do
-
 
 def _say_left_out(count: int, verb: str, session: str) -> list[str]:
     """Return the remark on what a person has taken away before, if anything."""
     words = f"{count} left out that {'were' if count > 1 else 'was'} reverted or deleted before"
     return [f"{words}; `memory-kb {verb} {session} --again`"] if count else []
-
-
-def _runs_of(step: StepReport) -> Iterator[RunReport]:
-    """Yield what a step wrote, as runs: its changes are with the first."""
-    first, *others = step.runs or (None,)
-    yield RunReport(first, step.name, step.changes, step.conflicts, step.diff)
-    yield from (RunReport(run, step.name) for run in others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -39,68 +39,51 @@ class Done(NamedTuple):
     exit_code: int = 0
 
 
-#: The name of a step, and the work.
-Step = tuple[str, Callable[[], Done]]
+Work = Callable[[], Done]
 
 
-def run_steps(steps: Iterable[Step]) -> tuple[StepReport, ...]:
-    """Run some steps in order and report the result of each.
+def run_step(name: str, parts: Iterable[tuple[str, Work]]) -> StepReport:
+    """Run the parts of a step in order, and report what they came to.
 
-    A step that fails is reported with its reason; only an interrupt of a person stops the rest, and
+    A part that fails is reported with its reason; only an interrupt of a person stops the rest, and
     the next time completes it.
     """
-    return tuple(_run_step(name, work) for name, work in steps)
-
-
-def _run_step(name: str, work: Callable[[], Done]) -> StepReport:
     started = time.perf_counter()
-    done = Done()
+    made, outcomes, said = list[RunReport](), list[str](), list[str]()
+    code = 0
+    for part, work in parts:
+        done = _attempt(work)
+        made += done.runs
+        code = code or done.exit_code
+        changes = any(run.changes for run in done.runs)
+        outcomes.append("failed" if done.exit_code else "skipped" if done.is_skipped else "done" if changes else "")
+        conflicts = dict.fromkeys(conflict.path for run in done.runs for conflict in run.conflicts)
+        left = f"left alone: {', '.join(conflicts)}" if conflicts else ""
+        notices = [notice for run in done.runs for notice in run.notices]
+        message = "; ".join(filter(None, (done.message, *notices, left)))
+        said += [f"{part}: {message}" if part else message] if message else []
+    return StepReport(
+        name,
+        next((word for word in ("failed", "done", "skipped") if word in outcomes), "nothing"),
+        "; ".join(said),
+        time.perf_counter() - started,
+        tuple(run.run for run in made if run.run),
+        tuple(change for run in made for change in run.changes),
+        tuple(conflict for run in made for conflict in run.conflicts),
+        "".join(run.diff for run in made),
+        code,
+    )
+
+
+def _attempt(work: Work) -> Done:
     try:
-        done = work()
-        code = done.exit_code
-        notices = (notice for run in done.runs for notice in run.notices)
-        message = "; ".join(filter(None, (done.message, *notices, _conflicts(done.runs))))
+        return work()
     except MemoryKBError as exc:
-        message, code = str(exc), exc.exit_code
+        return Done(str(exc), exit_code=exc.exit_code)
     except OSError as exc:
-        message, code = explain_refusal(exc), UnreadableInput.exit_code
+        return Done(explain_refusal(exc), exit_code=UnreadableInput.exit_code)
     except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
-        message, code = f"bug: {type(exc).__name__}: {exc}", MemoryKBError.exit_code
-    changes = tuple(change for run in done.runs for change in run.changes)
-    conflicts = tuple(conflict for run in done.runs for conflict in run.conflicts)
-    runs = tuple(run.run for run in done.runs if run.run)
-    diff = "".join(run.diff for run in done.runs)
-    outcome = "failed" if code else "skipped" if done.is_skipped else "done" if changes else "nothing"
-    return StepReport(name, outcome, message, time.perf_counter() - started, runs, changes, conflicts, diff, code)
-
-
-def merge_steps(reports: Iterable[StepReport], groups: Mapping[str, Sequence[str]]) -> tuple[StepReport, ...]:
-    """Return one report for each group of steps: what its parts say, each with its name."""
-    by_name = {report.name: report for report in reports}
-    merged = []
-    for name, parts in groups.items():
-        found = [by_name[part] for part in parts if part in by_name]
-        outcomes = [one.outcome for one in found]
-        outcome = next((word for word in ("failed", "done", "skipped") if word in outcomes), "nothing")
-        merged.append(
-            StepReport(
-                name,
-                outcome,
-                "; ".join(f"{one.name}: {one.message}" for one in found if one.message),
-                sum(one.seconds for one in found),
-                tuple(run for one in found for run in one.runs),
-                tuple(change for one in found for change in one.changes),
-                tuple(conflict for one in found for conflict in one.conflicts),
-                "".join(one.diff for one in found),
-                next((one.exit_code for one in found if one.exit_code), 0),
-            )
-        )
-    return tuple(merged)
-
-
-def _conflicts(runs: Iterable[RunReport]) -> str:
-    left = [conflict.path for run in runs for conflict in run.conflicts]
-    return f"left alone: {', '.join(dict.fromkeys(left))}" if left else ""
+        return Done(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
 
 
 def changed(runs: Sequence[RunReport], one: str, many: str) -> Done:
@@ -145,18 +128,8 @@ class Maintenance:
         """
         if stage is not None and stage not in STAGES:
             raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
-        return run_steps(step for step in self.consolidation(dry_run=dry_run) if stage in (None, step[0]))
-
-    def consolidation(self, *, dry_run: bool = False) -> tuple[Step, ...]:
-        """Return the steps of `consolidate`."""
-        cycle = self._lifecycle
-        return (
-            ("semantic", lambda: self._semantic_step(dry_run=dry_run)),
-            ("dedup", lambda: self._dedup_step(dry_run=dry_run)),
-            ("age", lambda: changed([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged")),
-            ("archive", lambda: changed([cycle.archive(dry_run=dry_run)], "archived", "archived")),
-            ("promote", lambda: changed([cycle.promote(dry_run=dry_run)], "promoted", "promoted")),
-        )
+        steps = self.steps(dry_run=dry_run)
+        return tuple(run_step(name, [("", steps[name])]) for name in STAGES if stage in (None, name))
 
     def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due: each step a week after it was done last, or all of it with `force`.
@@ -164,37 +137,55 @@ class Maintenance:
         That is counting what was retrieved outside of sessions, the steps of `consolidate`, the
         sweep over the rules, a look for damage, and the trimming of the logs.
         """
-        return self.run_due(force=force, dry_run=dry_run)
-
-    def run_due(self, *, fresh: Collection[str] = (), force: bool = False, dry_run: bool = False) -> MaintenanceReport:
-        """Do what is due; the steps in `fresh` were done a moment ago and count as done now."""
-        log, now = MaintenanceLog(self._vault.machine / "log"), self._vault.clock().astimezone(UTC)
-        last = log.last()
-        checked = last.get("contradictions")
-        steps = (
-            ("reinforce", lambda: changed([self._lifecycle.reinforce(dry_run=dry_run)], "counted", "counted")),
-            *self.consolidation(dry_run=dry_run),
-            ("contradictions", lambda: self.contradictions_step(checked.date() if checked else None, dry_run=dry_run)),
-            ("claims", lambda: changed([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged")),
-            ("sweep", lambda: self._sweep_step(dry_run=dry_run)),
-            ("doctor", self._doctor_step),
-            ("trim", lambda: self._trim_step(now, dry_run=dry_run)),
-        )
-        due = [step for step in steps if force or _is_due(last.get(step[0]), now)]
+        last, now = self._log().last(), self._now()
+        due = self.due_steps(force=force, dry_run=dry_run)
         with self._index.settled():
-            reports = run_steps(step for step in due if step[0] not in fresh)
-        if not dry_run:
-            failed = {report.name for report in reports if report.outcome == "failed"}
-            for name, _ in due:
-                if name not in failed:
-                    log.done(name, now)
-        later = [last[name] for name, work in steps if name in last and (name, work) not in due]
-        return MaintenanceReport(reports, min([*later, now]) + _EVERY)
+            reports = tuple(run_step(name, [("", work)]) for name, work in due.items())
+        later = (last[name] for name in self.steps(dry_run=dry_run) if name in last and name not in due)
+        return MaintenanceReport(reports, min((*later, now)) + _EVERY)
+
+    def steps(self, *, dry_run: bool) -> dict[str, Work]:
+        """Return all that maintenance does, in its order."""
+        cycle, checked = self._lifecycle, self._log().last().get("contradictions")
+        return {
+            "reinforce": lambda: changed([cycle.reinforce(dry_run=dry_run)], "counted", "counted"),
+            "semantic": lambda: self._semantic_step(dry_run=dry_run),
+            "dedup": lambda: self._dedup_step(dry_run=dry_run),
+            "age": lambda: changed([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),
+            "archive": lambda: changed([cycle.archive(dry_run=dry_run)], "archived", "archived"),
+            "promote": lambda: changed([cycle.promote(dry_run=dry_run)], "promoted", "promoted"),
+            "contradictions": lambda: self.contradictions_step(checked.date() if checked else None, dry_run=dry_run),
+            "claims": lambda: changed([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged"),
+            "sweep": lambda: self._sweep_step(dry_run=dry_run),
+            "doctor": self._doctor_step,
+            "trim": lambda: self._trim_step(dry_run=dry_run),
+        }
+
+    def due_steps(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Work]:
+        """Return the steps that are due; each is noted as done when it has been."""
+        last, now = self._log().last(), self._now()
+
+        def noted(name: str, work: Work) -> Work:
+            def do() -> Done:
+                done = work()
+                if not (dry_run or done.exit_code):
+                    self._log().done(name, now)
+                return done
+
+            return do
+
+        steps = self.steps(dry_run=dry_run)
+        return {name: noted(name, work) for name, work in steps.items() if force or _is_due(last.get(name), now)}
 
     def is_maintenance_due(self) -> bool:
         """Return whether the last maintenance was a week ago, or there was none."""
-        last = MaintenanceLog(self._vault.machine / "log").last()
-        return _is_due(min(last.values(), default=None), self._vault.clock().astimezone(UTC))
+        return _is_due(min(self._log().last().values(), default=None), self._now())
+
+    def _log(self) -> MaintenanceLog:
+        return MaintenanceLog(self._vault.machine / "log")
+
+    def _now(self) -> datetime:
+        return self._vault.clock().astimezone(UTC)
 
     def _semantic_step(self, *, dry_run: bool) -> Done:
         done = self._episodes.consolidate_semantic(dry_run=dry_run)
@@ -217,14 +208,14 @@ class Maintenance:
         return Done(summary if report.run.changes else "", (report.run,))
 
     def _doctor_step(self) -> Done:
-        count = len(
-            (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
-        )
+        found = (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
+        count = len(found)
         return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
-    def _trim_step(self, now: datetime, *, dry_run: bool) -> Done:
+    def _trim_step(self, *, dry_run: bool) -> Done:
         if dry_run:
-            return Done(is_skipped=True)
+            return Done()
+        now = self._now()
         with self._writer.lock():
             self._writer.recover_held()
             dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())

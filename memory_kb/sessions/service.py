@@ -148,9 +148,9 @@ class Sessions:
         if with_stages:
             steps = self._finish(session, coming, dry_run)
         else:
-            from memory_kb.sessions.maintenance import run_steps
+            from memory_kb.sessions.maintenance import run_step
 
-            steps = () if dry_run else run_steps([("index", lambda: self.index_step(session))])
+            steps = () if dry_run else (run_step("index", [("", lambda: self.index_step(session))]),)
         action = "ended" if event else "unchanged"
         redacted = done.redacted if event else ()
         written = int(event is not None and not dry_run)
