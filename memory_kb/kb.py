@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch_service import Watching
     from memory_kb.learning.captures import Captures
-    from memory_kb.learning.citation_service import Citations
+    from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
     from memory_kb.learning.entries import Entries
     from memory_kb.learning.entry_store import EntryCache, EntryStore
@@ -307,7 +307,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def citations(self) -> Citations:
-        from memory_kb.learning.citation_service import Citations
+        from memory_kb.learning.citations import Citations
 
         return Citations(self.vault, self.writer, self.store)
 

@@ -1,4 +1,4 @@
-"""Check what entries cite, and plan to renew or flag the citation."""
+"""The verbs cite and verify: record what entries cite of a project's files, compare it later, renew or flag it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.references import (
+    MOST_CITATIONS,
     Citation,
     CodeReference,
     InvalidReference,
@@ -17,19 +19,24 @@ from memory_kb.learning.references import (
     hash_bytes,
     hash_lines,
     item_text,
+    parse_reference,
     read_citation,
     read_citations,
     span_text,
     split_lines,
+    suggest_references,
     write_citation,
 )
+from memory_kb.model import Problem
+from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_words
 
 if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.markdown.splice import Value
-    from memory_kb.reports import RunReport
     from memory_kb.store.project import CitedFile, ProjectFiles
-
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
 
 #: The flag of an entry whose claim waits for a look.
 STALE = "stale_claim"
@@ -159,23 +166,22 @@ _Verdict = tuple[str, str, tuple[int, int] | None]
 def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
     """Return the verdict on one citation; without a recorded hash nothing is judged."""
     reference = citation.reference
+    verdict: _Verdict
     if citation.fault:
         return CitationFinding(reference.text, "unreadable", "", f"cannot be used: {citation.fault}")
-    verdict, reason, lines = (_judge_commit if reference.commit else _judge_file)(citation, project)
-    return CitationFinding(reference.text, verdict, _place(reference, lines), reason)
+    if not reference.commit:
+        verdict = _judge_file(citation, project)
+    elif not citation.hash:
+        verdict = "unrecorded", "", None
+    elif project.git.find_commit(citation.hash):
+        verdict = "fresh", "", None
+    else:  # it may be on a branch that was never fetched, so nothing says that it is gone for good
+        verdict = "unreadable", "cannot be looked up here", None
+    return CitationFinding(reference.text, verdict[0], _place(reference, verdict[2]), verdict[1])
 
 
 def _place(reference: CodeReference, lines: tuple[int, int] | None) -> str:
     return f"{reference.path}#{span_text(*lines)}" if lines else reference.commit or reference.path
-
-
-def _judge_commit(citation: Citation, project: ProjectFiles) -> _Verdict:
-    if not citation.hash:
-        return "unrecorded", "", None
-    if project.git.find_commit(citation.hash):
-        return "fresh", "", None
-    # It may be on a branch that was never fetched, so nothing says that it is gone for good.
-    return "unreadable", "cannot be looked up here", None
 
 
 def _judge_file(citation: Citation, project: ProjectFiles) -> _Verdict:
@@ -199,11 +205,8 @@ def _judge_file(citation: Citation, project: ProjectFiles) -> _Verdict:
     return ("fresh", "", place) if place == known else ("moved", f"is now {span_text(*place)}", place)
 
 
-def explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
-    """Return a finding with the place it has now, and what changed since it was recorded.
-
-    That is known where the last commit of that time holds the text as it was recorded.
-    """
+def _explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
+    """Add what changed since it was recorded, where the last commit of that time holds the text as it was then."""
     if finding.verdict != "drifted" or not citation.commit:
         return finding
     reference, source = citation.reference, project.read(citation.reference.path)
@@ -211,22 +214,9 @@ def explain_drift(citation: Citation, finding: CitationFinding, project: Project
     span = reference.lines or (1, len(before))
     if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
         return finding
-    changes = compare_lines(before, split_lines(source.text), span)
-    now = _place(reference, changes.lines) if reference.lines and changes.lines else finding.now
-    return finding._replace(now=now, hint=changes.shown)
-
-
-def is_over(memory: Memory, today: date) -> bool:
-    """Return whether the last day of an entry has passed.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> one = Memory("x", "a.md", "", Location(), "T", "", metadata={"valid_until": "2026-03-01"})
-        >>> is_over(one, date(2026, 3, 1)), is_over(one, date(2026, 3, 2))
-        (False, True)
-    """
-    last = memory.day("valid_until")
-    return last is not None and today > last
+    shown, lines = compare_lines(before, split_lines(source.text), span)
+    now = _place(reference, lines) if reference.lines and lines else finding.now
+    return finding._replace(now=now, hint=shown)
 
 
 def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: bool = True) -> ClaimState:
@@ -234,7 +224,8 @@ def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: 
 
     Commits are asked for at git, which takes time, and never make an entry void.
     """
-    if is_over(memory, today):
+    last = memory.day("valid_until")
+    if last is not None and today > last:
         return ClaimState("over")
     if "cites" not in memory.metadata or memory.place.scope == "global":
         return ClaimState(None)
@@ -257,12 +248,11 @@ def say_mark(state: ClaimState) -> str:
         >>> say_mark(ClaimState("drifted", (CitationFinding("src/api/x.py#L10-L20", "drifted", reason="changed"),)))
         '[may be stale: src/api/x.py#L10-L20 changed]'
     """
-    stale = [one for one in state.findings if one.is_bad] if state.is_stale else []
-    if not stale:
+    stale = [f"{_short(one.ref)} {_short(one.reason)}" for one in state.findings if one.is_bad]
+    if not stale or not state.is_stale:
         return ""
-    reasons = [f"{_short(one.ref)} {_short(one.reason)}" for one in stale]
     more = f"; and {len(stale) - _MARK_REASONS} more" if len(stale) > _MARK_REASONS else ""
-    return f"[may be stale: {'; '.join(reasons[:_MARK_REASONS])}{more}]"
+    return f"[may be stale: {'; '.join(stale[:_MARK_REASONS])}{more}]"
 
 
 def _short(text: str) -> str:
@@ -283,17 +273,16 @@ def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
             yield f"cites {one.ref}, which {one.reason}{more}"
 
 
-def view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
-    """Return an entry and the state of its claims as they are listed."""
+def _view_claim(memory: Memory, state: ClaimState, project: ProjectFiles) -> ClaimView:
     pairs = zip(read_citations(memory), state.findings, strict=False)  # past its last day nothing is looked up
-    findings = tuple(explain_drift(citation, finding, project) for citation, finding in pairs)
+    findings = tuple(_explain_drift(citation, finding, project) for citation, finding in pairs)
     verdicts = {one.verdict for one in findings}
     verdict = state.verdict or next((word for word in ("unrecorded", "unreadable") if word in verdicts), "fresh")
     where = (memory.id, memory.kind, memory.title, memory.path, memory.line)
     return ClaimView(*where, verdict, memory.word("last_verified"), memory.word("valid_until"), findings)
 
 
-def plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
+def _plan_citing(memory: Memory, citations: Sequence[Citation]) -> Change | None:
     """Plan to write citations into an entry; one that it has already is renewed in its place."""
     new = {one.reference: one for one in citations}
     kept = []
@@ -315,7 +304,7 @@ def _renewed(item: Any, citation: Citation) -> Any:
     return write_citation(citation) | {name: value for name, value in own if name not in ("ref", "hash", "commit")}
 
 
-def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
+def _plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
     """Plan to record what entries cite as it is now, and that a person has looked at them.
 
     Lines that moved follow, and the mark of a stale claim goes. An entry stays as it is where something
@@ -337,11 +326,7 @@ def plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date)
 
 
 def _record_again(item: Any, project: ProjectFiles) -> Any:
-    """Return an item of `cites` as its text is now, where that is now.
-
-    Raises:
-        InvalidReference: it names nothing that can be recorded.
-    """
+    """Return an item of `cites` as its text is now, where that is now."""
     try:
         citation = read_citation(item)
         reference = citation.reference
@@ -356,7 +341,7 @@ def _without_flag(memory: Memory) -> dict[str, Value]:
     return {"flags": [flag for flag in flags if flag != STALE]} if STALE in flags else {}
 
 
-def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:
+def _plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:
     """Plan to flag the entries whose claims drifted or are gone, and to take the flag from those that are fresh again.
 
     Nothing else of them changes. What a person keeps in MEMORY.md is not rewritten.
@@ -371,3 +356,142 @@ def plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSta
             yield plan_fields(memory, {"flags": with_words(memory, "flags", STALE)}, reason)
         elif state.verdict in ("fresh", "moved") and STALE in flags:
             yield plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")
+
+
+class Citations:
+    """What entries claim about code: recording it, and looking whether it still holds."""
+
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+        self._vault = vault
+        self._writer = writer
+        self._store = store
+
+    def cite(
+        self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
+    ) -> CitedReport:
+        """Record what an entry is about in the project's files, with a hash of the cited text.
+
+        Args:
+            wanted: the entry.
+            references: `path`, `path#L10-L20`, `path:10-20`, or a commit.
+            from_text: also the code spans and links of its text that can be recorded.
+                Without this and without references they are only suggested.
+            dry_run: write nothing.
+
+        Raises:
+            UsageError: a reference cannot be recorded, or the entry is global.
+            UnknownEntry: there is no such entry.
+        """
+        found, project = self._store.find(wanted), self._project()
+        if found.place.scope == "global":
+            raise UsageError(
+                f"{found.id} is global and cannot cite the files of one project",
+                "keep what is about this project in its own vault",
+            )
+        references = (references,) if isinstance(references, str) else references
+        named = [_record_named(text, project) for text in references]
+        known = {one.reference for one in (*read_citations(found), *named)}
+        suggested: list[Citation] = []
+        refused: list[str] = []
+        for reference in suggest_references(found.text):
+            try:
+                suggested += [] if reference in known else [record(reference, project)]
+            except InvalidReference as exc:
+                refused.append(f"{reference.text}: {exc}")
+        citations = [*named, *(suggested if from_text else ())]
+        if len(cited_items(found)) + len(citations) > MOST_CITATIONS:
+            raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
+
+        def plan(memories: Sequence[Memory]) -> Plan:
+            return [_plan_citing(one, citations) for one in _same([found], memories)]
+
+        run = self._store.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
+        return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
+
+    def verify(
+        self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False
+    ) -> ClaimsReport:
+        """Compare what entries cite with what it said when it was recorded.
+
+        Args:
+            wanted: the entries; every live one that cites something when none is named.
+            all: every one of them, said aloud, for `update`.
+            update: somebody has looked at them: record what they cite as it is now, and the day.
+            flag: put those that drifted or are gone in the review queue, and take those out that are as they were.
+            dry_run: write nothing.
+
+        Raises:
+            UsageError: an update names no entries.
+            UnknownEntry: there is no such entry.
+        """
+        if update and not wanted and not all:
+            raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
+        if update and flag:
+            raise UsageError("an update leaves nothing to flag", "give --update or --flag")
+        project, today, chosen = self._project(), self._vault.today(), list(map(self._store.find, wanted))
+        memories = chosen or [one for one in self._claiming("cites") if one.is_live]
+        run, notices = RunReport(None, "verify"), tuple[str, ...]()
+
+        def renew(fresh: Sequence[Memory]) -> Plan:
+            return _plan_renewal(_same(memories, fresh), self._project(), today)[0]
+
+        def set_flags(fresh: Sequence[Memory]) -> Plan:
+            return _plan_flags(_same(memories, fresh), lambda one: assess(one, project, today))
+
+        if update:
+            changes, notices = _plan_renewal(memories, project, today)
+            run = self._store.carry_out("verify", renew, changes, dry_run=dry_run)
+        elif flag:
+            run = self._store.carry_out("verify", set_flags, dry_run=dry_run)
+        if run.run:
+            memories = _same(memories, self._claiming("cites"))
+        cited = (one for one in memories if "cites" in one.metadata)
+        return ClaimsReport(
+            tuple(_view_claim(one, assess(one, project, today), project) for one in cited), run, notices
+        )
+
+    def verify_claims(self, *, dry_run: bool = False) -> RunReport:
+        """Put the claims that drifted or are gone in the review queue, as a step of maintenance."""
+        return self.verify(flag=True, dry_run=dry_run).run
+
+    def _project(self) -> ProjectFiles:
+        from memory_kb.store.project import project_files
+
+        return project_files(self._vault)
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what `lint` says of the live entries that claim something."""
+        project, today = self._project(), self._vault.today()
+        for memory in self._claiming("cites", "valid_until"):
+            if memory.is_live:
+                for message in complain(memory, assess(memory, project, today)):
+                    yield Problem(memory.path, self._line_of_claim(memory, message), message)
+
+    def _line_of_claim(self, memory: Memory, message: str) -> int:
+        from memory_kb.index.lint import claim_span
+        from memory_kb.markdown.splice import find_entry
+
+        try:
+            text = self._writer.read(memory.path).text
+            place = claim_span(text, find_entry(text, memory.path, memory.id), message).start
+        except (MemoryKBError, OSError):
+            return memory.line
+        return text.count("\n", 0, place) + 1
+
+    def _claiming(self, *fields: str) -> list[Memory]:
+        return [one for one in self._store.with_fields(fields) if any(field in one.metadata for field in fields)]
+
+
+def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+    """Return the entries of a fresh reading that are the same as some read before."""
+    keys = {(one.path, one.id) for one in wanted}
+    return [one for one in memories if (one.path, one.id) in keys]
+
+
+def _record_named(text: str, project: ProjectFiles) -> Citation:
+    try:
+        return record(parse_reference(text), project)
+    except InvalidReference as exc:
+        hint = "name a file from the project's top: src/x.py, src/x.py#L10-L20"
+        raise UsageError(f"{text[:200]!r} cannot be cited: {exc}", hint) from exc

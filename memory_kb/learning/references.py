@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.text import hash_of
@@ -34,12 +35,9 @@ def hash_lines(lines: Sequence[str]) -> str:
     """Return the hash of some lines, as `cites` holds it.
 
     Eight digits are the sum of the lines' checksums, whatever their order; twelve are of the text.
-
-    Example:
-        >>> hash_lines(["a", "b"]) == hash_lines(["b", "a"]), hash_lines(["a", "b"])[:8] == hash_lines(["b", "a"])[:8]
-        (False, True)
     """
-    return f"{sum(zlib.crc32(_encode(line)) for line in lines) & 0xFFFFFFFF:08x}{_digest(_encode(chr(10).join(lines)))}"
+    checksums = sum(zlib.crc32(_encode(line)) for line in lines) & 0xFFFFFFFF
+    return f"{checksums:08x}{_digest(_encode(chr(10).join(lines)))}"
 
 
 def hash_bytes(data: bytes) -> str:
@@ -61,24 +59,14 @@ def find_lines(lines: Sequence[str], wanted: str, length: int, near: int = 1) ->
     return min((first + 1 for first in fitting), key=lambda first: abs(first - near), default=None)
 
 
-class LineChanges(NamedTuple):
-    """What became of some lines: a text each, `- ` for what went and `+ ` for what came, and where they are now."""
-
-    shown: tuple[str, ...]
-    lines: tuple[int, int] | None
-
-
-def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, int]) -> LineChanges:
-    """Return what became of some lines of a file.
-
-    Args:
-        before: the file as it was.
-        after: the file as it is.
-        span: the first and last of the lines as it was, from 1.
+def compare_lines(
+    before: Sequence[str], after: Sequence[str], span: tuple[int, int]
+) -> tuple[tuple[str, ...], tuple[int, int] | None]:
+    """Return what became of the lines of a span, `- ` for what went and `+ ` for what came, and where they are now.
 
     Example:
         >>> compare_lines(["a", "b", "c"], ["new", "a", "B", "c"], (1, 3))
-        LineChanges(shown=('- b', '+ B'), lines=(2, 4))
+        (('- b', '+ B'), (2, 4))
     """
     import difflib
 
@@ -93,7 +81,7 @@ def compare_lines(before: Sequence[str], after: Sequence[str], span: tuple[int, 
             shown += (*(f"- {line}" for line in before[low:high]), *(f"+ {line}" for line in after[j1:j2]))
             places += range(j1, j2)
     shown = [*shown[:_MOST_SHOWN], "…"] if len(shown) > _MOST_SHOWN else shown
-    return LineChanges(tuple(shown), (min(places) + 1, max(places) + 1) if places else None)
+    return tuple(shown), (min(places) + 1, max(places) + 1) if places else None
 
 
 def _encode(text: str) -> bytes:
@@ -173,12 +161,7 @@ class Citation(NamedTuple):
 
 
 def span_text(start: int, end: int) -> str:
-    """Return lines as a reference names them.
-
-    Example:
-        >>> span_text(10, 20), span_text(7, 7)
-        ('L10-L20', 'L7')
-    """
+    """Return lines as a reference names them: `L10-L20` or `L7`."""
     return f"L{start}" if start == end else f"L{start}-L{end}"
 
 
@@ -222,11 +205,7 @@ def _parse(text: str) -> CodeReference:
 
 
 def _clean_path(path: str) -> str:
-    """Return a path with slashes.
-
-    Raises:
-        InvalidReference: it leads out of the project, or into what git keeps for itself.
-    """
+    """Return a path with slashes; one that leads out of the project, or into git's own folder, is invalid."""
     parts = [part for part in path.strip().replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts:
         raise InvalidReference("`..` leads out of the project")
@@ -273,10 +252,6 @@ def read_citation(item: object) -> Citation:
 
     Raises:
         InvalidReference: it is none.
-
-    Example:
-        >>> read_citation("src/a.py#L3@0123456789abcdef0123").hash
-        '0123456789abcdef0123'
     """
     if isinstance(item, str):
         recorded = _RECORDED.fullmatch(item.strip())
@@ -291,32 +266,22 @@ def read_citation(item: object) -> Citation:
 
 
 def write_citation(citation: Citation) -> dict[str, str]:
-    """Return a citation as frontmatter holds it.
-
-    Example:
-        >>> write_citation(Citation(CodeReference("a.py", 1, 2), "0" * 20, "abcdef1"))
-        {'ref': 'a.py#L1-L2', 'hash': '00000000000000000000', 'commit': 'abcdef1'}
-    """
+    """Return a citation as frontmatter holds it."""
     held = {"ref": citation.reference.text, "hash": citation.hash, "commit": citation.commit}
     return {name: value for name, value in held.items() if value}
 
 
-def suggest_references(text: str) -> Iterator[CodeReference]:
-    """Yield what code spans and links of a text seem to cite, each once; fences are passed over.
+def suggest_references(text: str) -> list[CodeReference]:
+    """Return what code spans and links of a text seem to cite, each once; fences are passed over.
 
     Example:
         >>> [one.text for one in suggest_references("See `src/a.py:3`, [b](docs/b.md) and `x = 1`, `https://e.org/a.py`.")]
         ['src/a.py#L3', 'docs/b.md']
     """
-    seen: set[CodeReference] = set()
-    for found in _QUOTED.finditer(_FENCE.sub("", text)):
-        quoted = found[1] or found[2]
-        if " " in quoted or not _FILE.match(quoted):
-            continue
-        try:
-            reference = parse_reference(quoted)
-        except InvalidReference:
-            continue
-        if reference not in seen:
-            seen.add(reference)
-            yield reference
+    references: dict[CodeReference, None] = {}
+    for code, target in _QUOTED.findall(_FENCE.sub("", text)):
+        quoted = code or target
+        if " " not in quoted and _FILE.match(quoted):
+            with suppress(InvalidReference):
+                references[parse_reference(quoted)] = None
+    return list(references)

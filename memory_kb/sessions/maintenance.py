@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
     from memory_kb.index.maintenance import Indexing
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.citation_service import Citations
+    from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.rules import Rules
