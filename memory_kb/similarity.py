@@ -6,9 +6,10 @@ import functools
 import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.stop_words import stop_words
 from memory_kb.text import has_cjk, jaccard, tokens
@@ -37,18 +38,6 @@ class Pair(NamedTuple):
     one: int
     other: int
     similarity: float
-
-
-class _Measure(NamedTuple):
-    """A similarity of sets, and what follows from being similar.
-
-    `least_size` is of the smaller set, given the size of the larger; `least_shared` how many
-    elements two sets share, given the size of the larger and those of the smaller ones.
-    """
-
-    of: Callable[[frozenset[str], frozenset[str]], float]
-    least_size: Callable[[float, int], float]
-    least_shared: Callable[[float, int, NDArray[np.int64]], NDArray[np.floating[Any]]]
 
 
 # Several steps in a row look at the same few thousand texts.
@@ -103,14 +92,6 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / min(len(one), len(other)) if one and other else 0.0
 
 
-_JACCARD = _Measure(
-    jaccard,
-    lambda threshold, size: threshold * size,
-    lambda threshold, size, sizes: threshold / (1 + threshold) * (size + sizes),
-)
-_OVERLAP = _Measure(overlap, lambda *_: 1, lambda threshold, _, sizes: threshold * sizes)
-
-
 def near_pairs(sets: Sequence[frozenset[str]], threshold: float, *, is_strict: bool = False) -> Iterator[Pair]:
     """Yield the pairs of sets whose Jaccard is at least a threshold, or strictly above it.
 
@@ -121,7 +102,10 @@ def near_pairs(sets: Sequence[frozenset[str]], threshold: float, *, is_strict: b
         >>> list(near_pairs(sets, 0.8)), list(near_pairs(sets, 0.8, is_strict=True))
         ([Pair(one=0, other=2, similarity=0.8)], [])
     """
-    return _pairs(sets, threshold, _JACCARD, is_strict=is_strict)
+    for one, other in _candidates(sets, threshold):
+        similarity = jaccard(sets[one], sets[other])
+        if similarity > threshold or (similarity == threshold and not is_strict):
+            yield Pair(one, other, similarity)
 
 
 def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold: float) -> Iterator[Pair]:
@@ -132,19 +116,13 @@ def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold:
         [Pair(one=0, other=2, similarity=0.75)]
     """
     chosen = set(places)
-    sizes = list(map(len, sets))
     for place in sorted(chosen):
-        mine, size = sets[place], sizes[place]
-        for other, count in enumerate(sizes):
-            if (
-                count < threshold * size
-                or size < threshold * count
-                or other == place
-                or (other < place and other in chosen)
-            ):
+        mine, low, high = sets[place], threshold * len(sets[place]), len(sets[place]) / threshold
+        for other, theirs in enumerate(sets):
+            if not low <= len(theirs) <= high or other == place or (other < place and other in chosen):
                 continue
-            similarity = jaccard(mine, sets[other])
-            if similarity >= threshold and similarity:
+            similarity = jaccard(mine, theirs)
+            if similarity >= threshold:
                 yield Pair(min(place, other), max(place, other), similarity)
 
 
@@ -155,73 +133,45 @@ def overlap_pairs(sets: Sequence[frozenset[str]], threshold: float) -> Iterator[
         >>> list(overlap_pairs([frozenset("abcd"), frozenset("cdxyz")], 0.5))
         [Pair(one=0, other=1, similarity=0.5)]
     """
-    return _pairs(sets, threshold, _OVERLAP, is_strict=False)
-
-
-def _pairs(sets: Sequence[frozenset[str]], threshold: float, measure: _Measure, *, is_strict: bool) -> Iterator[Pair]:
-    if not 0 < threshold <= 1:
-        raise ValueError(f"the threshold {threshold} is not above 0 and at most 1")
-    possible = (
-        itertools.combinations(range(len(sets)), 2) if len(sets) <= _FEW else _candidates(sets, threshold, measure)
-    )
-    for one, other in possible:
-        similarity = measure.of(sets[one], sets[other])
-        if similarity > threshold or (similarity == threshold and not is_strict):
+    for one, other in _candidates(sets, threshold, is_overlap=True):
+        similarity = overlap(sets[one], sets[other])
+        if similarity >= threshold:
             yield Pair(one, other, similarity)
 
 
-def _candidates(sets: Sequence[frozenset[str]], threshold: float, measure: _Measure) -> Iterator[tuple[int, int]]:
-    """Yield the pairs that share enough elements to be similar, and few others.
+def _candidates(
+    sets: Sequence[frozenset[str]], threshold: float, *, is_overlap: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of sets that share enough words to be similar, and few others.
 
-    An inverted index of the sets by size, smallest first. Each set asks for its elements but for
-    the most frequent ones, so many fewer than it must share with anything similar; whoever shares
-    too few of the asked ones cannot make up for it with the others (the prefix and length filters
-    of AllPairs, with the counts that MergeSkip keeps).
+    For a Jaccard of t, a set of n words shares at least t * n of them with any similar one. Its ceil(t * n) - 1 most
+    frequent words are therefore not looked up, and whoever shares too few of the others is left out.
     """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"the threshold {threshold} is not above 0 and at most 1")
+    if len(sets) <= _FEW:
+        yield from itertools.combinations(range(len(sets)), 2)
+        return
     import numpy as np
 
-    order = sorted((place for place, one in enumerate(sets) if one), key=lambda place: (len(sets[place]), place))
     frequency = Counter(itertools.chain.from_iterable(sets))
-    ranked = sorted((word for word, count in frequency.items() if count > 1), key=lambda word: (frequency[word], word))
-    rank = {word: number for number, word in enumerate(ranked)}
-    words = [sorted(rank[word] for word in sets[place] if word in rank) for place in order]
-    sizes = np.array([len(sets[place]) for place in order], np.int64)
-    counts = np.array([frequency[word] for word in ranked], np.int64)
-    starts = [0, *np.cumsum(counts).tolist()]
-    places = np.argsort(np.fromiter(itertools.chain.from_iterable(words), np.int64, starts[-1]), kind="stable")
-    postings = np.repeat(np.arange(len(words)), [len(one) for one in words])[places]
-    filled = list(starts)
-    for here, asked in enumerate(words):
-        size = len(sets[order[here]])
-        least = measure.least_size(threshold, size)
-        shared = float(measure.least_shared(threshold, size, np.array([max(1, math.ceil(least - _SLACK))]))[0])
-        skipped = max(0, math.ceil(shared - _SLACK) - 1)
-        listed = [
-            postings[starts[word] : filled[word]]
-            for word in asked[: len(asked) - skipped]
-            if filled[word] > starts[word]
-        ]
-        if listed:
-            found, times = _count(np.concatenate(listed), here)
-            enough = (times + skipped >= measure.least_shared(threshold, size, sizes[found]) - _SLACK) & (
-                sizes[found] >= least - _SLACK
-            )
-            for there in found[enough].tolist():
-                one, other = order[there], order[here]
-                yield (one, other) if one < other else (other, one)
-        for word in asked:
-            filled[word] += 1
-
-
-def _count(found: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different values below a bound, ascending, and how often each is there."""
-    import numpy as np
-
-    if 32 * len(found) < bound:
-        return np.unique(found, return_counts=True)
-    times = np.bincount(found, minlength=bound)
-    values = np.flatnonzero(times)
-    return values, times[values]
+    sizes = np.array(list(map(len, sets)), np.int64)
+    holders: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+    for here, words in enumerate(sets):
+        size, found = len(words), array("q")
+        skipped = 0 if is_overlap else max(0, math.ceil(threshold * size - _SLACK) - 1)
+        rarest_first = sorted(words, key=lambda word: (frequency[word], word))
+        for word in rarest_first[: size - skipped]:
+            found.extend(holders[word])
+        if found:
+            shared = np.bincount(np.frombuffer(found, np.int64), minlength=here)
+            others = np.flatnonzero(shared)
+            of_others = sizes[others]
+            of_both = np.minimum(size, of_others) if is_overlap else (size + of_others) / (1 + threshold)
+            for other in others[shared[others] + skipped >= threshold * of_both - _SLACK].tolist():
+                yield other, here
+        for word in words:
+            holders[word].append(here)
 
 
 def cosine_pairs(rows: NDArray[np.float32], threshold: float) -> Iterator[Pair]:

@@ -1,4 +1,4 @@
-"""List where an entry was shown, with what outcome, and what was derived from it."""
+"""The verb exposure: where an entry was shown, with what outcome, and what was derived from it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.learning.confidence import OUTCOMES
 from memory_kb.learning.outcomes import is_about
 from memory_kb.store.logs import Outcome, OutcomeLog, Retrieval, RetrievalLog
-from memory_kb.store.plan import Memory
 from memory_kb.store.session_log import SessionFiles, read_outcome
 from memory_kb.store.undo import undone_by
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -27,7 +27,6 @@ class ShownTo:
     """One time that an entry was shown; what is not known is None.
 
     Attributes:
-        verb: what showed it, such as `search` or `context`.
         injected: whether it was put before an agent unasked.
         outcome: how the task went, by the next outcome that was reported for it.
         credit: what the entry itself got for that: `success`, `failure` or `mixed`.
@@ -64,9 +63,7 @@ class Totals(NamedTuple):
 
     Attributes:
         outcomes: how the tasks went, each task of an agent once.
-        sessions_ended: how the sessions ended, each once.
         tokens_each: what the entry costs now each time, by the estimate of every budget.
-        tokens_injected: that for each time it was put before an agent unasked.
     """
 
     shown: int
@@ -82,13 +79,11 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Where an entry has been.
+    """Where an entry has been, the oldest showing first.
 
     Attributes:
         path: None where the entry is there no more and only the log knows it.
-        showings: oldest first.
-        derived: what was made of it or points to it.
-        sources: what it was made of itself.
+        derived: what was made of it or points to it; `sources` is what it was made of itself.
         since: how far the log goes back; None where it is empty.
     """
 
@@ -116,26 +111,24 @@ def trace_exposure(
 
     `ends` says how sessions ended; an outcome whose run was undone gives no credit.
     """
-    since, shown = None, list[Retrieval]()
-    for one in retrievals:
-        since = min(filter(None, (since, one.ts)), default=None)
-        shown += [one] if entry_id in one.ids else []
+    shown = sorted(retrievals, key=lambda one: one.ts)
     done = [one for one in outcomes if one.is_done]
-    showings = tuple(
-        sorted((_make_showing(entry_id, one, done, ends, undone) for one in shown), key=lambda one: one.ts)
-    )
-    held = list(memories)
+    showings = tuple(_make_showing(entry_id, one, done, ends, undone) for one in shown if entry_id in one.ids)
+    held = sorted(memories, key=lambda one: (one.path, one.line))
     entry = next((one for one in held if one.id == entry_id), None)
-    tokens = count_tokens(entry.text) if entry else 0
     about = {name: getattr(entry, name, None) for name in ("kind", "title", "path", "line")}
     return Exposure(
         id=entry_id,
         **about,
         showings=showings,
-        totals=_add_up(showings, tokens),
-        derived=tuple(find_derived(entry_id, held)),
+        totals=_add_up(showings, count_tokens(entry.text) if entry else 0),
+        derived=tuple(
+            Descendant(one.id, one.kind, one.title, one.path, one.line, one.status, relation)
+            for one in held
+            for relation in _relations(one, entry_id)
+        ),
         sources=entry.words("sources") if entry else (),
-        since=since,
+        since=next((one.ts for one in shown if one.ts), None),
     )
 
 
@@ -170,29 +163,19 @@ def _add_up(showings: Sequence[ShownTo], tokens: int) -> Totals:
     )
 
 
-def find_derived(entry_id: str, memories: Iterable[Memory]) -> Iterable[Descendant]:
-    """Yield the entries that name another as a source or link to it, in path order.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("r", "a.md", "", Location(), "T", "", kind="rule", metadata={"sources": ["ep-1"]})
-        >>> [one.id for one in find_derived("ep-1", [rule])], [one.relation for one in find_derived("ep-1", [rule])]
-        (['r'], ['source'])
-    """
-    for memory in sorted(memories, key=lambda one: (one.path, one.line)):
-        relations = ["source"] if entry_id in memory.words("sources") else []
-        relations += [link.relation for link in memory.links if link.to == entry_id]
-        for relation in dict.fromkeys(relations):
-            yield Descendant(memory.id, memory.kind, memory.title, memory.path, memory.line, memory.status, relation)
+def _relations(memory: Memory, to: str) -> Iterable[str]:
+    """Return how an entry is made of another or points to it, each relation once."""
+    source = ["source"] if to in memory.words("sources") else []
+    return dict.fromkeys([*source, *(link.relation for link in memory.links if link.to == to)])
 
 
+@dataclass(frozen=True)
 class Exposures:
     """The verb exposure."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
 
     def exposure(self, wanted: str) -> Exposure:
         """Return which sessions, agents and tasks were shown an entry, and what became of them.
