@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -89,11 +88,15 @@ def _show(passage: RecordPiece) -> str:
 def _cut_middle(passages: Iterable[RecordPiece], limit: int) -> ShownRecord:
     """Return the first and the last of some passages, each of half the characters there are."""
     half = limit // 2
-    fitting = [_fit(passage, half) for passage in passages]
-    ends = list(itertools.accumulate(len(_show(passage)) + 1 for passage in fitting))
-    head = bisect_right(ends, half)
-    tail = max(head, bisect_left(ends, ends[-1] - half) + 1) if head < len(ends) else head
-    return ShownRecord((*fitting[:head], *fitting[tail:]), head, tail - head)
+    left = deque(_fit(passage, half) for passage in passages)
+    head, tail = list[RecordPiece](), deque[RecordPiece]()
+    room = half
+    while left and (room := room - len(_show(left[0])) - 1) >= 0:
+        head.append(left.popleft())
+    room = half
+    while left and (room := room - len(_show(left[-1])) - 1) >= 0:
+        tail.appendleft(left.pop())
+    return ShownRecord((*head, *tail), len(head), len(left))
 
 
 def _fit(passage: RecordPiece, half: int) -> RecordPiece:
@@ -107,10 +110,8 @@ def read_conversation(events: Iterable[Event]) -> Conversation:
     """Return what may be shown of a session.
 
     Example:
-        >>> call = Event(seq=2, type="tool_call", tool="Bash", args={"command": "ls"})
-        >>> talk = read_conversation([Event(seq=1, role="user", content="Use UTC."), call])
-        >>> talk.humans.text, talk.execution.text
-        ('[1] user: Use UTC.', '[2] tool: Bash: ls')
+        >>> read_conversation([Event(seq=1, role="user", content="Use UTC.")]).humans.text
+        '[1] user: Use UTC.'
     """
     reader = _ConversationReader()
     for event in events:
@@ -123,15 +124,13 @@ class _ConversationReader:
 
     def __init__(self) -> None:
         self._humans, self._execution, self._errors = list[RecordPiece](), list[RecordPiece](), list[RecordPiece]()
-        self._subagents: set[str] = set()
-        self._own_calls: set[str] = set()
+        self._subagents, self._own_calls = set[str](), set[str]()
         self._recovering = 0
         self._number, self._day = 0, ""
         self._job: str | None = None
         self._task: str | None = None
 
     def take(self, event: Event) -> None:
-        """Take one event in."""
         self._number = max(self._number + 1, event.seq)
         self._job, self._task = self._job or event.job, self._task or event.task
         if not (self._day and event.event in FRAME):
@@ -169,7 +168,6 @@ class _ConversationReader:
         self._execution.append(passage)
 
     def _do(self, who: str, text: str, ts: str) -> None:
-        """Take in something that was said or done."""
         if not text:
             return
         passage = RecordPiece(self._number, who, text, ts)
@@ -179,7 +177,6 @@ class _ConversationReader:
             self._errors.append(passage)
 
     def conversation(self) -> Conversation:
-        """Return what was read."""
         return Conversation(
             _cut_middle(self._humans, HUMAN_CHARS),
             _cut_middle(self._execution, EXECUTION_CHARS),
@@ -210,11 +207,6 @@ def is_human(event: Event) -> bool:
 
 
 def clean(text: str | None) -> str:
-    """Return a text without what memory-kb put there and without credentials.
-
-    Example:
-        >>> clean("before <!-- memory-kb:begin -->\\nUse tabs.\\n<!-- memory-kb:end -->after AKIAABCDEFGHIJKLMNOP")
-        'before after [redacted: an AWS access key]'
-    """
+    """Return a text without what memory-kb put there and without credentials."""
     # Far more than is shown of one text, so that half a credential at the cut is not shown either.
     return redact(cut(strip(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()

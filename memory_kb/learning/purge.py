@@ -65,12 +65,10 @@ class PurgedText(NamedTuple):
     marks: tuple[bytes, ...]
 
     def may_be_in(self, data: bytes) -> bool:
-        """Return quickly whether some bytes can contain a part."""
         lower = data.lower()
         return any(mark in lower for mark in self.marks)
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text contains a part."""
         return bool(self.parts and self.may_be_in(text.encode("utf-8", "replace")) and self.parts.search(text))
 
     def cut_from_line(self, line: bytes) -> bytes:
@@ -92,8 +90,7 @@ class PurgedText(NamedTuple):
         pattern = self.whole if only_whole else self.parts
         if pattern is None or not self.may_be_in(data):
             return data
-        text = data.decode("utf-8", "surrogateescape")
-        return pattern.sub(REPLACEMENT, text).encode("utf-8", "surrogateescape")
+        return encode(pattern.sub(REPLACEMENT, decode(data)))
 
     def _cut_value(self, value: object) -> object:
         if isinstance(value, str):
@@ -164,7 +161,7 @@ _DERIVED = ("revisions", "answers", "tmp", "lint")
 #: A larger file is none that a person writes notes in.
 _MAX_BYTES = 50_000_000
 _GIT_SECONDS = 120
-#: So many commits or paths are named.
+#: So many commits are named.
 _MOST_NAMED = 20
 _REASON = "It repeats a text that is purged."
 
@@ -210,18 +207,8 @@ def purge(
         left += scrub_all(index, vault)
     if erasure and text.whole is None:
         left += ("the text is too short to be looked for in other files; only the entry itself is purged",)
-    return _join(reports), Purged(tuple(files), runs, tuple(left), held)
-
-
-def _slug_of(entry: EntryView) -> str:
-    """Return the words of a file's name that were made of the text."""
-    name = entry.path.rpartition("/")[2]
-    return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
-
-
-def _join(reports: list[RunReport]) -> RunReport:
-    """Return several runs as one that cannot be undone, since the journal does not have them any more."""
-    return RunReport(
+    # The journal does not have these runs any more, so that nothing of them can be undone.
+    run = RunReport(
         None,
         "forget",
         tuple(change for report in reports for change in report.changes),
@@ -229,9 +216,13 @@ def _join(reports: list[RunReport]) -> RunReport:
         "".join(report.diff for report in reports),
         tuple(notice for report in reports for notice in report.notices),
     )
+    return run, Purged(tuple(files), runs, tuple(left), held)
 
 
-# -- notes --------------------------------------------------------------------------------------
+def _slug_of(entry: EntryView) -> str:
+    """Return the words of a file's name that were made of the text."""
+    name = entry.path.rpartition("/")[2]
+    return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
 
 
 def _plan_copies(
@@ -252,9 +243,9 @@ def _plan_copies(
         if not text.may_be_in(data):
             continue
         if path == own.path:
-            pieces = (own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :])
-            ends = [text.cut_from(encode(piece), only_whole=True) for piece in pieces[::2]]
-            cut = ends[0] + encode(pieces[1]) + ends[1]
+            before, kept, after = own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :]
+            cut = text.cut_from(encode(before), only_whole=True) + encode(kept)
+            cut += text.cut_from(encode(after), only_whole=True)
         else:
             cut = text.cut_from(data, only_whole=True)
         if cut != data:
@@ -289,9 +280,6 @@ def _walk(folder: Path, *, only_notes: bool) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-# -- the journal --------------------------------------------------------------------------------
-
-
 def _drop_runs(journal: DecisionLog, text: PurgedText, entry_id: str, *, dry_run: bool) -> int:
     """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
     gone = {record.head.run for record in journal.runs() if _concerns(record, journal, text, entry_id)}
@@ -312,24 +300,22 @@ def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_i
     return any(map(text.is_in, said))
 
 
-# -- machine folders ----------------------------------------------------------------------------
-
-
 def _clean_machines(vault: Vault, journal: Path, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
-    """Take the text out of all machine folders, those that were set aside too; yield the files that change."""
+    """Take the text out of all machine folders, those that were set aside too; yield what changes."""
     beside = (vault.memory or vault.folder, vault.home)
     places = {vault.machine, *(place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir())}
+    ours = Path(os.path.realpath(vault.machine))
     for place in sorted({Path(os.path.realpath(place)) for place in places}):
-        is_ours = os.path.realpath(vault.machine) == str(place)
         for name in _DERIVED:
             if any(file.is_file() for file in (place / name).rglob("*")):
                 if not dry_run:
                     shutil.rmtree(place / name, ignore_errors=True)
                 yield f"{place / name}{os.sep}"
         for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
-            is_live = file == journal or (is_ours and file.name in _LIVE and file.parent == place)
-            is_derived = file.relative_to(place).parts[0] in _DERIVED
-            if not is_live and not is_derived and _clean_file(file, text, entry_id, place, dry_run=dry_run):
+            is_live = file.parent == ours and file.name in _LIVE
+            if is_live or file == journal or file.relative_to(place).parts[0] in _DERIVED:
+                continue
+            if _clean_file(file, text, entry_id, place, dry_run=dry_run):
                 yield str(file)
 
 
@@ -337,8 +323,7 @@ def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, d
     """Take the text out of one file of a machine folder; return whether it was there."""
     if any(file.name.startswith(name) for name in _DATABASES):
         # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
-        is_damaged = ".broken" in file.name or ".foreign" in file.name
-        is_there = is_damaged or text.may_be_in(file.read_bytes())
+        is_there = ".broken" in file.name or ".foreign" in file.name or text.may_be_in(file.read_bytes())
     elif file.parent.name in ("vectors", "blobs"):
         is_there = file.parent.name == "blobs" and text.is_in(decode(file.read_bytes()))
     else:
@@ -373,9 +358,6 @@ def _cut_line(line: bytes, text: PurgedText, entry_id: str) -> bytes:
     return text.cut_from_line(line)
 
 
-# -- git ----------------------------------------------------------------------------------------
-
-
 def _ask_repositories(vault: Vault, entry: EntryView, body: str) -> Iterator[str]:
     """Yield what the history of git still contains, and what to do about it."""
     line = max(body.splitlines(), key=len, default="").strip()
@@ -383,28 +365,20 @@ def _ask_repositories(vault: Vault, entry: EntryView, body: str) -> Iterator[str
     for top in sorted(top for top in tops if top):
         # Without the text, that of a purge which is completed, the history of the file is what is known.
         chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(vault.resolve(entry.path), top)}")
-        asked = ["log", "--all", "--reflog", "-z", "--format=%x01%h", "--name-only", *chosen]
-        output = ask_git(top, vault.environ, asked, _GIT_SECONDS)
+        output = ask_git(top, vault.environ, ["log", "--all", "--reflog", "--format=%h", *chosen], _GIT_SECONDS)
         if output is None:
             yield f"git could not be asked whether the history of {top} contains the text"
             continue
-        commits, paths = _read_log(output.decode("utf-8", "replace"))
-        if commits:
+        if commits := list(dict.fromkeys(output.decode().split())):
             yield (
-                f"commits of {top} contain the text: {_some(commits)}, in {_some(paths)}; write it on a line of a file "
+                f"commits of {top} contain the text: {_some(commits)}; write it on a line of a file "
                 "outside and run `git filter-repo --replace-text FILE`, then `git push --force`; other clones keep it "
                 "until they are made anew"
             )
-        elif (
-            line and ask_git(top, vault.environ, ["grep", "--cached", "-q", "-F", "-e", line], _GIT_SECONDS) is not None
-        ):
+            continue
+        staged = ["grep", "--cached", "-q", "-F", "-e", line]
+        if line and ask_git(top, vault.environ, staged, _GIT_SECONDS) is not None:
             yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
-
-
-def _read_log(output: str) -> tuple[list[str], list[str]]:
-    words = [word.strip("\n") for word in output.split("\0")]
-    commits = [word[1:] for word in words if word.startswith("\x01")]
-    return list(dict.fromkeys(commits)), sorted({word for word in words if word and not word.startswith("\x01")})
 
 
 def _some(names: list[str]) -> str:
