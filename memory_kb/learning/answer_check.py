@@ -14,11 +14,12 @@ from memory_kb.learning.scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.store.plan import Memory
 from memory_kb.text import has_cjk, jaccard, on_one_line, printable, tokens
 
+#: The fewest and most characters of a title, and of a line; the most of a learning.
 _TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
 #: The shortest quote that shows anything, unless it is all that was said.
 _QUOTE, _CJK_QUOTE = 10, 4
 #: More alike than this to what is there, it is said already.
-_SIFTING_KNOWN = 0.8
+_KNOWN_ABOVE = 0.8
 _TAG = re.compile(r"[^\W_][\w.+#-]{0,30}")
 _SMOOTH = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
@@ -28,26 +29,18 @@ _FOREIGN_PATH = re.compile(r"(?:/(?:home|Users|root|mnt|srv|opt)/|[A-Z]:\\)\S+")
 
 
 class Extracted(NamedTuple):
-    """A learning that passed; `lines` are the labels with their texts, `evidence` numbers and quotes.
-
-    `same_as` is the entry that says it already.
-    """
+    """A learning: its labels with their texts, and the events that it quotes; `same_as` is the entry that says it already."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
-    evidence: tuple[tuple[int, str], ...]
+    numbers: tuple[int, ...]
     same_as: Memory | None = None
 
     @property
     def text(self) -> str:
         """What it says, for comparing."""
         return "\n".join((self.title, *(text for _, text in self.lines)))
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """What it rests on, in order."""
-        return tuple(sorted({number for number, _ in self.evidence}))
 
 
 class Sifted(NamedTuple):
@@ -64,8 +57,7 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
     dropped = ["more than were asked for"] * max(0, len(items) - MOST)
     for item in items[:MOST]:
         one = _read(item, question)
-        why = next(_objections(one, question, found), None)
-        if why:
+        if why := next(_objections(one, question, found), None):
             dropped.append(why)
         else:
             same = (known.memory for known in question.known if is_open(known) and _is_like(one.text, known.text))
@@ -74,25 +66,16 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
 
 
 def _read(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:
-    lines = tuple((label.name, _line_of(item[label.key])) for label in question.step.labels)
-    tags = (_line_of(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
+    lines = tuple((label.name, _on_one_line(item[label.key])) for label in question.step.labels)
+    tags = (_on_one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
+    shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
+    quotes = [(quote["number"], _on_one_line(quote["quote"])) for quote in item["quotes"][:10]]
     return Extracted(
-        _line_of(item["title"]).strip("# "),
+        _on_one_line(item["title"]).strip("# "),
         lines,
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
-        _quotes(item, question),
+        tuple(sorted({number for number, quote in quotes if number in shown and _occurs_in(quote, shown[number])})),
     )
-
-
-def _quotes(item: Mapping[str, Any], question: ScopeQuestion) -> tuple[tuple[int, str], ...]:
-    """Return the quotes that are in the record."""
-    shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
-    kept = []
-    for one in item["quotes"][:10]:
-        number, quote = one["number"], _line_of(one["quote"])
-        if number in shown and _occurs_in(quote, shown[number]):
-            kept.append((number, quote))
-    return tuple(kept)
 
 
 def _occurs_in(quote: str, text: str) -> bool:
@@ -104,17 +87,16 @@ def _occurs_in(quote: str, text: str) -> bool:
     """
     parts = [part for piece in _ELLIPSIS.split(quote) if (part := _smooth(piece).strip("\"' .,:;"))]
     length = sum(map(len, parts))
-    is_long_enough = length >= (_CJK_QUOTE if has_cjk(quote) else _QUOTE) or (
-        length > 1 and "".join(parts) == text.strip("\"' .,:;!?")
-    )
-    return bool(parts) and is_long_enough and all(part in text for part in parts)
+    is_all = length > 1 and "".join(parts) == text.strip("\"' .,:;!?")
+    is_long_enough = is_all or length >= (_CJK_QUOTE if has_cjk(quote) else _QUOTE)
+    return is_long_enough and all(part in text for part in parts)
 
 
 def _smooth(text: str) -> str:
     return " ".join(text.translate(_SMOOTH).casefold().split())
 
 
-def _line_of(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return on_one_line(printable(text))
 
 
@@ -128,14 +110,14 @@ def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extrac
     if is_long or not _TITLE[0] <= len(one.title) <= _TITLE[1]:
         yield "too long or too short"
     options = {label.name for label in question.step.labels if label.options} | {"Pre-mortem Risk"}
-    if junk := find_junk(one.title, [text for name, text in one.lines if name not in options]):
+    if junk := _find_junk(one.title, [text for name, text in one.lines if name not in options] or [one.title]):
         yield junk
     if find_secret(whole) or any(map(find_secret, one.tags)):
         yield "holds a credential"
-    if question.scope.is_rollup and one.evidence and len(one.numbers) < FEWEST:
-        yield "rests on fewer than two sources"
     if not one.numbers:
         yield "its evidence is not in what was shown"
+    if question.scope.is_rollup and len(one.numbers) < FEWEST:
+        yield "rests on fewer than two sources"
     if names := [name for name in question.unnamed if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", whole)]:
         yield f"names {names[0]}"
     if question.scope.name == "global" and _FOREIGN_PATH.search(whole):
@@ -179,14 +161,14 @@ def is_open(known: KnownText) -> bool:
 
 
 def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether what is known may not return; what was turned down in these very words is decided by `Ingest`."""
+    """Return whether what is known may not return; what was turned down in these very words is decided by the intake."""
     if is_open(known):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY
 
 
 def _is_like(one: str, other: str) -> bool:
-    return jaccard(tokens(one), tokens(other)) > _SIFTING_KNOWN
+    return jaccard(tokens(one), tokens(other)) > _KNOWN_ABOVE
 
 
 #: The fewest words of a statement, and the fewest beside paths and addresses.
@@ -204,35 +186,18 @@ _MOMENT = re.compile(r"\b(?:now|today|tonight|tomorrow|yesterday|currently)\b", 
 _POINTER = re.compile(r"^(?:it|its|this|that|these|those|they|he|she|there|here)\b", re.IGNORECASE)
 
 
-def find_junk(title: str, texts: Sequence[str]) -> str | None:
-    """Return why a learning is none, or None where its form says nothing against it.
-
-    `texts` are the statements below the title.
-
-    Example:
-        >>> find_junk("Timestamps in UTC", ["The API stores timestamps in UTC."])
-        >>> find_junk("Build", ["12 passed, 3 failed in 4.1s"])
-        'a status line'
-        >>> find_junk("The page", ["https://example.com/docs/a.html"])
-        'only a path or an address'
-        >>> find_junk("Fix the footer now", ["The footer is to be fixed."])
-        'an order for now'
-        >>> find_junk("It is slow", ["It takes long."])
-        'no subject'
-    """
-    said = list(texts) or [title]
-    lines = [_CODE.sub("", line) for line in (title, *texts)]
-    if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in said):
+def _find_junk(title: str, texts: Sequence[str]) -> str | None:
+    """Return why a title and the statements below it are no learning, or None where their form says nothing against it."""
+    if all(_count(_PLACE.sub(" ", text)) < _OTHER_WORDS for text in texts):
         return "only a path or an address"
-    if any(_STATUS.search(line) for line in (title, *texts)):
+    if any(map(_STATUS.search, (title, *texts))):
         return "a status line"
-    if any(map(_is_broken_off, (title, *texts))) or all(_count(text) < _WORDS for text in said):
+    if any(map(_is_broken_off, (title, *texts))) or all(_count(text) < _WORDS for text in texts):
         return "a fragment"
-    if _MOMENT.search(lines[0]) or all(_MOMENT.search(line) for line in lines[1:] or lines):
+    plain = [_CODE.sub("", text) for text in texts]
+    if _MOMENT.search(_CODE.sub("", title)) or all(map(_MOMENT.search, plain)):
         return "an order for now"
-    if _POINTER.match(title) and all(map(_POINTER.match, texts)):
-        return "no subject"
-    return None
+    return "no subject" if all(map(_POINTER.match, (title, *texts))) else None
 
 
 def _is_broken_off(text: str) -> bool:

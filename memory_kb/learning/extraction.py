@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.answer_check import Extracted, sift
+from memory_kb.learning.answer_check import Extracted, Sifted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 #: Seconds that a model may take for one question.
 TIMEOUT = 60.0
-#: The documents that scopes hold the execution against, by what they read, and their name in words.
-DOCUMENTS: Mapping[str, tuple[str, str]] = {
-    "intent": ("INTENT.md", "the intent"),
-    "premortem": (".premortem.md", "a pre-mortem"),
-    "assumptions": (".assumptions.jsonl", "assumptions"),
+#: The documents that scopes hold the execution against, by what they read.
+DOCUMENTS: Mapping[str, str] = {
+    "intent": "INTENT.md",
+    "premortem": ".premortem.md",
+    "assumptions": ".assumptions.jsonl",
 }
 
 
@@ -85,26 +85,15 @@ def place_for(scope: Scope, session: Finished) -> Location:
 
     Raises:
         NothingToAsk: the session has no such place.
-
-    Example:
-        >>> from memory_kb.learning.scopes import SCOPES
-        >>> place_for(SCOPES[0], Finished("s", Location("task", "j", "t"), Conversation(ShownRecord(), ShownRecord(), ShownRecord())))
-        Location(scope='project', job=None, task=None, learning_type='proxy')
     """
     place = session.place
-    match scope.level:
-        case "task":
-            if not place.task:
-                raise NothingToAsk("the session belongs to no task")
-            return place
-        case "job":
-            if not place.job:
-                raise NothingToAsk("the session belongs to no job")
-            return Location("job", place.job)
-        case "session":
-            return place
-        case level:
-            return Location(level, learning_type=scope.learning_type)
+    if scope.level == "task" and not place.task:
+        raise NothingToAsk("the session belongs to no task")
+    if scope.level == "job" and not place.job:
+        raise NothingToAsk("the session belongs to no job")
+    if scope.level in ("task", "session"):
+        return place
+    return Location(scope.level, place.job if scope.level == "job" else None, learning_type=scope.learning_type)
 
 
 def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
@@ -116,6 +105,7 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
     place = place_for(scope, session)
     sources: tuple[Memory, ...] = ()
     unnamed: tuple[str, ...] = ()
+    shown, owner = ShownRecord(), session.id
     if scope.is_rollup:
         sources = choose_sources(scope, place, memories)
         if len(sources) < FEWEST:
@@ -123,7 +113,7 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
         shown, owner = show_sources(sources), "/".join(filter(None, place[:3]))
         unnamed = names_of(session.project, sources) if scope.name == "global" else ()
     else:
-        shown, owner = _show_session(scope, session), session.id
+        shown = _show_session(scope, session)
     return tuple(
         ScopeQuestion(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
         for step in scope.passes
@@ -131,16 +121,14 @@ def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) 
 
 
 def _show_session(scope: Scope, session: Finished) -> ShownRecord:
-    talk, text = session.conversation, session.documents.get(scope.reads, "").strip()
-    shown, otherwise = {
-        "human": (talk.humans, "nobody said anything in this session"),
-        "errors": (talk.errors, "nothing failed in this session"),
-    }.get(scope.reads, (talk.execution, "nothing was done in this session"))
-    name, words = DOCUMENTS.get(scope.reads, ("", ""))
+    talk, name = session.conversation, DOCUMENTS.get(scope.reads)
+    text = session.documents.get(scope.reads, "").strip()
     if name and not text:
-        raise NothingToAsk(f"there is no {name}, which would hold {words}")
+        raise NothingToAsk(f"there is no {name}")
+    shown = {"human": talk.humans, "errors": talk.errors}.get(scope.reads, talk.execution)
     if not shown.passages:
-        raise NothingToAsk(otherwise)
+        what = {"human": "nobody said anything", "errors": "nothing failed"}.get(scope.reads, "nothing was done")
+        raise NothingToAsk(f"{what} in this session")
     if not name:
         return shown
     return ShownRecord((RecordPiece(0, name, text), *shown.passages), shown.head + 1, shown.missing)
@@ -153,14 +141,16 @@ def make_offers(
 
     Their keys are made of what they rest on, so that another wording of the same is known again.
     """
+    scope, step = question.scope, question.step
+    as_norm = ", as a norm to approve" if step.is_norm else ""
+    reason = f"Extracted from session {session.id} ({scope.name}{as_norm})."
     offers = []
     counts: Counter[str] = Counter()
     for one in found:
-        rests_on = _rests_on(one, question)
-        key = f"{question.owner}/{question.scope.name}/{question.step.name}/{rests_on or fingerprint(one.text)[:16]}"
-        counts[key] += 1
-        key = key if counts[key] == 1 else f"{key}#{counts[key]}"
-        reason = f"Extracted from session {session.id} ({question.scope.name}{', as a norm to approve' if question.step.is_norm else ''})."
+        rests_on = sorted(_sources_of(one, question)) or [str(number) for number in one.numbers if number]
+        base = f"{question.owner}/{scope.name}/{step.name}/{'+'.join(rests_on) or fingerprint(one.text)[:16]}"
+        counts[base] += 1
+        key = base if counts[base] == 1 else f"{base}#{counts[base]}"
         # A log may be read long after its events.
         said = newest(passage.ts for passage in question.shown.passages if passage.number in one.numbers)
         known = one.same_as
@@ -170,10 +160,9 @@ def make_offers(
     return tuple(offers)
 
 
-def _rests_on(one: Extracted, question: ScopeQuestion) -> str:
-    if question.scope.is_rollup:
-        return "+".join(sorted(question.sources[number - 1].id for number in one.numbers))
-    return "+".join(str(number) for number in one.numbers if number)
+def _sources_of(one: Extracted, question: ScopeQuestion) -> list[Any]:
+    """Return the ids of the learnings that a rollup rests on."""
+    return [question.sources[number - 1].id for number in one.numbers] if question.scope.is_rollup else []
 
 
 def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now: datetime) -> Draft:
@@ -192,15 +181,13 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now:
     if session.conversation.task_text:
         fields["session_task"] = session.conversation.task_text
     if scope.is_rollup:
-        fields["sources"] = [question.sources[number - 1].id for number in one.numbers]
+        fields["sources"] = _sources_of(one, question)
     else:
-        fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads][0] for number in one.numbers]
+        fields["source_events"] = [str(number) if number else DOCUMENTS[scope.reads] for number in one.numbers]
     body = "\n".join((f"## [{day}] {one.title}", "", *(f"**{name}:** {text}" for name, text in one.lines)))
     return Draft(body, step.kind, one.title, one.tags, source="extracted", fields=tuple(fields.items()))
 
 
-#: The outcomes of a scope that had what it needed and came to its end.
-_SUCCEEDED = ("done", "quiet", "unchanged", "empty")
 _NOTHING = Metered()
 
 
@@ -258,9 +245,9 @@ class ExtractionReport:
         return functools.reduce(Metered.plus, (one.used for one in self.scopes), _NOTHING)
 
     @property
-    def was_taken_away(self) -> int:
-        """How many learnings are not kept, since they were undone or deleted before."""
-        return sum(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
+    def was_taken_away(self) -> bool:
+        """Whether some learnings are not kept, since they were undone or deleted before."""
+        return any(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
 
     @property
     def failed(self) -> tuple[ScopeReport, ...]:
@@ -275,11 +262,10 @@ class ExtractionReport:
     @property
     def summary(self) -> str:
         """How many of the scopes succeeded, or would be asked for."""
-        planned = sum(one.outcome == "planned" for one in self.scopes)
-        if planned:
-            return f"{planned}/{len(self.scopes)} scopes would be asked for"
-        succeeded = sum(one.outcome in _SUCCEEDED for one in self.scopes)
-        return f"{succeeded}/{len(self.scopes)} scopes succeeded"
+        outcomes = Counter(one.outcome for one in self.scopes)
+        if outcomes["planned"]:
+            return f"{outcomes['planned']}/{len(self.scopes)} scopes would be asked for"
+        return f"{len(self.scopes) - outcomes['failed'] - outcomes['skipped']}/{len(self.scopes)} scopes succeeded"
 
 
 class _ScopeResult(NamedTuple):
@@ -292,10 +278,7 @@ class _ScopeResult(NamedTuple):
 
 @dataclass(frozen=True)
 class _Asking:
-    """The questions about one session to one model.
-
-    `llm` is None in a preview; `done` are the questions that were asked before.
-    """
+    """The questions about one session to one model; `llm` is None in a preview, `done` are those that were asked before."""
 
     session: Finished
     llm: Llm | None
@@ -320,7 +303,7 @@ class _Asking:
         return self._put(scope, new, self.llm)
 
     def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
-        before, talk = self.meter.total, self.session.conversation
+        before = self.meter.total
         problems, dropped = list[str](), Counter[str]()
         offers, marks = list[Offer](), list[ExtractionMark]()
         for question in questions:
@@ -331,23 +314,25 @@ class _Asking:
                 continue
             dropped.update(sifted.dropped)
             offers += make_offers(question, sifted.found, self.session, self.now)
-            mark = ExtractionMark(
-                session=self.session.id,
-                scope=scope.name,
-                step=question.step.name,
-                seq=talk.seq,
-                input=question.digest,
-                time=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                outcome="done" if sifted.found else "quiet",
-                kept=len(sifted.found),
-                dropped=len(sifted.dropped),
-            )
-            marks.append(mark)
-        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+            marks.append(self._mark(question, sifted))
         outcome = "failed" if problems else "done" if offers else "quiet"
         message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
-        report = ScopeReport(scope.name, outcome, message, self.meter.total.plus(before, -1), (), reasons)
-        return _ScopeResult(report, offers, marks)
+        reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
+        used = self.meter.total.plus(before, -1)
+        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), offers, marks)
+
+    def _mark(self, question: ScopeQuestion, sifted: Sifted) -> ExtractionMark:
+        return ExtractionMark(
+            session=self.session.id,
+            scope=question.scope.name,
+            step=question.step.name,
+            seq=self.session.conversation.seq,
+            input=question.digest,
+            time=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            outcome="done" if sifted.found else "quiet",
+            kept=len(sifted.found),
+            dropped=len(sifted.dropped),
+        )
 
 
 @dataclass(frozen=True)

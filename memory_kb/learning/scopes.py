@@ -31,12 +31,7 @@ class Label(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The label as a field of a form.
-
-        Example:
-            >>> Label("Pre-mortem Risk", "").key
-            'pre_mortem_risk'
-        """
+        """The label as a field of a form."""
         return self.name.lower().replace("-", "_").replace(" ", "_")
 
 
@@ -188,16 +183,11 @@ def choose_scopes(wanted: Sequence[str] | None) -> tuple[Scope, ...]:
 
     Raises:
         UsageError: there is no scope of a name.
-
-    Example:
-        >>> [scope.name for scope in choose_scopes(["team", "observations"])]
-        ['observations', 'team']
     """
-    names = NAMES if not wanted else tuple(wanted)
-    for name in names:
+    for name in wanted or ():
         if name not in NAMES:
             raise UsageError(f"unknown extraction scope {name!r}", f"it may be {', '.join(NAMES)}")
-    return tuple(scope for scope in SCOPES if scope.name in names)
+    return tuple(scope for scope in SCOPES if not wanted or scope.name in wanted)
 
 
 #: Fewer learnings than this have nothing in common.
@@ -244,11 +234,8 @@ def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) ->
 
 def show_sources(sources: Sequence[Memory]) -> ShownRecord:
     """Return learnings as what a model is shown, numbered from 1."""
-    numbered = enumerate(sources, 1)
-    return ShownRecord(
-        tuple(RecordPiece(number, one.kind, _text_of(one), one.created_at or "") for number, one in numbered),
-        len(sources),
-    )
+    pieces = (RecordPiece(at, one.kind, _text_of(one), one.created_at or "") for at, one in enumerate(sources, 1))
+    return ShownRecord(tuple(pieces), len(sources))
 
 
 def _text_of(memory: Memory) -> str:
@@ -283,17 +270,12 @@ def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple
             lines = (line.lstrip("#*-> ").strip() for line in one.text.splitlines())
             known += (KnownText(line) for line in lines if line)
         else:
-            known.append(KnownText(f"{one.title}\n{strip_form(one.text)}", one))
+            known.append(KnownText(f"{one.title}\n{_strip_form(one.text)}", one))
     return tuple(known)
 
 
-def strip_form(text: str) -> str:
-    """Return the body of an extracted learning without its heading and labels.
-
-    Example:
-        >>> strip_form("## [2026-01-02] Use UTC\\n\\n**Signal:** Said so.\\n**Implication:** Use it.")
-        'Said so.\\nUse it.'
-    """
+def _strip_form(text: str) -> str:
+    """Return the body of an extracted learning without its heading and labels."""
     lines = (
         line.partition(":** ")[2] if line.startswith("**") else line
         for line in text.splitlines()
@@ -303,14 +285,7 @@ def strip_form(text: str) -> str:
 
 
 def names_of(project: str, sources: Iterable[Memory]) -> tuple[str, ...]:
-    """Return the names that a learning for all projects may not mention.
-
-    Words that could be about anything are left out.
-
-    Example:
-        >>> names_of("billing-api", ())
-        ('billing-api',)
-    """
+    """Return the names that a learning for all projects may not mention, but for words that could be about anything."""
     names = (project, *(name for one in sources for name in (one.place.job, one.place.task) if name))
     return tuple(dict.fromkeys(name for name in names if len(name) >= 4 and name.casefold() not in _COMMON))
 
@@ -377,7 +352,10 @@ class ScopeQuestion(NamedTuple):
             looks_for=self.step.looks_for,
             most=MOST,
             both="\n- Each rests on at least two different sources." if is_rollup else "",
-            fields="\n".join(_describe(self.step)),
+            fields="\n".join(
+                f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}"
+                for label in self.step.labels
+            ),
             mark=f"===== {hash_of(printable(known + record).encode())[:16]} =====",
             known=known,
             record=record,
@@ -395,9 +373,3 @@ class ScopeQuestion(NamedTuple):
         quotes = {"type": "array", "items": quote, "minItems": 1, "maxItems": _QUOTES}
         learning = form_of({"title": {"type": "string"}, **texts, "tags": tags, "quotes": quotes})
         return form_of({"learnings": {"type": "array", "items": learning, "maxItems": MOST}})
-
-
-def _describe(step: Pass) -> list[str]:
-    return [
-        f"- {label.key}: {label.ask}{': ' * bool(label.options)}{' | '.join(label.options)}" for label in step.labels
-    ]
