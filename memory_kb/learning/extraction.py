@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
-from memory_kb.learning.answer_check import Extracted, Sifted, sift
+from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
 from memory_kb.learning.new_entry import Draft, fingerprint
@@ -33,7 +33,7 @@ from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
 from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
-from memory_kb.store.logs import ExtractionLog, ExtractionMark
+from memory_kb.store.logs import ExtractionLog
 from memory_kb.store.plan import Memory
 from memory_kb.store.session_log import find_id
 from memory_kb.text import count_tokens
@@ -273,7 +273,7 @@ class _ScopeResult(NamedTuple):
 
     report: ScopeReport
     offers: Sequence[Offer] = ()
-    marks: Sequence[ExtractionMark] = ()
+    answered: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class _Asking:
     def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
         before = self.meter.total
         problems, dropped = list[str](), Counter[str]()
-        offers, marks = list[Offer](), list[ExtractionMark]()
+        offers, answered = list[Offer](), list[str]()
         for question in questions:
             try:
                 sifted = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
@@ -314,25 +314,12 @@ class _Asking:
                 continue
             dropped.update(sifted.dropped)
             offers += make_offers(question, sifted.found, self.session, self.now)
-            marks.append(self._mark(question, sifted))
+            answered.append(question.digest)
         outcome = "failed" if problems else "done" if offers else "quiet"
         message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
         reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
         used = self.meter.total.plus(before, -1)
-        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), offers, marks)
-
-    def _mark(self, question: ScopeQuestion, sifted: Sifted) -> ExtractionMark:
-        return ExtractionMark(
-            session=self.session.id,
-            scope=question.scope.name,
-            step=question.step.name,
-            seq=self.session.conversation.seq,
-            input=question.digest,
-            time=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            outcome="done" if sifted.found else "quiet",
-            kept=len(sifted.found),
-            dropped=len(sifted.dropped),
-        )
+        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), offers, answered)
 
 
 @dataclass(frozen=True)
@@ -394,27 +381,29 @@ class Extraction:
         self, scopes: Sequence[Scope], asking: _Asking, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
-        log, memories = ExtractionLog(self._vault.machine / "log"), self._store.all()
+        memories = self._store.all()
         asked = [asking.ask(scope, memories) for scope in scopes]
-        marks = [mark for one in asked for mark in one.marks]
         offers = [offer for one in asked for offer in one.offers]
-        if not offers:
-            log.add(marks)
-            return [one.report for one in asked], None
-        try:
-            with self._writer.lock(*{offer.place.scope for offer in offers}):
-                gate = self._evidence.gate_for(offers)
-                intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
-        except MemoryKBError as exc:
-            why = _explain(exc)
-            return [
-                replace(one.report, outcome="failed", message=why) if one.offers else one.report for one in asked
-            ], None
-        done = (Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken)
-        kept = [tuple(islice(done, len(one.offers))) for one in asked]
-        if not run.conflicts:
-            log.add(marks)
-        return [replace(one.report, kept=some) for one, some in zip(asked, kept, strict=True)], run
+        run: RunReport | None = None
+        kept: Iterator[Kept] = iter(())
+        if offers:
+            try:
+                with self._writer.lock(*{offer.place.scope for offer in offers}):
+                    gate = self._evidence.gate_for(offers)
+                    intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
+            except MemoryKBError as exc:
+                why = _explain(exc)
+                failed = (
+                    replace(one.report, outcome="failed", message=why) if one.offers else one.report for one in asked
+                )
+                return list(failed), None
+            kept = (
+                Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken
+            )
+        if not (run and run.conflicts):
+            answered = (digest for one in asked for digest in one.answered)
+            ExtractionLog(self._vault.machine / "log").add(answered, asking.session.id, asking.now)
+        return [replace(one.report, kept=tuple(islice(kept, len(one.offers)))) for one in asked], run
 
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""

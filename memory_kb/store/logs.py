@@ -378,26 +378,8 @@ def _read_mark(value: object) -> Mark | None:
 _EXTRACTIONS_NAME = "extractions.jsonl"
 
 
-class ExtractionMark(NamedTuple):
-    """A question that was answered.
-
-    `input` says what it was about, `seq` the last event of the session then; `step` is `norms`,
-    `tasks` or empty; `kept` and `dropped` count learnings.
-    """
-
-    session: str
-    scope: str
-    step: str
-    seq: int
-    input: str
-    time: str
-    outcome: str
-    kept: int = 0
-    dropped: int = 0
-
-
 class ExtractionLog:
-    """The questions that were answered in one vault."""
+    """The questions that were answered in one vault, by the hash of what was asked."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / _EXTRACTIONS_NAME
@@ -406,9 +388,9 @@ class ExtractionLog:
         """Return the inputs that were dealt with; an incomplete line has none."""
         return frozenset(str(line["input"]) for line in read(self.file) if "input" in line)
 
-    def add(self, marks: Iterable[ExtractionMark]) -> None:
-        """Note some answers, if that can be written."""
-        if lines := [mark._asdict() for mark in marks]:
+    def add(self, inputs: Iterable[str], session: str, now: datetime) -> None:
+        """Note that some inputs of a session were dealt with, if that can be written."""
+        if lines := [{"ts": format_time(now), "session": session, "input": one} for one in inputs]:
             with contextlib.suppress(OSError):
                 append(self.file, lines)
 
