@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
     from memory_kb.index.maintenance import Indexing
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.index.watch_service import Watching
+    from memory_kb.index.watch import Watching
     from memory_kb.learning.captures import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
@@ -548,7 +548,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def watching(self) -> Watching:
-        from memory_kb.index.watch_service import Watching
+        from memory_kb.index.watch import Watching
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
 

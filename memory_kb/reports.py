@@ -189,7 +189,7 @@ class WatchReport(NamedTuple):
 
     Attributes:
         cause: `start`; `events` that the system reported; `poll` and `reconcile`, a comparison of
-            everything; `overflow` after lost events; `reopened` after a replacement.
+            everything; `reopened` after a replacement.
         problems: what is to be fixed and was not reported by the batches before.
         generation: the state of the index from this batch on.
         files: how many files the index holds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import queue
 import sqlite3
 import sys
 import threading
@@ -17,7 +18,7 @@ from conftest import Files, write_files
 from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.file_events import ChangeSignal, Observer
+from memory_kb.index.file_events import Observer
 from memory_kb.index.sync import needs_writing
 from memory_kb.index.watch import Background
 from memory_kb.model import Location, Problem, Region
@@ -136,16 +137,15 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
 def test_what_is_no_note_leads_to_no_comparison(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {debounce: 0.1}\n", "memory/.git/x": ""})
     kb = open_kb(folder)
-    changes = ChangeSignal(0.1)
-    observer = Observer(kb.vault, changes)
+    changes: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    observer = Observer(kb.vault, changes.put)
     write_files(folder, {"memory/.git/x": "1", "memory/.memory-kb/x.md": "1", "memory/.a.md.swp": "1", "x.md": "1"})
     write_files(folder, {"memory/a.txt": "1"})
     (folder / "memory/a.md").read_text()
-    changes.wait(0.5)
-    assert not changes.take()
+    with pytest.raises(queue.Empty):
+        changes.get(timeout=0.5)
     (folder / "memory/a.md").write_text("camel\n")
-    changes.wait(PATIENCE)
-    assert changes.take()
+    assert changes.get(timeout=PATIENCE) is None
     observer.close()
 
 
@@ -217,35 +217,31 @@ def test_on_a_network_file_system_it_polls(vault: MakeVault, open_kb: Open, monk
     with Watching(open_kb(folder)) as watching:
         (folder / "memory/b.md").write_text("zebra\n")
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
-    assert watching.notices == [
-        f"watching {folder}: 1 file, polling because {folder}/memory is on nfs4, which does not announce changes"
-    ]
+    reason = f"{folder}/memory is on nfs4, which does not announce changes"
+    assert watching.notices == [f"watching {folder}: 1 file, polling because file events are not available ({reason})"]
 
 
 @pytest.mark.slow
 @LINUX
-def test_a_reader_of_events_that_dies_is_replaced_by_polling(vault: MakeVault, open_kb: Open) -> None:
+def test_a_reader_of_events_that_dies_is_replaced(vault: MakeVault, open_kb: Open) -> None:
     folder = vault({"memory/a.md": "zebra\n"})
     with Watching(open_kb(folder)) as watching:
         from watchdog.observers.api import EventEmitter
 
-        def is_noticed() -> bool:
-            for thread in threading.enumerate():  # one that complains while it ends is replaced by another
-                if isinstance(thread, EventEmitter):
-                    thread.stop()
-            return len(watching.notices) == 2
-
-        eventually(is_noticed)
+        (reader,) = (thread for thread in threading.enumerate() if isinstance(thread, EventEmitter))
+        reader.stop()
+        reader.join()
         (folder / "memory/b.md").write_text("zebra\n")
         watching.finds("memory/a.md", "memory/b.md", word="zebra")
-    assert watching.notices[1] == "the reader of file events has died; looking for changes at intervals from now on"
+        (folder / "memory/c.md").write_text("camel\n")
+        watching.finds("memory/c.md", word="camel")
+    assert [report.cause for report in watching.reports] == ["start", "reopened", "events"]
 
 
 class Deaf:
     """An observer that no event reaches, as on a file system that others write to."""
 
-    def __init__(self, *_: object) -> None:
-        self.has_lost = threading.Event()
+    def __init__(self, *_: object) -> None: ...
 
     def is_alive(self) -> bool:
         return True
@@ -254,26 +250,18 @@ class Deaf:
 
 
 @pytest.mark.slow
-def test_unannounced_changes_are_found_and_lead_to_polling(
-    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memory_kb.index.watch.Observer", Deaf)
+def test_unannounced_changes_are_found(vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory_kb.index.file_events.Observer", Deaf)
     folder = vault({"memory/a.md": "zebra\n", "memory/config.yaml": "watch: {reconcile_seconds: 0.5}\n"})
     with Watching(open_kb(folder)) as watching:
-        for number in range(9):
+        for number in range(3):
             (folder / f"memory/{number}.md").write_text(f"camel number{number}\n")
             watching.finds(f"memory/{number}.md", word=f"number{number}")
-            if len(watching.notices) > 1 and watching.reports[-1].cause == "poll":
-                break
-    assert [report.cause for report in watching.reports[:2]] == ["start", "reconcile"]
-    assert watching.reports[-1].cause == "poll"
-    assert watching.notices[1:] == [
-        "changes come here that the system does not announce; looking for them at intervals from now on"
-    ]
+    assert [report.cause for report in watching.reports] == ["start", *["reconcile"] * 3]
 
 
 @LINUX
-def test_after_lost_events_everything_is_looked_at_and_watched_anew(
+def test_after_lost_events_everything_is_looked_at(
     vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, InotifyFD
@@ -292,7 +280,7 @@ def test_after_lost_events_everything_is_looked_at_and_watched_anew(
         watching.finds("memory/a.md", "memory/new/b.md", word="zebra")
         (folder / "memory/new/c.md").write_text("camel\n")
         watching.finds("memory/new/c.md", word="camel")
-    assert [report.cause for report in watching.reports] == ["start", "overflow", "events"]
+    assert [report.cause for report in watching.reports] == ["start", "events", "events"]
     assert len(watching.notices) == 1
 
 
@@ -310,16 +298,16 @@ def test_background_steps_are_taken_once_for_many_requests_and_end_when_stopped(
         if len(calls) == 2:
             raise sqlite3.OperationalError("disk I/O error")
 
-    work = Background([step])
+    said: list[str] = []
+    work = Background([step], PATIENCE, said.append)
     work.start()
     assert begun.wait(PATIENCE)
     for _ in range(5):
         work.start()
     may_go_on.set()
-    said: list[str] = []
 
     def has_failed() -> bool:
-        said.extend(work.take_sentences())
+        work.report()
         return "disk I/O error" in said
 
     eventually(has_failed)

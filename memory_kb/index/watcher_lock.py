@@ -1,4 +1,4 @@
-"""Whether a watcher runs, which vault it watches, and whether it says that the index is current.
+"""Whether a watcher runs, and whether it says that the index is current.
 
 A question to it is an empty file in a folder of its own below the notes. The system reports it after every
 change below that folder that was made before it; when the index holds those, the watcher deletes the file.
@@ -11,15 +11,17 @@ import contextlib
 import os
 import time
 from _thread import get_ident
-from collections.abc import Iterable
 from pathlib import Path
 
 from memory_kb.errors import VaultBusy
 from memory_kb.plainfiles import append_plain, make_folder
-from memory_kb.vault import MACHINE, Vault, hold_lock
+from memory_kb.vault import MACHINE, hold_lock
 
 _FOLDER = "watchers"
 _TRIES, _SECONDS = 20, 1.0
+#: The folder of the questions, in a machine folder.
+QUESTIONS = "questions"
+_POLL_SECONDS = 0.001
 
 
 class WatcherLock:
@@ -65,33 +67,6 @@ def has_watcher(machine: Path) -> bool:
     return False
 
 
-def identify(vault: Vault, asked: str) -> object:
-    """Return what differs when something else, or nothing, is in the place of a vault or of its configuration.
-
-    `asked` is the path that the vault was opened by, which may be a link.
-    """
-    roots, machine = [root.folder for root in vault.roots], vault.machine
-    folders = [asked, *map(str, (vault.folder, *roots, machine, machine / ".memory.db"))]
-    # One in `memory/` makes a plain folder a vault.
-    files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
-    return [(_state(folder) or (None, None))[:2] for folder in folders], [_state(str(file)) for file in files]
-
-
-def _state(place: str) -> tuple[int, ...] | None:
-    try:
-        state = os.stat(place)
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
-
-
-#: The folder of the questions, in a machine folder.
-QUESTIONS = "questions"
-_POLL_SECONDS = 0.001
-#: Nobody waits for an answer to a question as old as this.
-_OLD_SECONDS = 60.0
-
-
 def is_confirmed(machine: Path, seconds: float) -> bool:
     """Return whether a watcher answers within so many seconds that the index is up to date."""
     if not has_watcher(machine):
@@ -114,11 +89,9 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
 
 
 def prepare_questions(machine: Path) -> None:
-    """Make the folder of the questions, and delete those that nobody waits for."""
+    """Make the folder of the questions, before the events of it are observed."""
     with contextlib.suppress(OSError):
-        for question in make_folder(machine / QUESTIONS).iterdir():
-            if question.lstat().st_mtime < time.time() - _OLD_SECONDS:
-                question.unlink()
+        make_folder(machine / QUESTIONS)
 
 
 def find_question(parts: list[str]) -> str | None:
@@ -131,8 +104,7 @@ def find_question(parts: list[str]) -> str | None:
     return parts[-1] if parts[-3:-1] == [MACHINE, QUESTIONS] else None
 
 
-def confirm(machine: Path, questions: Iterable[str]) -> None:
-    """Answer questions: the index holds every change that was made before them."""
-    for question in questions:
-        with contextlib.suppress(OSError):
-            (machine / QUESTIONS / question).unlink()
+def confirm(machine: Path, question: str) -> None:
+    """Answer a question: the index holds every change that was made before it."""
+    with contextlib.suppress(OSError):
+        (machine / QUESTIONS / question).unlink()
