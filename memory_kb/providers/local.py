@@ -1,7 +1,9 @@
 """An embedding model in a folder on this machine, computed by onnxruntime.
 
-The configuration is read at once, so that a damaged folder is reported early; numpy, the tokenizer
-and the weights load with the first text.
+The configuration is read at once, so that a damaged folder is reported early; numpy, the tokenizer and the weights load
+with the first text. A text longer than the model reads at once is cut into windows of about equal length; its vector is
+their mean, weighted by their tokens. Each window is computed alone, one a core: batches are no faster on processors, and
+a quantized export rounds by all that is in a batch, so that a vector would depend on what it was made together with.
 """
 
 from __future__ import annotations
@@ -9,19 +11,31 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Purpose, Space
-from memory_kb.providers.model_config import find_fingerprint, find_name, find_onnx, read_config
+from memory_kb.providers.model_config import ModelConfig, find_fingerprint, find_name, find_onnx, read_config
+from memory_kb.text import printable
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
     from memory_kb.providers.base import Vectors
-    from memory_kb.providers.inference import OnnxModel
+
+    Floats = NDArray[np.float32]
 
 _TEXTS, _TOKENS = 64, 16_384
+_MOST_WORKERS = 8
+_KNOWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_AGAIN = "fetch the model again with `memory-kb model fetch`"
+_PACKAGES = "pip install 'memory-kb[local]'"
 
 
 class LocalEmbedder:
@@ -44,7 +58,7 @@ class LocalEmbedder:
             )
         self._dimension = dimensions or self._config.dimension
         self._lock = threading.Lock()
-        self._model: OnnxModel | None = None
+        self._model: _Model | None = None
 
     @functools.cached_property
     def space(self) -> Space:
@@ -60,18 +74,175 @@ class LocalEmbedder:
 
         if not texts:
             return np.zeros((0, self._dimension), dtype=np.float32)
-        prompts = self._config.prompts
-        return self._load().embed(texts, prompts.query if purpose == "query" else prompts.document, self._dimension)
-
-    def _load(self) -> OnnxModel:
-        """Return the model in memory; a query need not wait for a batch that is under way."""
+        # A query need not wait for a batch that is under way.
         with self._lock:
-            if self._model is None:
-                from memory_kb.providers.inference import OnnxModel
-
-                self._model = OnnxModel(self._config)
-            return self._model
+            model = self._model = self._model or _Model(self._config)
+        vectors = model.embed(texts, purpose)[:, : self._dimension]
+        return to_length_one(vectors)
 
     def close(self) -> None:
         with self._lock:
             self._model = None
+
+
+class _Window(NamedTuple):
+    """Tokens that are read together: of which text, by its number, and how many tokens of it they hold."""
+
+    text: int
+    tokens: list[int]
+    weight: int
+
+
+class _Model:
+    """A tokenizer and an ONNX session."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self._config = config
+        self._tokenizer = _load_tokenizer(config.folder / "tokenizer.json", is_lowered=config.is_lowered)
+        frame = self._tokenizer.encode("a")
+        words = [place for place, is_frame in enumerate(frame.special_tokens_mask) if not is_frame]
+        first, last = (words[0], words[-1] + 1) if words else (len(frame.ids), len(frame.ids))
+        self._before, self._after = frame.ids[:first], frame.ids[last:]
+        self._room = config.max_tokens - len(self._before) - len(self._after)
+        if self._room < 1:
+            raise ProviderFailed(
+                f"{config.folder} reads only {config.max_tokens} tokens at once", "choose another model"
+            )
+        self._session = _Session(find_onnx(config.folder))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._workers = min(cores, _MOST_WORKERS)
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Floats:
+        """Return the mean of every text's windows, each of length 1, weighted by their tokens."""
+        import numpy as np
+
+        windows = list(self._cut(texts, self._config.query_prompt if purpose == "query" else self._config.text_prompt))
+        with ThreadPoolExecutor(min(self._workers, len(windows))) as executor:
+            rows = to_length_one(np.stack(list(executor.map(self._pool, windows))))
+        weights = np.array([[window.weight] for window in windows], np.float32)
+        vectors = np.zeros((len(texts), rows.shape[1]), np.float32)
+        np.add.at(vectors, [window.text for window in windows], rows * weights)
+        if not np.isfinite(vectors).all():
+            raise ProviderFailed("the model's answer is not made of numbers", _AGAIN)
+        return vectors
+
+    def _pool(self, window: _Window) -> Floats:
+        return pool(self._session.states(window.tokens), self._config.pooling)
+
+    def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
+        """Yield the windows of all texts, each with the prompt before it."""
+        head = self._tokenizer.encode(prompt, add_special_tokens=False).ids[: self._room // 2] if prompt else []
+        readable = [printable(prompt + text) for text in texts]
+        for number, encoding in enumerate(self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)):
+            tokens = encoding.ids if encoding.ids or self._before else [0]
+            if len(tokens) <= self._room:
+                yield self._frame(number, tokens)
+                continue
+            # A text may share a token with the end of the prompt; where it is cut, that makes no difference.
+            for start, stop in split_evenly(len(tokens) - len(head), self._room - len(head)):
+                yield self._frame(number, tokens[len(head) + start : len(head) + stop], head)
+
+    def _frame(self, text: int, tokens: list[int], head: Sequence[int] = ()) -> _Window:
+        return _Window(text, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1))
+
+
+class _Session:
+    """An ONNX file that gives a vector for every token."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError as exc:
+            raise ProviderFailed("local models need the package onnxruntime", _PACKAGES) from exc
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        except Exception as exc:  # the package raises nothing narrower
+            raise ProviderFailed(f"{file} cannot be run: {_shorten(exc)}", _AGAIN) from exc
+        self._file = file
+        self._inputs = {value.name for value in self._session.get_inputs()}
+        outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
+        if "input_ids" not in self._inputs or self._inputs - _KNOWN_INPUTS or not outputs:
+            raise ProviderFailed(
+                f"{file} is not the export of a text encoder", "export the model again, for feature extraction"
+            )
+        self._output = outputs[0]
+
+    def states(self, tokens: Sequence[int]) -> Floats:
+        """Return a vector for every token of a text."""
+        import numpy as np
+
+        ids = np.array([tokens], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        try:
+            ((states,),) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
+        except Exception as exc:  # the package raises nothing narrower
+            raise ProviderFailed(f"{self._file} failed: {_shorten(exc)}", _AGAIN) from exc
+        return np.asarray(states, np.float32)
+
+
+def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:
+    if not file.is_file():
+        raise ProviderFailed(f"the model has no {file}", _AGAIN)
+    try:
+        from tokenizers import Tokenizer, normalizers
+    except ImportError as exc:
+        raise ProviderFailed("local models need the package tokenizers", _PACKAGES) from exc
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as exc:  # the package raises nothing narrower
+        raise ProviderFailed(f"{file} is not a tokenizer: {_shorten(exc)}", _AGAIN) from exc
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if is_lowered:
+        lower = normalizers.Lowercase()
+        tokenizer.normalizer = normalizers.Sequence([lower, tokenizer.normalizer] if tokenizer.normalizer else [lower])
+    return tokenizer
+
+
+def split_evenly(length: int, room: int) -> list[tuple[int, int]]:
+    """Cut a length into as few pieces of at most `room` as will do, all about as long.
+
+    Example:
+        >>> split_evenly(10, 4), split_evenly(4, 4)
+        ([(0, 3), (3, 6), (6, 10)], [(0, 4)])
+    """
+    count = -(-length // room)
+    edges = [length * number // count for number in range(count + 1)]
+    return list(pairwise(edges))
+
+
+def pool(states: Floats, mode: str) -> Floats:
+    """Return one vector for the tokens of a text.
+
+    Example:
+        >>> import numpy as np
+        >>> states = np.array([[1, 5], [3, 1], [2, 0]], dtype=np.float32)
+        >>> pool(states, "mean"), pool(states, "cls"), pool(states, "lasttoken")
+        (array([2., 2.], dtype=float32), array([1., 5.], dtype=float32), array([2., 0.], dtype=float32))
+    """
+    vector: Floats = states.mean(axis=0) if mode == "mean" else states[0 if mode == "cls" else -1]
+    return vector
+
+
+def to_length_one(rows: Floats) -> Floats:
+    """Return vectors of length 1 in the same directions; one of zeros stays as it is.
+
+    Example:
+        >>> import numpy as np
+        >>> to_length_one(np.array([[3, 4], [0, 0]], dtype=np.float32)).round(1).tolist()
+        [[0.6..., 0.8...], [0.0, 0.0]]
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt(np.einsum("tw,tw->t", rows, rows))
+        lengths[lengths == 0] = 1
+        unit: Floats = rows / lengths[:, None]
+    return unit
+
+
+def _shorten(exc: Exception) -> str:
+    return " ".join(str(exc).split())[:200]

@@ -33,7 +33,7 @@ _MODULES = ["Transformer", "Pooling", "Normalize"]
 _POOLING_KEY = "pooling_mode_"
 _POOLINGS = ("mean", "cls", "lasttoken")
 #: What the prompt of a text to be found may be called.
-_DOCUMENTS = ("document", "passage", "corpus")
+_TEXTS = ("document", "passage", "corpus")
 _PROMPTS_FILE = "config_sentence_transformers.json"
 #: What a transformer reads at once that does not say it.
 _POSITIONS = 512
@@ -47,13 +47,6 @@ _AGAIN = "fetch the model again with `memory-kb model fetch`"
 _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx/model.onnx in its folder"
 
 
-class Prompts(NamedTuple):
-    """Text that goes before a query or a document."""
-
-    query: str = ""
-    document: str = ""
-
-
 class ModelConfig(NamedTuple):
     """Everything that the configuration files of a model decide.
 
@@ -62,7 +55,8 @@ class ModelConfig(NamedTuple):
         files: the configuration files.
         max_tokens: how many tokens it reads at once.
         pooling: how the vectors of the tokens become one: mean, cls or lasttoken.
-        is_normalized: whether normalising is among its modules.
+        dimension: how many numbers a vector has.
+        query_prompt: what goes before a query, and `text_prompt` before a text to be found.
     """
 
     folder: Path
@@ -70,9 +64,9 @@ class ModelConfig(NamedTuple):
     max_tokens: int
     is_lowered: bool
     pooling: str
-    is_normalized: bool
-    prompts: Prompts
     dimension: int
+    query_prompt: str = ""
+    text_prompt: str = ""
 
 
 # -- where models are ----------------------------------------------------------------------
@@ -234,15 +228,24 @@ def read_config(folder: Path) -> ModelConfig:
         raise ProviderFailed(f"there is no model folder {folder}", "`memory-kb model fetch` downloads one")
     with _reading(folder):
         first, *others = _find_parts(folder)
-        shape = _read_json(first / "config.json")
+        shape, prompts = _read_json(first / "config.json"), _read_json(folder / _PROMPTS_FILE, {})
         width = int(next(filter(None, map(shape.get, _WIDTH_KEYS)), ""))
-        max_tokens, is_lowered = _read_limits(first, shape)
-        prompts, cut = _read_prompts(folder / _PROMPTS_FILE)
-        own = [folder / "modules.json", first / "config.json", *_sentence_configs(first), folder / _PROMPTS_FILE]
-        files = tuple(file for file in (*own, *(place / "config.json" for place in others[:1])) if file.exists())
-        pooling = _read_pooling(folder, others[0]) if others else "mean"
-    dimension = min(width, cut or width)
-    return ModelConfig(first, files, max_tokens, is_lowered, pooling, len(others) > 1, prompts, dimension)
+        named = {str(name): str(prompt or "") for name, prompt in (prompts.get("prompts") or {}).items()}
+        sentence = sorted(first.glob("sentence_*_config.json"))[:1]
+        own = [folder / "modules.json", first / "config.json", *sentence, folder / _PROMPTS_FILE]
+        pooling_file = others[0] / "config.json" if others else None
+        files = (*own, pooling_file) if pooling_file else own
+        sentence_config = _read_json(sentence[0]) if sentence else {}
+        return ModelConfig(
+            folder=first,
+            files=tuple(file for file in files if file.exists()),
+            max_tokens=_read_limit(first, shape, sentence_config),
+            is_lowered=bool(sentence_config.get("do_lower_case")),
+            pooling=_read_pooling(folder, _read_json(pooling_file)) if pooling_file else "mean",
+            dimension=min(width, int(prompts.get("truncate_dim") or 0) or width),
+            query_prompt=named.get("query", ""),
+            text_prompt=next((named[name] for name in _TEXTS if named.get(name)), ""),
+        )
 
 
 @contextlib.contextmanager
@@ -259,9 +262,9 @@ def _reading(folder: Path) -> Iterator[None]:
 def _find_parts(folder: Path) -> list[Path]:
     """Return the folders of the transformer and of what follows it, in the order of `_MODULES`."""
     modules = folder / "modules.json"
-    if not modules.exists():
+    rows = _read_json(modules, None)
+    if rows is None:
         return [folder]
-    rows = _read_json(modules)
     kinds = [row["type"].rpartition(".")[2] for row in rows]
     paths = [PurePosixPath(row.get("path", "")) for row in rows]
     if any(path.is_absolute() or ".." in path.parts for path in paths):
@@ -278,58 +281,30 @@ def _unsupported(folder: Path, what: str) -> ProviderFailed:
     )
 
 
-def _read_json(file: Path) -> Any:
+def _read_json(file: Path, *without: Any) -> Any:
+    """Return what a file says; the second argument where there is no such file."""
+    if without and not file.exists():
+        return without[0]
     return load_json(file.read_text(encoding="utf-8-sig"))
 
 
-def _read_pooling(folder: Path, place: Path) -> str:
-    config = _read_json(place / "config.json")
-    named = config.get("pooling_mode")
-    keys = [key for key, is_on in config.items() if key.startswith(_POOLING_KEY) and is_on is True]
-    modes = [re.sub("_tokens?$", "", key.removeprefix(_POOLING_KEY)) for key in keys] if named is None else named
+def _read_pooling(folder: Path, config: Mapping[str, Any]) -> str:
+    """Return the one way of pooling: newer files name it, older ones have a switch for each."""
+    switched = [key for key, is_on in config.items() if key.startswith(_POOLING_KEY) and is_on is True]
+    modes = config.get("pooling_mode") or [re.sub("_tokens?$", "", key.removeprefix(_POOLING_KEY)) for key in switched]
     modes = [modes] if isinstance(modes, str) else modes or ["mean"]
     if len(modes) != 1 or modes[0] not in _POOLINGS or not config.get("include_prompt", True):
         raise _unsupported(folder, f"pooling by {', '.join(modes)}")
     return str(modes[0])
 
 
-def _sentence_configs(folder: Path) -> list[Path]:
-    """Return the file that is usually `sentence_bert_config.json`; older models name it otherwise."""
-    return sorted(folder.glob("sentence_*_config.json"))[:1]
-
-
-def _read_limits(folder: Path, shape: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return how many tokens the model reads at once, and whether it wants lower case."""
-    positions = int(shape.get("max_position_embeddings") or _POSITIONS)
+def _read_limit(folder: Path, shape: Mapping[str, Any], sentence_config: Mapping[str, Any]) -> int:
+    """Return how many tokens the model reads at once."""
+    positions = int(shape.get("max_position_embeddings") or 0)
     offset = _OFFSET if shape.get("model_type") in _OFFSET_FAMILIES else 0
     room = max((positions if positions > 0 else _POSITIONS) - offset, 1)
-    config = {key: value for file in _sentence_configs(folder) for key, value in _read_json(file).items()}
-    limit = int(config.get("max_seq_length") or 0)
-    file = folder / "tokenizer_config.json"
-    if limit <= 0 and file.exists():
-        limit = int(min(_read_json(file).get("model_max_length") or room, room))
-    return min(limit if limit > 0 else room, room), bool(config.get("do_lower_case"))
-
-
-def _read_prompts(file: Path) -> tuple[Prompts, int]:
-    """Return the prompts, and the length to which vectors are cut, 0 for none."""
-    if not file.exists():
-        return Prompts(), 0
-    config = _read_json(file)
-    named = {str(name): str(prompt or "") for name, prompt in (config.get("prompts") or {}).items()}
-    return choose_prompts(named, config.get("default_prompt_name") or ""), int(config.get("truncate_dim") or 0)
-
-
-def choose_prompts(named: Mapping[str, str], usual: str) -> Prompts:
-    """Return the prompts for queries and documents; `usual` is used for one that is not named.
-
-    Example:
-        >>> choose_prompts({"query": "query: ", "document": "", "passage": "passage: "}, "")
-        Prompts(query='query: ', document='passage: ')
-        >>> choose_prompts({"query": "search: "}, "query"), choose_prompts({"all": "text: "}, "all")
-        (Prompts(query='search: ', document=''), Prompts(query='text: ', document='text: '))
-    """
-    documents = [named[name] for name in _DOCUMENTS if name in named]
-    query = named.get("query", "" if usual in _DOCUMENTS else named.get(usual, ""))
-    document = "" if documents or usual == "query" else named.get(usual, "")
-    return Prompts(query, next(filter(None, documents), document))
+    tokenizer = _read_json(folder / "tokenizer_config.json", {})
+    limit = int(sentence_config.get("max_seq_length") or 0)
+    if limit <= 0:
+        limit = int(min(tokenizer.get("model_max_length") or room, room))
+    return min(limit, room) if limit > 0 else room

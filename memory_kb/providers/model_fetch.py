@@ -46,26 +46,20 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
     token = environ.get("HF_TOKEN") or None
     try:
         info = huggingface_hub.HfApi(endpoint=hub, token=token).model_info(model)
-        files = _need_files(model, [file.rfilename for file in info.siblings or ()])
-        huggingface_hub.snapshot_download(
-            model, revision=info.sha, local_dir=target, allow_patterns=files, endpoint=hub, token=token
-        )
-    except ProviderFailed:
-        raise
+        files = choose_files([file.rfilename for file in info.siblings or ()])
+        if files:
+            huggingface_hub.snapshot_download(
+                model, revision=info.sha, local_dir=target, allow_patterns=files, endpoint=hub, token=token
+            )
     except Exception as exc:  # the package passes on whatever its HTTP client raises
         raise _explain(exc, model, place_of(hub), target) from exc
-    find_onnx(read_config(target).folder)
-    return target
-
-
-def _need_files(model: str, names: Sequence[str]) -> list[str]:
-    files = choose_files(names)
     if not files:
         raise ProviderFailed(
             f"{model} has no tokenizer.json with an ONNX export (onnx/model.onnx), so it cannot be used here",
             "choose another model, such as sentence-transformers/all-MiniLM-L6-v2",
         )
-    return files
+    find_onnx(read_config(target).folder)
+    return target
 
 
 def choose_files(names: Sequence[str]) -> list[str]:
