@@ -50,7 +50,7 @@ class Clock:
 
     @property
     def timing(self) -> Timing:
-        return Timing(clock=lambda: self.time, now=lambda: self.time, sleep=self.sleep, rng=random.Random(7))
+        return Timing(clock=lambda: self.time, sleep=self.sleep, rng=random.Random(7))
 
 
 def quick() -> Timing:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Files, Run, write_files
 
-from memory_kb.providers.embeddings import choose_counter
+from memory_kb.providers.models import choose_counter
 
 MakeVault = Callable[[Files], Path]
 #: A vocabulary in which every byte is a token, as a plugin of tiktoken.

@@ -1,17 +1,16 @@
-"""Embed texts, check the vectors, and count tokens."""
+"""Embed texts over the network, and check the vectors."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Purpose, Space, TokenCounter
-from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Connection, Pace, Refused
-from memory_kb.text import count_tokens, printable
+from memory_kb.providers.base import Limits, Purpose, Space
+from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Pace, Refused
+from memory_kb.text import printable
 
 if TYPE_CHECKING:
     import httpx2
@@ -65,7 +64,7 @@ class RemoteEmbedder(Generic[C]):
         limits: what it takes at once.
         most_tokens: what it reads of one text.
         calls: the calls to its provider.
-        open_client: makes a client of the provider's package, and its line.
+        open_client: makes a client of the provider's package, and the HTTP client below it, which is what is closed.
         ask: returns a row for each of some texts, within some seconds.
         paces: the time limits for the two purposes.
     """
@@ -84,14 +83,18 @@ class RemoteEmbedder(Generic[C]):
         self.limits = limits
         self._most_tokens = most_tokens
         self._calls = calls
-        self._connection = Connection(open_client)
+        self._open_client = open_client
+        self._lock = threading.Lock()
+        self._opened: tuple[C, httpx2.Client] | None = None
         self._ask = ask
         self._paces = {"document": DOCUMENTS, "query": QUERY} if paces is None else paces
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         import numpy as np
 
-        client, pace = self._connection.get(), self._paces[purpose]
+        with self._lock:
+            client, _ = self._opened = self._opened or self._open_client()
+        pace = self._paces[purpose]
         deadline = self._calls.deadline(pace)
 
         def ask(batch: Sequence[str]) -> Vectors:
@@ -105,7 +108,10 @@ class RemoteEmbedder(Generic[C]):
 
     def close(self) -> None:
         self._calls.close()
-        self._connection.close()
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened:
+            opened[1].close()
 
 
 def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
@@ -124,7 +130,7 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
     except Refused as refused:
         if len(texts) == 1:
             if texts[0] == STAND_IN:
-                raise calls.note_failure(refused.refusal) from None
+                raise calls.note_failure(refused) from None
             return ask_all([_half(texts[0])], ask, calls)
         middle = len(texts) // 2
         return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
@@ -164,69 +170,3 @@ def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: s
     lengths[~np.isfinite(lengths) | (lengths == 0)] = np.nan
     vectors: Vectors = (wide / lengths).astype(np.float32)
     return vectors
-
-
-#: The vocabularies that `auto` looks for, the newer one first.
-_COMMON = ("o200k_base", "cl100k_base")
-ESTIMATE = "estimate"
-
-
-class ChosenCounter(NamedTuple):
-    """What counts tokens, by which vocabulary, and why it is the estimate where another was asked for."""
-
-    count: TokenCounter
-    name: str = ESTIMATE
-    notice: str = ""
-
-
-def choose_counter(wanted: str) -> ChosenCounter:
-    """Return what counts tokens: the estimate, a vocabulary by its name, or for `auto` the first that is here.
-
-    Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
-
-    Example:
-        >>> choose_counter("estimate").count("12345")
-        2
-    """
-    if wanted == ESTIMATE:
-        return ChosenCounter(count_tokens)
-    names = _COMMON if wanted == "auto" else (wanted,)
-    why = ""
-    for name in names:
-        try:
-            return ChosenCounter(_load(name), name)
-        except ImportError:
-            why = "tiktoken is not installed (`pip install 'memory-kb[tokens]'`)"
-            break
-        except Exception as exc:  # noqa: BLE001 - plugins of tiktoken raise what they like
-            why = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
-    notice = "" if wanted == "auto" else f"tokens are estimated, not counted by {wanted}: {why}"
-    return ChosenCounter(count_tokens, notice=notice)
-
-
-def _load(name: str) -> TokenCounter:
-    import tiktoken
-
-    with _offline():
-        encoding = tiktoken.get_encoding(name)
-    # What looks like a model's control token is text here.
-    return lambda text: len(encoding.encode(text, disallowed_special=()))
-
-
-@contextlib.contextmanager
-def _offline() -> Iterator[None]:
-    """Keep tiktoken, in this thread, from fetching what it lacks."""
-    from tiktoken import load
-
-    fetch, mine = load.read_file, threading.get_ident()
-
-    def refuse(blobpath: str) -> bytes:
-        if threading.get_ident() != mine or "://" not in blobpath:
-            return fetch(blobpath)
-        raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
-
-    load.read_file = refuse
-    try:
-        yield
-    finally:
-        load.read_file = fetch

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import is_loopback, place_of
@@ -16,24 +18,15 @@ from memory_kb.text import printable, shorten
 if TYPE_CHECKING:
     import httpx2
 
-
-C = TypeVar("C")
+T = TypeVar("T")
 
 #: Seconds in which a server must accept the connection.
 CONNECT_SECONDS = 5.0
-_SENT = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "anthropic-version",
-        "authorization",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-    }
-)
+#: The headers that the providers' packages may send; of others, some come from variables of the environment.
+_SENT = {
+    *("accept", "accept-encoding", "anthropic-version", "authorization", "connection"),
+    *("content-length", "content-type", "host", "user-agent"),
+}
 
 
 def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client:
@@ -64,49 +57,6 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
     )
 
 
-class Connection(Generic[C]):
-    """A provider package's client over our HTTP client; the first call opens both.
-
-    Args:
-        open_client: makes both; the HTTP client is what is closed.
-    """
-
-    def __init__(self, open_client: Callable[[], tuple[C, httpx2.Client]]) -> None:
-        self._open_client = open_client
-        self._lock = threading.Lock()
-        self._opened: tuple[C, httpx2.Client] | None = None
-
-    def get(self) -> C:
-        """Return the client."""
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._open_client()
-            return self._opened[0]
-
-    def close(self) -> None:
-        """Close the HTTP client; `get` opens another."""
-        with self._lock:
-            opened, self._opened = self._opened, None
-        if opened is not None:
-            opened[1].close()
-
-
-_QUOTED_CHARACTERS = 200
-_KEY_SHAPES = re.compile(
-    r"(?i:bearer\s+\S+)|\S*\*{3,}\S*|\b(?:sk|pk|rk|gsk|hf|xai|pplx|tgp|nvapi)[-_][\w-]{6,}|\bAIza[\w-]{6,}"
-    r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?:\w{32,}|[\w-]{40,})"
-)
-#: What some servers say of a text they cannot take, with a status that means something else.
-_UNFIT = re.compile(
-    r"input length exceeds|input is too large|request too large|maximum context length"
-    r"|unsupported value: (?:NaN|[+-]?Inf)",
-    re.IGNORECASE,
-)
-#: What says that an account is empty, not just asked too often: of OpenAI, of Anthropic, and Gemini's names of quotas.
-_NO_QUOTA = re.compile(r"insufficient_quota|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
-_WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
-
-
 class Provider(NamedTuple):
     """Who is asked, in words for messages, and what fixes which failure.
 
@@ -129,17 +79,38 @@ def provider_of(name: str, base_url: str | None, key: str, key_names: str, setti
     return Provider(shown, key, f"check {key_names}", f"set {setting}.model to a model your key may use")
 
 
-class Refusal(NamedTuple):
+# -- what comes instead of an answer -------------------------------------------------------
+
+_QUOTED_CHARACTERS = 200
+_KEY_SHAPES = re.compile(
+    r"(?i:bearer\s+\S+)|\S*\*{3,}\S*|\b(?:sk|pk|rk|gsk|hf|xai|pplx|tgp|nvapi)[-_][\w-]{6,}|\bAIza[\w-]{6,}"
+    r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?:\w{32,}|[\w-]{40,})"
+)
+#: What some servers say of a text they cannot take, with a status that means something else.
+_UNFIT = re.compile(
+    r"input length exceeds|input is too large|request too large|maximum context length"
+    r"|unsupported value: (?:NaN|[+-]?Inf)",
+    re.IGNORECASE,
+)
+#: What says that an account is empty, not just asked too often: of OpenAI, of Anthropic, and Gemini's names of quotas.
+_NO_QUOTA = re.compile(r"insufficient_quota|credit balance|PerDay|\"quotaValue\": ?\"0\"", re.IGNORECASE)
+_WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api key expired", re.IGNORECASE)
+
+
+class Refused(Exception):
     """What came instead of an answer.
 
-    `status` is None if no answer came, `kind` then says how: "unreachable", "timeout", "dropped"
-    or "malformed". With a status it is "key", "model", "quota", "input", "busy" or "other".
+    Attributes:
+        kind: "unreachable", "timeout", "dropped" or "malformed" where no answer came, else "key", "model", "quota",
+            "input", "busy" or "other".
+        status: of HTTP; None if no answer came.
+        said: the words of the server, or of whoever noticed.
+        retry_after: the seconds that the server asks to wait.
     """
 
-    kind: str
-    status: int | None
-    said: str
-    retry_after: float | None = None
+    def __init__(self, kind: str, said: str, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(said)
+        self.kind, self.said, self.status, self.retry_after = kind, said, status, retry_after
 
     @property
     def is_passing(self) -> bool:
@@ -152,40 +123,33 @@ class Refusal(NamedTuple):
         return self.kind in ("timeout", "dropped", "malformed")
 
 
-def read_refusal(exc: BaseException, now: float) -> Refusal:
-    """Read what any of the providers' packages raised.
-
-    They are distinguished by what they carry, so that none need be loaded. `now` is the wall time
-    that a date of Retry-After counts from.
-    """
+def read_refusal(exc: BaseException) -> Refused:
+    """Read what any of the providers' packages raised; they are distinguished by what they carry, so that none is loaded."""
     import httpx2
 
     chain = [exc]
     while (cause := chain[-1].__cause__) is not None:
         chain.append(cause)
-    failed = next(
-        (link for link in chain if isinstance(link, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError))),
-        None,
-    )
-    if failed is not None:
-        return Refusal("unreachable", None, str(failed) or "it does not accept connections")
-    if any(isinstance(link, (TimeoutError, httpx2.TimeoutException)) for link in chain):
-        return Refusal("timeout", None, "no answer in time")
-    status = next(
-        (value for value in (getattr(exc, "status_code", None), getattr(exc, "code", None)) if isinstance(value, int)),
-        None,
-    )
-    if status is not None:
-        return _read_answer(exc, status, now)
-    transport = next((link for link in chain if isinstance(link, (httpx2.HTTPError, OSError))), None)
-    if transport is not None and not isinstance(transport, httpx2.UnsupportedProtocol):
-        return Refusal("dropped", None, str(transport) or type(transport).__name__)
-    if any(isinstance(link, ValueError) for link in chain):
-        return Refusal("malformed", None, "its answer is cut off or no JSON")
-    return Refusal("other", None, str(transport or exc) or type(exc).__name__)
+
+    def find(*kinds: type[BaseException]) -> BaseException | None:
+        return next((link for link in chain if isinstance(link, kinds)), None)
+
+    if failed := find(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError):
+        return Refused("unreachable", str(failed) or "it does not accept connections")
+    if find(TimeoutError, httpx2.TimeoutException):
+        return Refused("timeout", "no answer in time")
+    for status in (getattr(exc, "status_code", None), getattr(exc, "code", None)):
+        if isinstance(status, int):
+            return _read_answer(exc, status)
+    transport = find(httpx2.HTTPError, OSError)
+    if transport and not isinstance(transport, httpx2.UnsupportedProtocol):
+        return Refused("dropped", str(transport) or type(transport).__name__)
+    if find(ValueError):
+        return Refused("malformed", "its answer is cut off or no JSON")
+    return Refused("other", str(transport or exc) or type(exc).__name__)
 
 
-def _read_answer(exc: BaseException, status: int, now: float) -> Refusal:
+def _read_answer(exc: BaseException, status: int) -> Refused:
     body: Any = getattr(exc, "body", None) or getattr(exc, "details", None)
     if isinstance(body, Mapping) and isinstance(body.get("error"), (Mapping, str)):
         body = body["error"]
@@ -193,11 +157,13 @@ def _read_answer(exc: BaseException, status: int, now: float) -> Refusal:
     if isinstance(body, Mapping):
         said = body.get("message") or body.get("detail") or body
     everything = f"{body} {said}".replace("'", '"')
-    headers = getattr(getattr(exc, "response", None), "headers", None) or {}
-    wait = _retry_after(headers, now)
-    if wait is None and (delay := re.search(r'"retryDelay": ?"([\d.]+)s"', everything)):
-        wait = float(delay[1])
-    return Refusal(_kind_of(status, everything), status, str(said or exc), wait)
+    headers: Mapping[str, str] = getattr(getattr(exc, "response", None), "headers", None) or {}
+    delay = re.search(r'"retryDelay": ?"([\d.]+)s"', everything)
+    wait = None
+    with contextlib.suppress(ValueError):
+        wait = float(headers.get("retry-after") or (delay[1] if delay else ""))
+    is_wait = wait is not None and 0 <= wait < math.inf
+    return Refused(_kind_of(status, everything), str(said or exc), status, wait if is_wait else None)
 
 
 def _kind_of(status: int, everything: str) -> str:
@@ -218,28 +184,6 @@ def _kind_of(status: int, everything: str) -> str:
     return "busy" if status in (408, 409, 429) or status >= 500 else "other"
 
 
-def _retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds to wait that a server asks for, as a number or a date.
-
-    Example:
-        >>> _retry_after({"retry-after": "1.5"}, 0.0), _retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, 50.0)
-        (1.5, 10.0)
-    """
-    import email.utils
-
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
-        except ValueError:
-            return None
-    return max(0.0, seconds) if seconds == seconds else None  # noqa: PLR0124 - not a number
-
-
 def quote(said: str, key: str) -> str:
     """Return the server's words on one line, short and without anything that looks like a key.
 
@@ -256,9 +200,9 @@ def quote(said: str, key: str) -> str:
     return shorten(text, _QUOTED_CHARACTERS)
 
 
-def failure(service: Provider, refusal: Refusal, tries: int = 1) -> ProviderFailed:
+def failure(service: Provider, refused: Refused, tries: int = 1) -> ProviderFailed:
     """Put a refusal into a sentence that says what to do."""
-    status = f" ({refusal.status})" if refusal.status is not None else ""
+    status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
     verb, hint = {
         "key": ("refused the key", service.key_hint),
@@ -269,18 +213,16 @@ def failure(service: Provider, refusal: Refusal, tries: int = 1) -> ProviderFail
         "unreachable": ("cannot be reached", service.address_hint),
         "dropped": ("broke off its answer", service.address_hint),
         "malformed": ("gave an answer that cannot be read", service.address_hint),
-    }.get(refusal.kind, ("refused the request", service.model_hint))
-    said = "" if refusal.kind == "timeout" else f": {quote(refusal.said, service.key)}"
-    return ProviderFailed(f"{service.name} {verb}{often}{status}{said}", hint, is_passing=refusal.is_passing)
+    }.get(refused.kind, ("refused the request", service.model_hint))
+    said = "" if refused.kind == "timeout" else f": {quote(refused.said, service.key)}"
+    return ProviderFailed(f"{service.name} {verb}{often}{status}{said}", hint, is_passing=refused.is_passing)
 
 
-T = TypeVar("T")
+# -- calls ---------------------------------------------------------------------------------
 
 _FIRST_DELAY = 1.0
-#: Calls that fail in a row before asking stops, and for how many seconds it does at first and at most.
-_PATIENCE = 3
-_FIRST_PAUSE = 30.0
-_LONGEST_PAUSE = 300.0
+#: Calls that fail in a row before asking stops, and for how many seconds it does.
+_PATIENCE, _PAUSE = 3, 60.0
 
 
 class Pace(NamedTuple):
@@ -303,27 +245,17 @@ QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0, is_capped=Fals
 
 
 class Timing(NamedTuple):
-    """The clocks and the chance that calls depend on; `sleep` None waits until the caller closes."""
+    """The clock and the chance that calls depend on; `sleep` None waits until the caller closes."""
 
     clock: Callable[[], float] = time.monotonic
-    now: Callable[[], float] = time.time
     sleep: Callable[[float], object] | None = None
     rng: random.Random = random.Random()  # noqa: S311 - only spreads out second tries
-
-
-class Refused(Exception):
-    """A request that was refused for what it holds; the caller may change it and ask again."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.said)
-        self.refusal = refusal
 
 
 class Calls:
     """Calls to one provider, from any number of threads.
 
-    After three calls that failed in a row it fails at once for half a minute, longer each time; a
-    refused key ends all calls until `close`.
+    After three calls that failed in a row it fails at once for a minute; a refused key ends all calls until `close`.
     """
 
     def __init__(self, service: Provider, timing: Timing | None = None) -> None:
@@ -331,21 +263,15 @@ class Calls:
         self._timing = timing or Timing()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._reset()
-
-    def _reset(self) -> None:
-        self._failures = 0
-        self._pause = _FIRST_PAUSE
-        self._until = 0.0
+        self._failures, self._until = 0, 0.0
         self._last: ProviderFailed | None = None
-        self._final: ProviderFailed | None = None
 
     def close(self) -> None:
         """Wake whoever waits for a second try, and forget all failures."""
         with self._lock:
             self._closing.set()
             self._closing = threading.Event()
-            self._reset()
+            self._failures, self._until = 0, 0.0
 
     def deadline(self, pace: Pace) -> float | None:
         """Return the moment at which a call that begins now must have ended."""
@@ -356,7 +282,7 @@ class Calls:
 
         Raises:
             ProviderFailed: it failed to the last try, or asking has stopped.
-            Refused: the provider cannot work with what was sent.
+            Refused: the provider cannot work with what was sent; the caller may change it and ask again.
         """
         self._check_pause()
         closing = self._closing
@@ -364,15 +290,14 @@ class Calls:
             try:
                 answer = self._attempt(request, pace, deadline)
             except Refused as refused:
-                refusal = refused.refusal
-                if refusal.kind == "input":
+                if refused.kind == "input":
                     raise
-                wait = self._wait_before(tried, refusal, pace, deadline)
+                wait = self._wait_before(tried, refused, pace, deadline)
                 if wait is None:
-                    raise self.note_failure(refusal, tried) from None  # what the package raised may hold the key
+                    raise self.note_failure(refused, tried) from None  # what the package raised may hold the key
             else:
                 with self._lock:
-                    self._failures, self._pause = 0, _FIRST_PAUSE
+                    self._failures = 0
                 return answer
             (self._timing.sleep or closing.wait)(wait)
             if closing.is_set():
@@ -391,44 +316,37 @@ class Calls:
         except ProviderFailed:
             raise
         except Exception as exc:
-            raise Refused(read_refusal(exc, self._timing.now())) from exc
+            raise read_refusal(exc) from exc
 
-    def _wait_before(self, tried: int, refusal: Refusal, pace: Pace, deadline: float | None) -> float | None:
+    def _wait_before(self, tried: int, refused: Refused, pace: Pace, deadline: float | None) -> float | None:
         """Return the seconds to wait before the next try, or None if there is to be none."""
-        if not refusal.is_passing or refusal.kind == "quota" or tried > pace.retries:
+        if not refused.is_passing or refused.kind == "quota" or tried > pace.retries:
             return None
-        wait = refusal.retry_after
+        wait = refused.retry_after
         if wait is None:
             wait = self._timing.rng.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))
-        elif wait > pace.longest_wait:
-            if not pace.is_capped:
-                return None
-            wait = pace.longest_wait
-        if deadline is not None and self._timing.clock() + wait >= deadline:
+        elif wait > pace.longest_wait and not pace.is_capped:
             return None
-        return wait
+        wait = min(wait, pace.longest_wait)
+        return None if deadline is not None and self._timing.clock() + wait >= deadline else wait
 
     def _check_pause(self) -> None:
         with self._lock:
-            if self._final is not None:
-                raise ProviderFailed(str(self._final), self._final.hint)
             left = self._until - self._timing.clock()
             if left > 0 and self._last is not None:
-                raise ProviderFailed(
-                    f"{self._last}; it is asked again in {left:.0f} s", self._last.hint, is_passing=True
-                )
+                again = f"; it is asked again in {left:.0f} s" if left < math.inf else ""
+                raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
 
-    def note_failure(self, refusal: Refusal, tries: int = 1) -> ProviderFailed:
+    def note_failure(self, refused: Refused, tries: int = 1) -> ProviderFailed:
         """Count a failed call and return what to raise."""
-        error = failure(self.service, refusal, tries)
+        error = failure(self.service, refused, tries)
         with self._lock:
             self._failures += 1
             self._last = error
-            if refusal.kind == "key":
-                self._final = error
-            elif (self._failures >= _PATIENCE or refusal.kind == "quota") and self._timing.clock() >= self._until:
-                self._until = self._timing.clock() + self._pause
-                self._pause = min(_LONGEST_PAUSE, 2 * self._pause)
+            if refused.kind == "key":
+                self._until = math.inf
+            elif refused.kind == "quota" or self._failures >= _PATIENCE:
+                self._until = max(self._until, self._timing.clock() + _PAUSE)
         return error
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.embeddings import estimate_tokens
-from memory_kb.providers.http import Calls, Connection, Pace, Refused, quote, read_refusal
+from memory_kb.providers.http import Calls, Pace, Refused, quote, read_refusal
 from memory_kb.providers.spending import SpendLog, Usage, cost
 from memory_kb.text import load_json
 
@@ -134,7 +134,7 @@ class RemoteLlm(Generic[C]):
         model: which one.
         calls: the calls to its provider.
         log: where its cost is noted.
-        open_client: makes a client of the provider's package, and its line.
+        open_client: makes a client of the provider's package, and the HTTP client below it.
         ask: puts a question to it.
         levels: the ways of enforcing a schema, tried in this order when the provider refuses one.
     """
@@ -157,20 +157,15 @@ class RemoteLlm(Generic[C]):
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
         pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT, is_capped=False)
-        connection = Connection(self._open_client)
-        try:
-            client = connection.get()
-            deadline = self._calls.deadline(pace)
-            return fill_form(lambda words: self._reply(client, words, schema, pace, deadline), prompt, schema)
-        except Misfilled as exc:
-            service = self._calls.service
-            raise ProviderFailed(
-                f"{service.name} did not fill in the form: {quote(str(exc), service.key)}",
-                service.model_hint,
-                is_passing=True,
-            ) from None
-        finally:
-            connection.close()
+        client, http_client = self._open_client()
+        deadline = self._calls.deadline(pace)
+        with http_client:
+            try:
+                return fill_form(lambda words: self._reply(client, words, schema, pace, deadline), prompt, schema)
+            except Misfilled as exc:
+                service = self._calls.service
+                said = f"{service.name} did not fill in the form: {quote(str(exc), service.key)}"
+                raise ProviderFailed(said, service.model_hint, is_passing=True) from None
 
     def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
         for level in self._levels:
@@ -179,7 +174,7 @@ class RemoteLlm(Generic[C]):
                 reply = self._ask_once(client, FormRequest(words, schema, level, 0.0), pace, deadline)
             except Refused as refused:
                 if level == self._levels[-1]:
-                    raise self._calls.note_failure(refused.refusal) from None
+                    raise self._calls.note_failure(refused) from None
                 continue
             self._levels = self._levels[self._levels.index(level) :]
             if reply.is_cut:
@@ -198,7 +193,7 @@ class RemoteLlm(Generic[C]):
             try:
                 reply = self._ask(client, question._replace(seconds=seconds))
             except Exception as exc:
-                is_open = read_refusal(exc, 0.0).is_unanswered
+                is_open = read_refusal(exc).is_unanswered
                 raise
             is_open = False
             return reply

@@ -1,13 +1,18 @@
-"""The models of a vault, created when first used."""
+"""The models of a vault, created when first used, and what counts tokens."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory_kb.providers.base import TokenCounter
+from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.providers.base import Llm
-    from memory_kb.providers.embeddings import ChosenCounter
     from memory_kb.providers.spending import SpendLog
     from memory_kb.vault import Vault
 
@@ -40,6 +45,70 @@ class Models:
     @functools.cached_property
     def counter(self) -> ChosenCounter:
         """What counts the tokens of budgets."""
-        from memory_kb.providers.embeddings import choose_counter
-
         return choose_counter(self._vault.settings.context.tokenizer)
+
+
+#: The vocabularies that `auto` looks for, the newer one first.
+_COMMON = ("o200k_base", "cl100k_base")
+ESTIMATE = "estimate"
+
+
+class ChosenCounter(NamedTuple):
+    """What counts tokens, by which vocabulary, and why it is the estimate where another was asked for."""
+
+    count: TokenCounter
+    name: str = ESTIMATE
+    notice: str = ""
+
+
+def choose_counter(wanted: str) -> ChosenCounter:
+    """Return what counts tokens: the estimate, a vocabulary by its name, or for `auto` the first that is here.
+
+    Nothing is fetched: a vocabulary that tiktoken does not find in its cache is not there.
+
+    Example:
+        >>> choose_counter("estimate").count("12345")
+        2
+    """
+    if wanted == ESTIMATE:
+        return ChosenCounter(count_tokens)
+    names = _COMMON if wanted == "auto" else (wanted,)
+    why = ""
+    for name in names:
+        try:
+            return ChosenCounter(_load(name), name)
+        except ImportError:
+            why = "tiktoken is not installed (`pip install 'memory-kb[tokens]'`)"
+            break
+        except Exception as exc:  # noqa: BLE001 - plugins of tiktoken raise what they like
+            why = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
+    notice = "" if wanted == "auto" else f"tokens are estimated, not counted by {wanted}: {why}"
+    return ChosenCounter(count_tokens, notice=notice)
+
+
+def _load(name: str) -> TokenCounter:
+    import tiktoken
+
+    with _offline():
+        encoding = tiktoken.get_encoding(name)
+    # What looks like a model's control token is text here.
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+@contextlib.contextmanager
+def _offline() -> Iterator[None]:
+    """Keep tiktoken, in this thread, from fetching what it lacks."""
+    from tiktoken import load
+
+    fetch, mine = load.read_file, threading.get_ident()
+
+    def refuse(blobpath: str) -> bytes:
+        if threading.get_ident() != mine or "://" not in blobpath:
+            return fetch(blobpath)
+        raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
+
+    load.read_file = refuse
+    try:
+        yield
+    finally:
+        load.read_file = fetch
