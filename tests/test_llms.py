@@ -153,14 +153,14 @@ def test_mistakes_are_found(value: object, schema: Mapping[str, Any], mistake: s
 
 
 def test_a_server_without_schemas_is_reported_in_words(fake: FakeProvider, log: SpendLog) -> None:
-    for refused, formats in (({"json_schema"}, ["json_object"]), ({"response_format"}, [None])):
+    for refused in ("json_schema", "response_format"):
         llm = openai_llm("m", fake.base_url, key=None, log=log)
-        fake.refuses = set(refused)
+        fake.refuses = {refused}
         fake.answers += [FILLED, FILLED]
         assert llm.complete("Fill in.", FORM, timeout=20) == FILLED
         asked = len(fake.calls)
         assert llm.complete("Fill in.", FORM, timeout=20) == FILLED
-        assert [call.body.get("response_format", {}).get("type") for call in fake.calls[asked:]] == formats
+        assert ["response_format" in call.body for call in fake.calls[asked:]] == [False]
         assert '"maxItems": 3' in fake.calls[-1].body["messages"][0]["content"]
 
 

@@ -34,12 +34,18 @@ def anthropic_llm(
     name = model or USUAL_MODEL
 
     def ask(client: anthropic.Anthropic, question: FormRequest) -> Reply:
+        import anthropic
+
+        options: dict[str, Any] = {}
+        if question.schema:
+            form = {"type": "json_schema", "schema": anthropic.transform_schema(dict(question.schema))}
+            options["output_config"] = {"format": form}
         answer: Any = client.messages.create(
             model=name,
             max_tokens=OUTPUT_TOKENS,
             messages=[{"role": "user", "content": question.prompt}],
             timeout=question.seconds,
-            **_format_of(question),
+            **options,
         )
         blocks = getattr(answer, "content", None) or []
         text = "".join(block.text for block in blocks if getattr(block, "type", None) == "text")
@@ -54,18 +60,6 @@ def anthropic_llm(
         lambda: _open_client(base_url or USUAL_ADDRESS, key),
         ask,
     )
-
-
-def _format_of(question: FormRequest) -> dict[str, Any]:
-    if question.level != "schema":
-        return {}
-    import anthropic
-
-    return {
-        "output_config": {
-            "format": {"type": "json_schema", "schema": anthropic.transform_schema(dict(question.schema))}
-        }
-    }
 
 
 def _open_client(address: str, key: str) -> tuple[anthropic.Anthropic, httpx2.Client]:

@@ -127,7 +127,7 @@ def gemini_llm(
             config=GenerateContentConfig(
                 max_output_tokens=OUTPUT_TOKENS,
                 response_mime_type="application/json",
-                response_json_schema=dict(question.schema) if question.level == "schema" else None,
+                response_json_schema=dict(question.schema) if question.schema else None,
                 automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
                 automatic_continuation=False,
                 http_options=HttpOptions(timeout=max(1, int(1000 * question.seconds))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -81,16 +82,11 @@ _LONGEST_WAIT = 10.0
 
 
 class FormRequest(NamedTuple):
-    """One request for a form.
-
-    `level` says how the schema is enforced: by the provider ("schema"), as any JSON object
-    ("object"), or only in words ("text"); the words are in the prompt then.
-    """
+    """One request for a form; `schema` is None where only the words of the prompt ask for it."""
 
     prompt: str
-    schema: Mapping[str, Any]
-    level: str
-    seconds: float
+    schema: Mapping[str, Any] | None
+    seconds: float = 0.0
 
 
 class Reply(NamedTuple):
@@ -136,7 +132,6 @@ class RemoteLlm(Generic[C]):
         log: where its cost is noted.
         open_client: makes a client of the provider's package, and the HTTP client below it.
         ask: puts a question to it.
-        levels: the ways of enforcing a schema, tried in this order when the provider refuses one.
     """
 
     def __init__(
@@ -146,66 +141,64 @@ class RemoteLlm(Generic[C]):
         log: SpendLog,
         open_client: Callable[[], tuple[C, httpx2.Client]],
         ask: Callable[[C, FormRequest], Reply],
-        levels: tuple[str, ...] = ("schema", "text"),
     ) -> None:
-        self._model = model
-        self._calls = calls
-        self._log = log
-        self._open_client = open_client
-        self._ask = ask
-        self._levels = levels
+        self._model, self._calls, self._log = model, calls, log
+        self._open_client, self._ask = open_client, ask
+        self._takes_schemas = True
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
         pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT, is_capped=False)
         client, http_client = self._open_client()
         deadline = self._calls.deadline(pace)
+
+        def ask(request: FormRequest) -> str:
+            return self._ask_once(client, request, pace, deadline)
+
         with http_client:
             try:
-                return fill_form(lambda words: self._reply(client, words, schema, pace, deadline), prompt, schema)
+                return fill_form(lambda words: self._reply(ask, words, schema), prompt, schema)
             except Misfilled as exc:
                 service = self._calls.service
                 said = f"{service.name} did not fill in the form: {quote(str(exc), service.key)}"
                 raise ProviderFailed(said, service.model_hint, is_passing=True) from None
 
-    def _reply(self, client: C, prompt: str, schema: Mapping[str, Any], pace: Pace, deadline: float | None) -> str:
-        for level in self._levels:
-            words = prompt if level == "schema" else with_schema(prompt, schema)
-            try:
-                reply = self._ask_once(client, FormRequest(words, schema, level, 0.0), pace, deadline)
-            except Refused as refused:
-                if level == self._levels[-1]:
-                    raise self._calls.note_failure(refused) from None
-                continue
-            self._levels = self._levels[self._levels.index(level) :]
-            if reply.is_cut:
-                raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
-            return reply.text
-        raise AssertionError
+    def _reply(self, ask: Callable[[FormRequest], str], prompt: str, schema: Mapping[str, Any]) -> str:
+        """Ask with the schema, and in words alone where the provider takes none."""
+        if self._takes_schemas:
+            with contextlib.suppress(Refused):
+                return ask(FormRequest(prompt, schema))
+        try:
+            text = ask(FormRequest(with_schema(prompt, schema), None))
+        except Refused as refused:
+            raise self._calls.note_failure(refused) from None
+        self._takes_schemas = False
+        return text
 
-    def _ask_once(self, client: C, question: FormRequest, pace: Pace, deadline: float | None) -> Reply:
-        expected = Usage(estimate_tokens(question.prompt) + estimate_tokens(json.dumps(question.schema)), OUTPUT_TOKENS)
+    def _ask_once(self, client: C, question: FormRequest, pace: Pace, deadline: float | None) -> str:
+        asked = question.prompt + json.dumps(question.schema or "")
+        expected = Usage(estimate_tokens(asked), OUTPUT_TOKENS)
         self._log.check(self._price(expected))
-        is_open = False
+        may_be_billed = False
 
         def request(seconds: float) -> Reply:
-            nonlocal is_open
-            is_open = True
+            nonlocal may_be_billed
+            may_be_billed = True
             try:
-                reply = self._ask(client, question._replace(seconds=seconds))
+                return self._ask(client, question._replace(seconds=seconds))
             except Exception as exc:
-                is_open = read_refusal(exc).is_unanswered
+                may_be_billed = read_refusal(exc).is_unanswered
                 raise
-            is_open = False
-            return reply
 
         try:
             reply = self._calls.call(request, pace, deadline)
         except ProviderFailed:
-            if is_open:  # it may well be on the bill
+            if may_be_billed:
                 self._note(expected)
             raise
         self._note(reply.usage or Usage(expected.input_tokens, estimate_tokens(reply.text)))
-        return reply
+        if reply.is_cut:
+            raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
+        return reply.text
 
     def _price(self, usage: Usage) -> float:
         return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)

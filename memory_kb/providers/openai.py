@@ -133,7 +133,10 @@ def openai_llm(
     limits = {} if is_loopback(base_url) else {limit: OUTPUT_TOKENS}
 
     def ask(client: openai.OpenAI, question: FormRequest) -> Reply:
-        options: dict[str, Any] = {**limits, **_format_of(question)}
+        options: dict[str, Any] = dict(limits)
+        if question.schema:
+            form = {"name": "form", "strict": True, "schema": dict(question.schema)}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
         answer: Any = client.chat.completions.create(
             model=name, messages=[{"role": "user", "content": question.prompt}], timeout=question.seconds, **options
         )
@@ -145,19 +148,7 @@ def openai_llm(
         log,
         lambda: open_client(base_url, key),
         ask,
-        ("schema", "object", "text"),
     )
-
-
-def _format_of(question: FormRequest) -> dict[str, Any]:
-    if question.level == "schema":
-        return {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "form", "strict": True, "schema": dict(question.schema)},
-            }
-        }
-    return {"response_format": {"type": "json_object"}} if question.level == "object" else {}
 
 
 def _reply_of(answer: Any) -> Reply:
