@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from memory_kb.errors import VaultBusy
 from memory_kb.index.schema import (
@@ -220,7 +220,8 @@ def expressions(query: str) -> Iterator[str]:
     """
     pieces = _PIECE.findall(query)
     if any(piece in _OPERATORS for piece in pieces) or _COLUMN.search(query):
-        yield _with_bigrams(query) if has_cjk(query) else query
+        cut = (_cjk_phrase(piece) if has_cjk(piece) else piece for piece in pieces)
+        yield " ".join(cut) if has_cjk(query) else query
     terms = [term for piece in pieces if piece not in _OPERATORS for term in _terms(piece)]
     if terms:
         yield " OR ".join(list(dict.fromkeys(terms))[:_MOST_TERMS])
@@ -229,20 +230,13 @@ def expressions(query: str) -> Iterator[str]:
 def _terms(piece: str) -> Iterator[str]:
     """Yield a piece of a query as it is if it is a phrase or a word, else the words in it."""
     words = re.findall(r"\w+", piece)
-    if len(words) == 1 or piece.startswith('"') or has_cjk(piece):
-        yield _quote(piece)
+    if has_cjk(piece):
+        yield _cjk_phrase(piece)
+    elif len(words) == 1 or piece.startswith('"'):
+        text = piece.rstrip("*").replace('"', "")
+        yield f'"{text}"{"*" if piece.endswith("*") else ""}'
     else:
         yield from (f'"{word}"' for word in words)
-
-
-def _quote(piece: str) -> str:
-    star = "*" if piece.endswith("*") else ""
-    text = piece.rstrip("*").replace('"', "")
-    return _cjk_phrase(text) if has_cjk(text) else f'"{text}"{star}'
-
-
-def _with_bigrams(query: str) -> str:
-    return " ".join(_cjk_phrase(piece.strip('"*')) if has_cjk(piece) else piece for piece in _PIECE.findall(query))
 
 
 def _cjk_phrase(text: str) -> str:
@@ -279,40 +273,33 @@ def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple
 def _newest(
     connection: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int
 ) -> tuple[SessionHit, ...]:
-    statement = f"SELECT {_FIELDS}, 0.0, substr(e.content, 1, 2000) FROM events e WHERE 1{where} ORDER BY e.ts DESC, e.id DESC LIMIT ?"
-    return tuple(
-        _make(rank, row, shorten(row[-1], _PLAIN_LENGTH))
-        for rank, row in enumerate(connection.execute(statement, (*values, limit)), 1)
-    )
+    statement = f"SELECT {_FIELDS}, substr(e.content, 1, 2000) FROM events e WHERE 1{where} ORDER BY e.ts DESC, e.id DESC LIMIT ?"
+    rows = enumerate(connection.execute(statement, (*values, limit)), 1)
+    return tuple(_make(rank, fields, 0.0, shorten(text, _PLAIN_LENGTH)) for rank, (*fields, text) in rows)
 
 
 def _hit(connection: sqlite3.Connection, rank: int, key: int, score: float, expression: str, query: str) -> SessionHit:
-    row = connection.execute(
-        f"SELECT {_FIELDS}, {_SNIPPET}, e.terms IS NOT NULL FROM events_fts JOIN events e ON e.id = events_fts.rowid "
-        "WHERE events_fts MATCH ? AND events_fts.rowid = ?",
+    *fields, snippet, content = connection.execute(
+        f"SELECT {_FIELDS}, {_SNIPPET}, CASE WHEN e.terms IS NULL THEN '' ELSE e.content END "
+        "FROM events_fts JOIN events e ON e.id = events_fts.rowid WHERE events_fts MATCH ? AND events_fts.rowid = ?",
         (expression, key),
     ).fetchone()
-    *fields, snippet, has_terms = row
     text = str(snippet)
-    if ">>>" not in text and has_terms:
-        (content,) = connection.execute("SELECT content FROM events WHERE id = ?", (key,)).fetchone()
-        text = _cjk_snippet(content, query) or text
-    return _make(rank, (*fields, score, text), text)
+    return _make(rank, fields, score, text if ">>>" in text else _cjk_snippet(content, query) or text)
 
 
 def _cjk_snippet(content: str, query: str) -> str | None:
     """Return the surroundings of the first of the query's CJK words in a text."""
-    for word in MARKED_WORD.findall(query):
-        place = content.find(word) if has_cjk(word) else -1
-        if place >= 0:
-            start, end = max(0, place - 40), place + len(word) + 40
-            head, tail = content[start:place], content[place + len(word) : end]
-            return f"{'...' if start else ''}{head}>>>{word}<<<{tail}{'...' if end < len(content) else ''}"
+    for word in filter(has_cjk, MARKED_WORD.findall(query)):
+        head, found, tail = content.partition(word)
+        if found:
+            before, after = "..." * (len(head) > 40), "..." * (len(tail) > 40)
+            return f"{before}{head[-40:]}>>>{word}<<<{tail[:40]}{after}"
     return None
 
 
-def _make(rank: int, row: Sequence[Any], snippet: str) -> SessionHit:
-    *named, ok, injected, offset, score = row[:14]
+def _make(rank: int, fields: Sequence[Any], score: float, snippet: str) -> SessionHit:
+    *named, ok, injected, offset = fields
     is_ok = None if ok is None else bool(ok)
     return SessionHit._make((rank, *named, is_ok, bool(injected), offset, round(float(score), 6), snippet))
 
@@ -367,23 +354,19 @@ class SessionList:
 
 
 def _seen(row: Sequence[Any], files: SessionFiles) -> SessionSeen:
+    """Return a session; its outcome is among the arguments of its end, which only the session's file has."""
     *fields, offset = row
     one = SessionSeen(*fields)
-    return one if one.state == "open" else replace(one, outcome=_outcome(files.path(one.session), offset))
-
-
-def _outcome(file: Path, offset: int) -> str | None:
-    """Return the outcome that the end of a session names; its arguments are in the session's file alone."""
+    if one.state == "open":
+        return one
     try:
-        event = next(line.parse() for line in read_lines(file, offset))
+        event = next(line.parse() for line in read_lines(files.path(one.session), offset))
     except (OSError, NoEvent, StopIteration):
-        return None
-    return outcome_of(event) if event else None
+        return one
+    return replace(one, outcome=outcome_of(event) if event else None)
 
 
 _T = TypeVar("_T")
-#: What is read before it is written: other processes wait for no more than this.
-_BATCH_BYTES, _BATCH_EVENTS = 4_000_000, 2_000
 #: Bytes at the beginning and before the offset that must still be the same for reading on.
 _SAMPLE = 1024
 _TEXT_COLUMNS = "content, tool, terms, agent"
@@ -393,22 +376,6 @@ _INDEX_ROWS = f"INSERT INTO events_fts (rowid, {_TEXT_COLUMNS}) SELECT id, {_TEX
 _UNINDEX = f"INSERT INTO events_fts (events_fts, rowid, {_TEXT_COLUMNS}) SELECT 'delete', id, {_TEXT_COLUMNS} FROM events WHERE session = ?"
 
 Row = tuple[object, ...]
-
-
-class _Known(NamedTuple):
-    """A session file as it was when it was read, up to `offset`."""
-
-    size: int
-    mtime: int
-    inode: int
-    offset: int
-    sample: bytes
-
-
-class _Batch(NamedTuple):
-    rows: list[Row]
-    known: _Known
-    is_last: bool
 
 
 class SessionIndex:
@@ -514,37 +481,30 @@ class SessionIndex:
         return events
 
     def _sync_file(self, connection: sqlite3.Connection, session: str) -> int:
-        path, events = self._files.path(session), 0
-        while True:
-            known = _known(connection, session)
-            try:
-                stat = path.stat()
-                if known and (stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)) == known[:3]:
-                    return events
-                offset = (
-                    known.offset
-                    if known and stat.st_size > known.size and _sample(path, known.offset) == known.sample
-                    else 0
-                )
-                batch = _read_batch(path, session, offset, stat)
-            except FileNotFoundError:
-                return events
+        path = self._files.path(session)
+        try:
+            if _find_offset(connection, path, session) is None:
+                return 0
             with transaction(connection):
-                if _known(connection, session) != known:
-                    continue  # another process was faster: look again at what is left
-                if offset == 0 and known:
-                    _forget(connection, session)
-                _store(connection, session, batch)
-            events += len(batch.rows)
-            if batch.is_last:
-                return events
+                # Another process may have been faster meanwhile.
+                offset = _find_offset(connection, path, session)
+                return 0 if offset is None else _store(connection, path, session, offset)
+        except FileNotFoundError:
+            return 0
 
 
-def _known(connection: sqlite3.Connection, session: str) -> _Known | None:
-    row = connection.execute(
+def _find_offset(connection: sqlite3.Connection, path: Path, session: str) -> int | None:
+    """Return from where on a session's file has to be read, None where it is as it was."""
+    known = connection.execute(
         "SELECT size, mtime, inode, offset, sample FROM file_meta WHERE session = ?", (session,)
     ).fetchone()
-    return _Known(*row) if row else None
+    if known is None:
+        return 0
+    *seen, offset, sample = known
+    stat = path.stat()
+    if seen == [stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)]:
+        return None
+    return offset if stat.st_size > seen[0] and _sample(path, offset) == sample else 0
 
 
 def _forget(connection: sqlite3.Connection, session: str) -> None:
@@ -553,39 +513,45 @@ def _forget(connection: sqlite3.Connection, session: str) -> None:
     connection.execute("DELETE FROM file_meta WHERE session = ?", (session,))
 
 
-def _store(connection: sqlite3.Connection, session: str, batch: _Batch) -> None:
+def _store(connection: sqlite3.Connection, path: Path, session: str, offset: int) -> int:
+    """Read a session's file from an offset to its end; return the number of events."""
+    stat = path.stat()
+    if offset == 0:
+        _forget(connection, session)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
-    connection.executemany(_INSERT, batch.rows)
+    reader = _Reader(path, session, offset)
+    connection.executemany(_INSERT, reader.rows())
     connection.execute(_INDEX_ROWS, (last,))
     connection.execute(
         "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
-        (session, *batch.known),
+        (
+            *(session, stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)),
+            *(reader.offset, _sample(path, reader.offset)),
+        ),
     )
+    return reader.count
 
 
-def _read_batch(path: Path, session: str, offset: int, stat: os.stat_result) -> _Batch:
-    """Read lines from an offset, until there is enough for one commit.
+class _Reader:
+    """Reads the events of a session's file; afterwards `offset` is how far, and `count` how many there were."""
 
-    A last line that is not finished is left for the next time, unless it is an event already.
-    Until the end is reached, the size noted is that of what was read, so that it is read on.
-    """
-    rows: list[Row] = []
-    begin, is_last = offset, True
-    for line in read_lines(path, offset):
-        try:
-            event = line.parse()
-        except NoEvent:
-            if line.text is not None and not line.text.endswith(b"\n"):
-                break
+    def __init__(self, path: Path, session: str, offset: int) -> None:
+        self._path, self._session = path, session
+        self.offset, self.count = offset, 0
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row for each event; a last line that is not finished is left for the next time, unless it is one already."""
+        for line in read_lines(self._path, self.offset):
             event = None
-        if event:
-            rows.append(_row(event, session, line.offset))
-        offset = line.end
-        if len(rows) >= _BATCH_EVENTS or offset - begin >= _BATCH_BYTES:
-            is_last = offset >= stat.st_size
-            break
-    size, mtime = (stat.st_size, wrap(stat.st_mtime_ns)) if is_last else (offset - 1, 0)
-    return _Batch(rows, _Known(size, mtime, wrap(stat.st_ino), offset, _sample(path, offset)), is_last)
+            try:
+                event = line.parse()
+            except NoEvent:
+                if line.text is not None and not line.text.endswith(b"\n"):
+                    return
+            self.offset = line.end
+            if event:
+                self.count += 1
+                yield _row(event, self._session, line.offset)
 
 
 def _row(event: Event, session: str, offset: int) -> Row:
