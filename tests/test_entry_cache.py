@@ -11,7 +11,6 @@ from conftest import Files
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning import entry_store as entrycache
 from memory_kb.model import EVERYTHING
 
 MakeVault = Callable[[Files], Path]
@@ -48,11 +47,7 @@ def change(folder: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("many", [3, 200])
-def test_it_is_what_a_fresh_reading_gives(
-    vault: MakeVault, open_kb: Open, monkeypatch: pytest.MonkeyPatch, seed: int, many: int
-) -> None:
-    monkeypatch.setattr(entrycache, "_MANY", many)
+def test_it_is_what_a_fresh_reading_gives(vault: MakeVault, open_kb: Open, seed: int) -> None:
     rng = random.Random(seed)
     folder = vault({"memory/config.yaml": ""})
     kb = open_kb(folder)

@@ -26,15 +26,7 @@ _QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
 def comparable(text: str) -> str:
     """Return a text as it is held against others: of an error without what differs from one run to the next.
 
-    Where it says what prevents the error, it does not matter which call of the command failed and
-    which went well.
-
-    Example:
-        >>> one = "**Error Pattern:** `pytest -k a` fails with `no answer on port 5433`\\n**Prevention:** Run `make up` before `pytest`."
-        >>> comparable(one) == comparable(one.replace("-k a", "-k b").replace("5433", "5434"))
-        True
-        >>> comparable("Use port 5433.")
-        'Use port 5433.'
+    Where it says what prevents the error, it does not matter which call of the command failed and which went well.
     """
     labels = dict(_LABELLED.findall(text))
     messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
@@ -147,12 +139,7 @@ def likeness(one: str, other: str) -> float:
 # Several steps in a row ask it of the same few thousand texts.
 @functools.lru_cache(maxsize=4_096)
 def turning_words(text: str) -> frozenset[str]:
-    """Return the numbers and negations of a text; texts in which these differ do not say the same.
-
-    Example:
-        >>> sorted(turning_words("Don't wait for more than 30 seconds."))
-        ['30', 'not']
-    """
+    """Return the numbers and negations of a text; texts in which these differ do not say the same."""
     return frozenset(filter(_is_turning, set(words_of(comparable(text)))))
 
 
@@ -190,10 +177,6 @@ def _shared_words(text: str) -> str | None:
 
     Of two texts that are more than 95 % alike each holds all words of the other, where these are 20
     or fewer. Only plain words are asked for, which every tokenizer takes for words.
-
-    Example:
-        >>> _shared_words("Use the retry queue for e-mails.")
-        '"mails" AND "queue" AND "retry"'
     """
     words = tokens(text)
     if len(words) > _FEW_WORDS or has_cjk(text) or "\n" in text.strip() or comparable(undated(text)) != text:
@@ -261,12 +244,11 @@ def is_replaced(older: str, newer: str) -> bool:
     """
     if _is_left(older, newer):
         return True
-    values = [frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer)]
-    if all(values):
-        is_other = not values[0] & values[1] and len(values[0]) <= len(values[1])
-        return is_other and all(any(_is_same(one, two) for two in _clauses(newer)) for one in _clauses(older))
-    turning = [turning_words(_VALUE.sub(" ", text)) for text in (older, newer)]
-    return not any(values) and turning[0] != turning[1] and _is_same(_subject(older), _subject(newer))
+    old, new = (frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer))
+    older, newer = _VALUE.sub(" ", older), _VALUE.sub(" ", newer)
+    if bool(old) != bool(new) or not _is_same(_informative(older), _informative(newer)):
+        return False
+    return old.isdisjoint(new) and len(old) <= len(new) if old else turning_words(older) != turning_words(newer)
 
 
 def _is_left(older: str, newer: str) -> bool:
@@ -276,23 +258,6 @@ def _is_left(older: str, newer: str) -> bool:
         return False
     rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
     return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
-
-
-def _clauses(text: str) -> list[list[str]]:
-    """Return the words of a statement around each of its values; a further one shares the first word.
-
-    Example:
-        >>> _clauses("End methods with 'm' and functions with 'f'.")
-        [['end', 'method'], ['end', 'function'], ['end', 'method', 'function']]
-    """
-    pieces = [_subject(piece) for piece in _VALUE.split(text)]
-    *others, last = pieces[:-2], pieces[-2] + pieces[-1]
-    first, *rest = [*others[0], last]
-    return [first, *([*first[:1], *words] for words in rest), *([_subject(text)] if rest else [])]
-
-
-def _subject(text: str) -> list[str]:
-    return _informative(_VALUE.sub(" ", text))
 
 
 def _informative(text: str) -> list[str]:

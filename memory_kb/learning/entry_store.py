@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     Planner = Callable[[Sequence[Memory]], Plan]
 
 
-#: Of more changed files than this all is read again.
-_MANY = 200
-
-
 class Meanings(NamedTuple):
     """The vectors of entries, of length 1: `row_of` names the row of the entry at a path and line."""
 
@@ -54,31 +50,24 @@ class EntryCache:
     def __init__(self) -> None:
         self._generation: int | None = None
         self._hashes: Mapping[str, str] = {}
-        self._files: dict[str, tuple[Memory, ...]] = {}
+        self._files: Mapping[str, tuple[Memory, ...]] = {}
         self._all: tuple[Memory, ...] = ()
 
-    def read(self, index: SqliteIndex, filters: Filters) -> tuple[Memory, ...]:
-        """Return the entries that pass the filters."""
-        if filters == EVERYTHING:
-            self._read_on(index)
-            return self._all
-        if self._generation != index.generation or filters._replace(kinds=EVERYTHING.kinds) != EVERYTHING:
-            return _read(index, filters)
-        return tuple(one for one in self._all if one.kind in filters.kinds)
-
-    def _read_on(self, index: SqliteIndex) -> None:
-        """Read the files that changed; what an index holds of a file follows from its text and its path."""
+    def read(self, index: SqliteIndex) -> tuple[Memory, ...]:
+        """Return all entries; files that did not change since are not read again."""
         if self._generation == index.generation:
-            return
+            return self._all
         hashes = index.file_hashes()
-        changed = [path for path, digest in hashes.items() if self._hashes.get(path) != digest]
-        if len(changed) > _MANY or not self._hashes:
-            files = {path: tuple(group) for path, group in groupby(_read(index), lambda one: one.path)}
+        if self._files:
+            self._files = {
+                path: self._files.get(path, ()) if self._hashes.get(path) == digest else _read(index, EVERYTHING, path)
+                for path, digest in hashes.items()
+            }
         else:
-            files = {path: entries for path, entries in self._files.items() if path in hashes}
-            files |= {path: _read(index, EVERYTHING, path) for path in changed}
-        self._generation, self._hashes, self._files = index.generation, hashes, files
-        self._all = tuple(one for path in sorted(files) for one in files[path])
+            self._files = {path: tuple(group) for path, group in groupby(_read(index), lambda one: one.path)}
+        self._generation, self._hashes = index.generation, hashes
+        self._all = tuple(one for path in sorted(self._files) for one in self._files[path])
+        return self._all
 
 
 def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = None) -> tuple[Memory, ...]:
@@ -106,7 +95,9 @@ class EntryStore:
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
         """Return the entries that pass the filters as they are now, in path order."""
-        return self._index.read(lambda index: self.cache.read(index, filters))
+        return self._index.read(
+            lambda index: self.cache.read(index) if filters == EVERYTHING else _read(index, filters)
+        )
 
     def find(self, wanted: str) -> Memory:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names.
@@ -128,7 +119,7 @@ class EntryStore:
         """Return some entries, and the vectors of those that need one where there are any."""
 
         def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            meant = tuple(filter(is_meant, self.cache.read(index, EVERYTHING)))
+            meant = tuple(filter(is_meant, self.cache.read(index)))
             return meant, _read_meanings(index, filter(needs_vector, meant)) if self._index.may_embed else None
 
         return self._index.read(read)
@@ -164,8 +155,7 @@ class EntryStore:
     def carry_out(self, verb: str, planner: Planner, plan: Plan | None = None, *, dry_run: bool = False) -> RunReport:
         """Plan changes for the entries as they are, and carry them out as one run.
 
-        A file that somebody writes to in the same moment is planned anew. `plan` is what the
-        planner gave already.
+        A file that somebody writes to in the same moment is planned anew. `plan` is what the planner gave already.
 
         Raises:
             UnreadableInput: a file cannot be written; everything is as it was.
@@ -180,7 +170,7 @@ class EntryStore:
         with self._writer.lock():
             self._writer.recover()
             if plan is None:
-                plan = planner(self._index.read(lambda index: self.cache.read(index, EVERYTHING), may_wait=False))
+                plan = planner(self._index.read(self.cache.read, may_wait=False))
             return self._writer.run(verb, plan, replan=replan)
 
     def take_in(
@@ -194,12 +184,7 @@ class EntryStore:
     ) -> tuple[Intake, RunReport]:
         """Keep the learnings that are new, as one run; return what became of each.
 
-        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of
-        those that would be new.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-            VaultBusy: another process has been writing for a minute.
+        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be new.
         """
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.

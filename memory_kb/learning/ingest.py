@@ -25,8 +25,6 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location
 from memory_kb.store.plan import Change, Memory, last_seen, make_memory, plan_fields, plan_replaced, with_words
 
-#: What became of an offer when it is not to be done twice in one plan.
-_SETTLED = ("created", "forgotten")
 #: Why an entry that was made before, and is gone, is not made again.
 TAKEN_AWAY = "it was reverted or deleted before"
 _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
@@ -110,6 +108,31 @@ class Intake(NamedTuple):
     changes: tuple[Change, ...]
 
 
+def plan_intake(
+    offers: Sequence[Offer],
+    index: SqliteIndex,
+    folder_of: Callable[[Location], str],
+    now: datetime,
+    was_made: Callable[[str], bool],
+    gate: Gate | None,
+) -> Intake:
+    """Plan to keep some learnings, in the order in which they were found.
+
+    Args:
+        offers: the learnings.
+        index: what is there already.
+        folder_of: the folder of a scope, as paths are written in output.
+        now: the time.
+        was_made: returns whether an entry of this id was ever made here; one that is gone since was
+            deleted by a person and does not come back.
+        gate: asked for every learning that would be new, whether the evidence is enough.
+    """
+    planner = _Planner(index, folder_of, now, was_made, gate)
+    taken = tuple(map(planner.take, offers))
+    new = (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in planner.new)
+    return Intake(taken, (*filter(None, planner.changes), *new))
+
+
 @dataclass(slots=True)
 class _New:
     """An entry that is to be made, as long as a later offer may replace it."""
@@ -121,20 +144,16 @@ class _New:
     reason: str
     place: Location
 
-    def add_link(self, to: str, relation: str) -> None:
+    def link(self, relation: str, to: str) -> None:
         fields = dict(self.draft.fields)
         links = fields.get("links")
         fields["links"] = [*(links if isinstance(links, list) else []), {"to": to, "relation": relation}]
         self.draft = replace(self.draft, fields=tuple(fields.items()))
 
-    def retire(self, by: str) -> None:
-        self.add_link(by, "superseded_by")
-        self.draft = replace(self.draft, fields=(*self.draft.fields, ("status", "retired")))
 
-
-@dataclass(frozen=True, slots=True)
-class _Grounds:
-    """What offers are held against."""
+@dataclass(slots=True)
+class _Planner:
+    """One pass over the offers of a plan: what they are held against, and what comes of them."""
 
     index: SqliteIndex
     folder_of: Callable[[Location], str]
@@ -142,108 +161,86 @@ class _Grounds:
     was_made: Callable[[str], bool]
     gate: Gate | None
     new: list[_New] = field(default_factory=list)
+    changes: list[Change | None] = field(default_factory=list)
     before: dict[tuple[Location, str, str], Taken] = field(default_factory=dict)
 
-    def memory(self, path: str, entry_id: str) -> Memory:
-        return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
+    def take(self, offer: Offer) -> Taken:
+        """Plan what becomes of one offer."""
+        # The same text of the same plan, in any spacing and case, is not taken twice.
+        words = offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
+        taken = self._take(offer, self.before.get(words))
+        if taken.action in ("created", "forgotten"):
+            self.before.setdefault(words, taken)
+        return taken
 
+    def _take(self, offer: Offer, same: Taken | None) -> Taken:
+        try:
+            draft = not_from_the_future(check_draft(offer.draft), self.now)
+        except UsageError as exc:
+            return Taken(offer, "", "", "refused", str(exc))
+        at = moment_of(offer.said or dict(draft.fields).get("created_at"), self.now)
+        entries = self.index.entries_with_id(offer.entry_id)
+        known = next((entry for entry in entries if entry.entry_id == offer.entry_id), None)
+        if known:
+            memory = self._memory(known.source, known.entry_id)
+            # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
+            is_counted = draft.is_proposal and memory.status == "proposed" and bool(offer.origin)
+            return self._see_again(offer, memory, at) if is_counted else Taken(offer, memory.id, memory.path, "known")
+        if self.was_made(offer.entry_id):
+            return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY)
+        if same:
+            return same._replace(offer=offer, action="known" if same.action == "created" else same.action)
+        twin = find_duplicate(self.index, draft, offer.place)
+        if twin and twin.status in FORGOTTEN:
+            return Taken(offer, twin.entry_id, twin.source, "forgotten", "the same was forgotten before")
+        if twin and not (offer.replaces and twin.is_superseded):
+            return self._see_again(offer, self._memory(twin.source, twin.entry_id), at)
+        return self._keep(offer, draft, at)
 
-def plan_intake(
-    offers: Sequence[Offer],
-    index: SqliteIndex,
-    folder_of: Callable[[Location], str],
-    now: datetime,
-    was_made: Callable[[str], bool],
-    gate: Gate | None,
-) -> Intake:
-    """Plan to keep some learnings.
-
-    Args:
-        offers: the learnings, in the order in which they were found.
-        index: what is there already.
-        folder_of: the folder of a scope, as paths are written in output.
-        now: the time.
-        was_made: returns whether an entry of this id was ever made here; one that is gone since was
-            deleted by a person and does not come back.
-        gate: asked for every learning that would be new, whether the evidence is enough.
-    """
-    grounds = _Grounds(index, folder_of, now, was_made, gate)
-    taken: list[Taken] = []
-    changes: list[Change] = []
-    for offer in offers:
-        done, made = _plan_one(offer, grounds)
-        taken.append(done)
-        if done.action in _SETTLED:
-            grounds.before.setdefault(_words_of(offer), done)
-        changes += [change for change in made if change]
-    changes += (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in grounds.new)
-    return Intake(tuple(taken), tuple(changes))
-
-
-def _plan_one(offer: Offer, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
-    try:
-        draft = check_draft(offer.draft)
-    except UsageError as exc:
-        return Taken(offer, "", "", "refused", str(exc)), ()
-    index, now = grounds.index, grounds.now
-    draft = not_from_the_future(draft, now)
-    at = moment_of(offer.said or dict(draft.fields).get("created_at"), now)
-    known = next((entry for entry in index.entries_with_id(offer.entry_id) if entry.entry_id == offer.entry_id), None)
-    if known:
-        memory, change = grounds.memory(known.source, known.entry_id), None
-        # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
-        if draft.is_proposal and memory.status == "proposed" and offer.origin:
-            change = plan_sighting(memory, offer.origins, at, offer.reason)
-        return Taken(offer, known.entry_id, known.source, "reinforced" if change else "known"), (change,)
-    if grounds.was_made(offer.entry_id):
-        return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY), ()
-    same = grounds.before.get(_words_of(offer))
-    if same:
-        return same._replace(offer=offer, action="known" if same.action == "created" else same.action), ()
-    twin = find_duplicate(index, draft, offer.place)
-    if twin and twin.status in FORGOTTEN:
-        return Taken(offer, twin.entry_id, twin.source, "forgotten", "the same was forgotten before"), ()
-    if twin and not (offer.replaces and twin.is_superseded):
-        memory = grounds.memory(twin.source, twin.entry_id)
+    def _see_again(self, offer: Offer, memory: Memory, at: datetime) -> Taken:
         change = plan_sighting(memory, offer.origins, at, offer.reason)
-        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known"), (change,)
-    return _plan_new(offer, draft, at, grounds)
+        self.changes.append(change)
+        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known")
 
+    def _keep(self, offer: Offer, draft: Draft, at: datetime) -> Taken:
+        """Plan to keep what nobody says yet, if it passes the gate."""
+        verdict = self.gate(offer) if self.gate else None
+        if verdict and verdict.decision == "reject":
+            return Taken(offer, "", "", "refused", verdict.reason)
+        if verdict and verdict.existing:
+            rule = verdict.existing
+            # A session that finds a rule again in nearly the same words marks it as helpful, once.
+            more = count_outcome(rule, "success", at.astimezone(UTC).date())
+            change = plan_sighting(rule, offer.origins, at, f"{offer.reason} It says nearly the same.", more)
+            self.changes.append(change)
+            return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason)
+        fields = dict(draft.fields)
+        if verdict and verdict.confidence is not None:
+            fields["confidence"] = verdict.confidence
+        if offer.origin is not None:
+            fields.setdefault(offer.origin_field, offer.origin)
+        draft = replace(draft, fields=tuple(fields.items()))
+        path = f"{self.folder_of(offer.place)}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
+        made = _New(draft, offer.entry_id, path, at, offer.reason, offer.place)
+        if offer.replaces:
+            self._replace_older(made)
+        self.new.append(made)
+        return Taken(offer, offer.entry_id, path, "created")
 
-def _words_of(offer: Offer) -> tuple[Location, str, str]:
-    """Return what an offer of the same plan is known again by: its place, its kind and its text in any spacing and case."""
-    return offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
+    def _replace_older(self, made: _New) -> None:
+        """Plan to retire the statements, stored or of this plan, that a new one contradicts."""
+        for entry in find_older(self.index, made.draft, made.place, made.at.isoformat()):
+            made.link("supersedes", entry.entry_id)
+            older, why = self._memory(entry.source, entry.entry_id), "A newer statement says otherwise."
+            self.changes.append(plan_replaced(older, made.entry_id, why, {"status": "retired"}))
+        for one in self.new:
+            if one.place == made.place and is_stated(one.draft) and is_replaced(one.draft.text, made.draft.text):
+                made.link("supersedes", one.entry_id)
+                one.link("superseded_by", made.entry_id)
+                one.draft = replace(one.draft, fields=(*one.draft.fields, ("status", "retired")))
 
-
-def _plan_new(offer: Offer, draft: Draft, at: datetime, grounds: _Grounds) -> tuple[Taken, Sequence[Change | None]]:
-    """Plan to keep what nobody says yet, if it passes the gate."""
-    verdict = grounds.gate(offer) if grounds.gate else None
-    if verdict and verdict.decision == "reject":
-        return Taken(offer, "", "", "refused", verdict.reason), ()
-    if verdict and verdict.existing:
-        rule = verdict.existing
-        # A session that finds a rule again in nearly the same words marks it as helpful, once.
-        more = count_outcome(rule, "success", at.astimezone(UTC).date())
-        change = plan_sighting(rule, offer.origins, at, f"{offer.reason} It says nearly the same.", more)
-        return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason), (change,)
-    if verdict and verdict.confidence is not None:
-        draft = replace(draft, fields=(*draft.fields, ("confidence", verdict.confidence)))
-    if offer.origin is not None and offer.origin_field not in dict(draft.fields):
-        draft = replace(draft, fields=(*draft.fields, (offer.origin_field, offer.origin)))
-    path = f"{grounds.folder_of(offer.place)}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
-    made = _New(draft, offer.entry_id, path, at, offer.reason, offer.place)
-    replaced: list[Change | None] = []
-    if offer.replaces:
-        for entry in find_older(grounds.index, draft, offer.place, at.isoformat()):
-            made.add_link(entry.entry_id, "supersedes")
-            older, why = grounds.memory(entry.source, entry.entry_id), "A newer statement says otherwise."
-            replaced.append(plan_replaced(older, offer.entry_id, why, {"status": "retired"}))
-        for one in grounds.new:
-            if one.place == offer.place and is_stated(one.draft) and is_replaced(one.draft.text, draft.text):
-                made.add_link(one.entry_id, "supersedes")
-                one.retire(offer.entry_id)
-    grounds.new.append(made)
-    return Taken(offer, offer.entry_id, path, "created"), replaced
+    def _memory(self, path: str, entry_id: str) -> Memory:
+        return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
 
 
 def plan_sighting(
@@ -272,10 +269,5 @@ def plan_sighting(
 
 
 def newest(moments: Iterable[str | None]) -> str | None:
-    """Return the latest of some days and moments, None where there is none.
-
-    Example:
-        >>> newest(["2026-03-01", None, "2026-03-01T10:00:00Z"])
-        '2026-03-01T10:00:00Z'
-    """
+    """Return the latest of some days and moments, None where there is none."""
     return max(filter(None, moments), default=None)
