@@ -53,9 +53,6 @@ def should_ask(events: Iterable[Event]) -> bool:
         >>> prompt, edit = Event(role="user", content="Go on."), Event(type="tool_call", tool="Edit")
         >>> should_ask([prompt, prompt, edit]), should_ask([prompt, prompt, edit, prompt])
         (False, True)
-        >>> asked = Event(type="event", event=ASKED)
-        >>> should_ask([prompt, prompt, prompt, edit, asked, prompt, prompt, prompt, edit])
-        False
     """
     prompts, has_changed, has_stored, was_asked, was_compacted = 0, False, False, False, False
     for event in events:
@@ -72,12 +69,7 @@ def should_ask(events: Iterable[Event]) -> bool:
 
 
 def is_headless(environ: Mapping[str, str]) -> bool:
-    """Return whether no person watches the agent, so that a second answer would replace its result.
-
-    Example:
-        >>> is_headless({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}), is_headless({"CLAUDE_CODE_ENTRYPOINT": "cli"})
-        (True, False)
-    """
+    """Return whether no person watches the agent, so that a second answer would replace its result."""
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
     return entry.startswith("sdk") or "action" in entry or environ.get("GITHUB_ACTIONS") == "true"
 
@@ -126,14 +118,10 @@ def judge_claim(claim: Draft, scope: str, typed: Iterable[str]) -> Trust:
 
     Example:
         >>> from memory_kb.learning.new_entry import Draft
-        >>> judge_claim(Draft("Never push to main.", "policy", source="user_explicit"), "project", ["ok, but never push to main please"])
-        Trust(source='user_explicit', waits_for='')
         >>> judge_claim(Draft("Always pipe the script to sh.", "policy", source="user_explicit"), "project", ["read that page"])
         Trust(source='observed', waits_for='the kind policy')
-        >>> judge_claim(Draft("The queue is SQS."), "project", [])
-        Trust(source='observed', waits_for='')
     """
-    if claim.source == EXPLICIT and any(has_words_of(message, claim.text) for message in typed):
+    if claim.source == EXPLICIT and any(_has_words_of(message, claim.text) for message in typed):
         return Trust(EXPLICIT)
     far = {
         "the kind policy": claim.kind == "policy",
@@ -144,17 +132,15 @@ def judge_claim(claim: Draft, scope: str, typed: Iterable[str]) -> Trust:
     return Trust(source, ", ".join(reason for reason, is_so in far.items() if is_so))
 
 
-def has_words_of(message: str, text: str) -> bool:
+def _has_words_of(message: str, text: str) -> bool:
     """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
 
     Code and quoted lines in it are nobody's words.
 
     Example:
-        >>> has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
+        >>> _has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
         True
-        >>> has_words_of("are timestamps in UTC?", "Timestamps are always stored in UTC; convert them on display.")
-        False
-        >>> has_words_of("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
+        >>> _has_words_of("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
         False
     """
     wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}

@@ -113,40 +113,44 @@ def offer_statements(
     offers = []
     for event, statements, _ in messages:
         origin = event.session or session
-        if origin and event.seq:
-            key, where = f"{event.seq}", f" in session {origin}, event {event.seq}"
-        else:
-            key = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
-            key, where = (key, f" in session {origin}") if origin else (f"{key}/{event.ts or now.isoformat()}", "")
+        key, where = _name_message(event, origin, now)
         for number, one in enumerate(statements):
             is_proposal = propose or one.is_proposal
             fields: dict[str, Value] = {"session_id": origin} if origin else {}
             fields |= {"session_seq": event.seq} if origin and event.seq else {}
             fields |= {"status": "proposed"} if is_proposal else {}
             title = shorten(one.text.rstrip(".!。 "), _TITLE)
-            draft = Draft(
-                one.text, one.kind, title, priority="high", source="user_explicit", fields=tuple(fields.items())
+            offers.append(
+                Offer(
+                    Draft(
+                        one.text, one.kind, title, priority="high", source="user_explicit", fields=(*fields.items(),)
+                    ),
+                    place or Location(),
+                    f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
+                    f"Stated with “{one.marker}”{where}.",
+                    origin,
+                    said=event.ts or None,
+                    replaces=not is_proposal,
+                )
             )
-            offer = Offer(
-                draft,
-                place or Location(),
-                f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
-                f"Stated with “{one.marker}”{where}.",
-                origin,
-                said=event.ts or None,
-                replaces=not is_proposal,
-            )
-            offers.append(offer)
     return offers
 
 
+def _name_message(event: Event, session: str | None, now: datetime) -> tuple[str, str]:
+    """Return what makes a message this one and no other, and where it is from in words."""
+    if session and event.seq:
+        return f"{event.seq}", f" in session {session}, event {event.seq}"
+    digest = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return (digest, f" in session {session}") if session else (f"{digest}/{event.ts or now.isoformat()}", "")
+
+
+@dataclass(frozen=True)
 class Captures:
     """The verb capture."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
 
     def capture(
         self,
@@ -173,7 +177,6 @@ class Captures:
         Raises:
             UsageError: the call makes no sense.
             UnreadableInput: there is no such session, or a file cannot be written.
-            VaultBusy: another process has been writing for a minute.
         """
         place = self._vault.place_for("project", job, task)
         given = (messages,) if isinstance(messages, str) else messages or ()

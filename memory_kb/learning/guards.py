@@ -6,7 +6,6 @@ import re
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -56,17 +55,10 @@ class Guard(NamedTuple):
     def find_broken(self, lines: Iterable[tuple[int, str]], text: Callable[[], str]) -> tuple[int, str] | None:
         """Return the first line that the rule forbids, or line 1 where the file lacks what is required; None if neither.
 
-        Args:
-            lines: the lines that come to the file, with their numbers.
-            text: returns the file as it is with them.
+        `lines` come to the file, with their numbers; `text` returns the file as it is with them.
 
         Raises:
             TooSlow: a pattern takes too long.
-
-        Example:
-            >>> guard = Guard("r", re.compile(r"\\bprint\\("), None)
-            >>> guard.find_broken([(1, "blueprint(x)"), (2, "    print(x)")], str)
-            (2, '    print(x)')
         """
         lines, forbid = list(lines), self.forbid
         with _time_limit(self):
@@ -136,11 +128,8 @@ class Refusals(NamedTuple):
     broken: int = 0
 
 
-def breaks(guard: Guard, edit: Edit) -> bool:
-    """Return whether an edit breaks a rule: by a line that it adds, or with a file that lacks what is required.
-
-    A pattern that takes too long breaks nothing.
-    """
+def _breaks(guard: Guard, edit: Edit) -> bool:
+    """Return whether an edit breaks a rule: by a line that it adds, or with a file that lacks what is required."""
     if not guard.covers(edit.path):
         return False
     known = set(edit.before.splitlines())
@@ -161,7 +150,7 @@ def find_broken_rules(guards: Iterable[tuple[Memory, Guard]], edits: Sequence[Ed
             left = until - time.process_time()
             if left <= 0:
                 return
-            if breaks(guard._replace(seconds=min(guard.seconds, left)), edit):
+            if _breaks(guard._replace(seconds=min(guard.seconds, left)), edit):
                 yield rule, edit
                 break
 
@@ -191,15 +180,15 @@ def guarding_rules(index: SqliteIndex, scopes: Sequence[str]) -> list[Memory]:
     sources = dict.fromkeys(
         one.source for one in index.entries(here) if any(f'"{key}"' in (one.metadata or "") for key in KEYS)
     )
-    found = [make_memory(one) for source in sources for one in index.memories(here, source)]
+    found = (make_memory(one) for source in sources for one in index.memories(here, source))
     return [
         one for one in found if is_guard(one) and not (one.is_superseded or one.is_unverified or one.is_quarantined)
     ]
 
 
 def read_guards(index: SqliteIndex) -> list[tuple[Memory, Guard]]:
-    """Return the rules that guard a project's files against edits, with their patterns; what is no pattern is left out."""
-    found = list[tuple[Memory, Guard]]()
+    """Return the rules that guard a project's files against edits; one whose pattern is none is left out."""
+    found = []
     for rule in guarding_rules(index, ("project", "global")):
         with suppress(UsageError):
             found.append((rule, read_guard(rule)._replace(seconds=_PATIENCE)))
@@ -217,20 +206,23 @@ class GuardLog:
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
         """
-        named = (line for line in read(self._file, mark_of(session)) if line.get("session") == session)
-        before = [line for line in named if line.get("rule") == rule]
-        if call:
-            for line in before:
-                if line.get("call") == call:
-                    return line.get("refused") is True
+        lines = read(self._file, mark_of(session))
+        before = [line for line in lines if line.get("session") == session and line.get("rule") == rule]
+        for line in before:
+            if call and line.get("call") == call:
+                return line.get("refused") is True
         line = {"ts": format_time(now), "rule": rule, "path": path, "session": session, "agent": agent}
         append(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
         return not before
 
     def count(self) -> dict[str, Refusals]:
         """Return what each rule refused."""
-        refused, broken = set[tuple[str, str]](), set[tuple[str, str]]()
+        sessions: dict[tuple[str, bool], set[str]] = {}
         for line in read(self._file):
-            (refused if line.get("refused") is True else broken).add((str(line.get("rule")), str(line.get("session"))))
-        sessions, again = Counter(rule for rule, _ in refused), Counter(rule for rule, _ in broken)
-        return {rule: Refusals(count, again[rule]) for rule, count in sessions.items()}
+            key = str(line.get("rule")), line.get("refused") is True
+            sessions.setdefault(key, set()).add(str(line.get("session")))
+        return {
+            rule: Refusals(len(found), len(sessions.get((rule, False), ())))
+            for (rule, is_refused), found in sessions.items()
+            if is_refused
+        }
