@@ -101,18 +101,6 @@ def test_what_may_describe_the_product_waits_for_review(said: str, folder: Path,
     assert (kept.path or "").startswith("memory/review/")
 
 
-def test_a_request_to_write_it_down_keeps_the_sentence_it_points_at(folder: Path, open_kb: Open) -> None:
-    kb = open_kb(folder)
-    (kept,) = kb.capture("The worker runs on Celery. Please add that to AGENTS.md.").kept
-    assert kept.text == "The worker runs on Celery."
-    events = [
-        Event(role="user", content="The queue is drained at night."),
-        Event(role="user", content="make a note of that"),
-    ]
-    kb.sessions.append([*events[:1], Event(role="assistant", content="OK."), *events[1:]], session="s")
-    assert [one.text for one in kb.capture(session="s").kept] in ([], ["The queue is drained at night."])
-
-
 def test_a_newer_statement_supersedes_the_older_one(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     (old,) = kb.capture("Always start function names with 'f_'.", session="a").kept

@@ -130,12 +130,8 @@ _CLAUSE = _shape(
     r"(?:when(?:ever)?|as (?:you|we)|regarding|if|for|in|on|to|before|after|besides|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*"
     r"|.{5,160}?(?:[,;:]| and) (?:so,? |and |also |please )*(?=(?:from now on|going forward|(?:remember|keep in mind|don't forget) that)\b)"
 )
-#: The person asks to write down what they have just said.
-_WRITE_DOWN = _shape(
-    r"(?:add|put|write|save|note|store|document|include|record) (?:that|this|it)(?: (?:down|rule|fact|too))? (?:in|to|into) (?:the |your |our |my )?"
-    r"(?:\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)(?:\.md)?\b|memory\b|notes?\b|rules?\b|instructions\b|guidelines\b)"
-    r"|(?:change|update|edit) (?:the )?\S*(?:AGENTS|CLAUDE|GEMINI|MEMORY)\.md\b|make a note(?: of (?:that|this|it))?\W*$|remember (?:that|this|it)\W*$"
-)
+#: A question that is a request.
+_REQUEST = _shape(r"(?:.*\b)?(?:can|could|would|will) you\b")
 _QUESTION = _shape(
     r"(?:why|what|who|where|which|how|when do|did|does|is|are|was|were|have|has|should|shall|may|might)\b"
 )
@@ -182,10 +178,8 @@ class Statement(NamedTuple):
     is_proposal: bool = False
 
 
-def find_statements(message: str | None, before: str = "") -> tuple[Statement, ...]:
+def find_statements(message: str | None) -> tuple[Statement, ...]:
     """Return what a person states in a message.
-
-    `before` is the last sentence of the message before, to which "add that to AGENTS.md" may point.
 
     Example:
         >>> [(one.kind, one.text) for one in find_statements("thanks! can you also remember that the CI has no Docker?")]
@@ -199,11 +193,7 @@ def find_statements(message: str | None, before: str = "") -> tuple[Statement, .
     size = len(own) + sum(has_cjk(sign) for sign in own)
     if not MIN_MESSAGE <= size <= MAX_MESSAGE:
         return ()
-    found: dict[str, Statement] = {}
-    for sentence in sentences(own):
-        if one := _read_sentence(sentence, before):
-            found.setdefault(one.text, one)
-        before = sentence
+    found = {one.text: one for one in filter(None, map(_read_sentence, sentences(own)))}
     return () if found and find_credential(message) else tuple(found.values())
 
 
@@ -214,18 +204,12 @@ def find_credential(message: str | None) -> str:
     return "a credential was taken out of it" if is_redacted(message or "") else ""
 
 
-def last_sentence(message: str | None) -> str:
-    """Return the last sentence that a person wrote in a message, or ""."""
-    *_, last = "", *sentences(own_words(message or ""))
-    return last
-
-
 def asks_to_revert(message: str) -> str:
     """Return the sentence by which a person asks to revert a change, or "".
 
     Example:
-        >>> asks_to_revert("Thanks. Please revert that, the file must stay flat."), asks_to_revert("I reverted it.")
-        ('Please revert that, the file must stay flat.', '')
+        >>> asks_to_revert("Thanks. Please revert that."), asks_to_revert("I reverted it.")
+        ('Please revert that.', '')
     """
     found = (one for one in sentences(message) if _REVERT.match(_without_lead(one)) and not one.endswith("?"))
     return shorten(next(found, ""), 200)
@@ -236,13 +220,9 @@ def _without_lead(sentence: str) -> str:
     return sentence[lead.end() :] if lead else sentence
 
 
-def _read_sentence(sentence: str, before: str) -> Statement | None:
+def _read_sentence(sentence: str) -> Statement | None:
     bare = _without_lead(sentence)
-    if _WRITE_DOWN.match(bare):
-        return _pointed_at(before)
-    is_asked = re.match(
-        r"(?:.*\b)?(?:can|could|would|will) you\b", sentence[: len(sentence) - len(bare)], re.IGNORECASE
-    )
+    is_asked = _REQUEST.match(sentence[: len(sentence) - len(bare)])
     is_question = sentence.rstrip(" )\"'").endswith(("?", "？")) and not is_asked
     if is_question or _QUESTION.match(bare) or _NOT_MEANT.search(bare):
         return None
@@ -252,12 +232,11 @@ def _read_sentence(sentence: str, before: str) -> Statement | None:
 def _marked(bare: str) -> Statement | None:
     """Return what a sentence without its lead-in states by a marker at its head, after a clause, or at its end."""
     clause = _CLAUSE.match(bare)
-    heads = [(bare, bare), *([(bare, _without_lead(bare[clause.end() :]))] if clause else [])]
-    for lead, rest in heads:
+    for head in (bare, *([_without_lead(bare[clause.end() :])] if clause else [])):
         for marker in MARKERS:
-            found = marker.shape.match(rest)
-            if found and not (marker.is_dropped and rest[found.end() :].strip(" .!") == ""):
-                return _statement(marker, rest[found.end() :] if marker.is_dropped else lead, found[0])
+            found = marker.shape.match(head)
+            if found and not (marker.is_dropped and head[found.end() :].strip(" .!") == ""):
+                return _statement(marker, head[found.end() :] if marker.is_dropped else bare, found[0])
     last = _AT_THE_END.search(bare)
     if last and not _FIRST_PERSON.match(bare):
         return _statement(Marker("policy", _AT_THE_END, is_dropped=True), bare[: last.start()] + ".", last[0])
@@ -271,15 +250,6 @@ def _proposed(bare: str) -> Statement | None:
         if made:
             return made._replace(is_proposal=True)
     return None
-
-
-def _pointed_at(before: str) -> Statement | None:
-    """Return the statement that a request to write it down points at."""
-    text = _without_lead(before)
-    if not text or text.endswith("?"):
-        return None
-    made = _read_sentence(before, "")
-    return made._replace(is_proposal=False) if made else _statement(Marker("fact", _REVERT), text, "add that")
 
 
 def _statement(marker: Marker, text: str, found: str) -> Statement | None:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.capture import Statement, find_credential, find_statements, last_sentence
+from memory_kb.learning.capture import Statement, find_credential, find_statements
 from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import Draft
 from memory_kb.model import Location
@@ -82,7 +82,6 @@ def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
         >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
         [('user', 'policy')]
     """
-    before: dict[str, str] = {}
     answers: dict[str, str] = {}
     for event in events:
         if event.type != "message" or not event.content or event.injected == "whole":
@@ -91,10 +90,9 @@ def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
             answers[event.session] = event.content
         elif event.role == "user":
             refusal = find_credential(event.content)
-            found = find_statements(event.content, before.get(event.session, ""))
-            own = tuple(one for one in found if one.text[1:] not in answers.get(event.session, ""))
+            answer = answers.get(event.session, "")
+            own = tuple(one for one in find_statements(event.content) if one.text[1:] not in answer)
             yield UserMessage(event, own, refusal)
-            before[event.session] = last_sentence(event.content)
 
 
 def offer_statements(

@@ -112,8 +112,6 @@ def split_message(message: str) -> SplitMessage:
     Example:
         >>> split_message("Fix it.<system-reminder>Be brief.</system-reminder>")
         SplitMessage(sent='Fix it.', added=('<system-reminder>Be brief.</system-reminder>',))
-        >>> split_message("# Context from my IDE setup:\\n## Active file: a.py\\n## My request for Codex:\\nFix it.").sent
-        'Fix it.'
         >>> split_message("<command-name>/review</command-name>\\n<command-args>the parser</command-args>").sent
         'the parser'
     """
@@ -141,8 +139,6 @@ def own_words(message: str) -> str:
     Example:
         >>> own_words("> use tabs\\nNo, always use spaces.\\n```\\nx = 1\\n```")
         'No, always use spaces.'
-        >>> own_words("You are a senior engineer. Always use tabs.")
-        ''
     """
     if len(message) > MAX_MESSAGE:
         return ""
@@ -168,9 +164,9 @@ def _remove_tags(text: str) -> str:
         close = text.find(f"</{name}>", tag.end())
         if close < 0:
             never_closed.add(name)
-            continue
-        pieces += [text[place : tag.start()], "\n"]
-        place = close + len(name) + 3
+        else:
+            pieces += [text[place : tag.start()], "\n"]
+            place = close + len(name) + 3
     return "".join((*pieces, text[place:]))
 
 
@@ -209,8 +205,7 @@ def _unwrapped(text: str) -> str:
     lines: list[str] = []
     for line in text.splitlines():
         last = lines[-1] if lines else ""
-        goes_on = len(last.rpartition("\n")[2]) >= _WRAPPED and last[-1] not in ".!?:…" and line[:1].islower()
-        if goes_on:
+        if len(last) >= _WRAPPED and last[-1] not in ".!?:…" and line[:1].islower():
             lines[-1] = f"{last} {line.strip()}"
         else:
             lines.append(line)
