@@ -408,7 +408,7 @@ class KnowledgeBase:
     def handoffs(self) -> Handoffs:
         from memory_kb.working.handoffs import Handoffs
 
-        return Handoffs(self.vault, self.index, self.writer, self.store)
+        return Handoffs(self.vault, self.writer, self.store)
 
     @functools.cached_property
     def hooks(self) -> Hooks:

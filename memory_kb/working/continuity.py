@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.service import Searching
+    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -173,13 +175,7 @@ class Continuity:
         """Bring the two sections of CONTINUITY.md up to date: what fits the task, and what to avoid.
 
         Without a task the file's own first words say what it is. All else in the file stays byte
-        for byte.
-
-        Args:
-            task: what is being done.
-            job: the job whose file it is; the project's when not given.
-            only_if_there: do nothing where there is no such file, or nothing in it to go by.
-            dry_run: write nothing; the run says what would be written.
+        for byte. With `only_if_there` nothing is done where there is no such file, or nothing in it to go by.
 
         Raises:
             UsageError: nothing says what to look for.
@@ -216,25 +212,30 @@ class Continuity:
         return path, find_note(self._vault, path)
 
     def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
-        """Return the live entries of some kinds that fit some words best, in a line each."""
+        """Return the live entries of some kinds that fit some words best, in a line each, and what was degraded."""
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
         def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
             result = self._searching.answer(index, request, sync=True, progress=None)
-            found = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith("CONTINUITY.md"))
-            reminders = (_make_reminder(index, *named, self._vault.clock().date()) for named in found)
-            return tuple(one for one in reminders if one)[:_LINES], result.degraded
+            named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
+            entries = (
+                one
+                for entry_id, path in named
+                for one in map(make_memory, index.memories(EVERYTHING, path))
+                if one.id == entry_id and _is_given(one, self._vault.today())
+            )
+            return tuple(map(_make_reminder, islice(entries, _LINES))), result.degraded
 
         return self._index.use(remind)
 
 
-def _make_reminder(index: SqliteIndex, entry_id: str, path: str, today: date) -> Reminder | None:
-    """Return an entry in a line; None for one that is not to be given: replaced, doubted, unverified or failed."""
-    entry = next((one for one in map(make_memory, index.memories(EVERYTHING, path)) if one.id == entry_id), None)
-    if entry is None or entry.is_superseded or entry.is_unverified or entry.is_failed_episode:
-        return None
-    if is_doubted(entry, today):
-        return None
-    described = entry.word("description") if entry.kind == "skill" else None
-    named = f"{entry.title}: {described}" if described and entry.title != entry.id else described
-    return Reminder(entry.id, entry.kind, named or entry.title)
+def _is_given(memory: Memory, today: date) -> bool:
+    """Return whether an agent is given an entry: not one that is replaced, doubted, unverified or failed."""
+    is_sound = not (memory.is_superseded or memory.is_unverified or memory.is_failed_episode)
+    return is_sound and not is_doubted(memory, today)
+
+
+def _make_reminder(memory: Memory) -> Reminder:
+    described = memory.word("description") if memory.kind == "skill" else None
+    named = f"{memory.title}: {described}" if described and memory.title != memory.id else described
+    return Reminder(memory.id, memory.kind, named or memory.title)

@@ -10,26 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
-from memory_kb.index.listing import find
-from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
+from memory_kb.learning.new_entry import Draft, check_draft, render
 from memory_kb.markdown.fields import read_text
 from memory_kb.markdown.scanner import clean_item, find_sections, plain_lines, read_list, render_items
-from memory_kb.markdown.splice import Value
-from memory_kb.model import LIVE_STATUSES, Location
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Memory, create_file
-from memory_kb.working.ledgers import entries_of, git_state_of, is_at
+from memory_kb.working.ledgers import git_state_of, is_at
 
 if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.store.git_command import GitState
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
 _SECTIONS = {"done": "Done", "needs_testing": "Needs testing", "known_issues": "Known issues"}
-_LISTS = ("artifacts", "relevant_patterns")
+_HANDOFFS = EVERYTHING._replace(kinds=("handoff",))
 _ID = re.compile(r"handoff-0*(\d{1,9})")
 
 
@@ -61,8 +58,10 @@ class Handoff:
     @property
     def message(self) -> Handoff:
         """What is said to whom, without where and when."""
-        lists = (self.needs_testing, self.known_issues, self.relevant_patterns)
-        return Handoff(self.from_agent, self.to_agent, self.done, self.artifacts, self.git_state or None, *lists)
+        unsaid = Handoff(None, None)
+        return replace(
+            self, id=unsaid.id, timestamp=None, status=unsaid.status, scope=unsaid.scope, path=unsaid.path, line=1
+        )
 
     @property
     def as_mapping(self) -> dict[str, Any]:
@@ -85,12 +84,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class HandedOff:
-    """A handoff that was made, and what was written for it.
-
-    Attributes:
-        action: `created`, or `known` where the last one says the same.
-        notices: what the next agent will not find.
-    """
+    """A handoff; `action` is created, or known where the last one says the same. `notices` name what is not there."""
 
     handoff: Handoff
     action: str
@@ -180,9 +174,8 @@ def _age(one: Handoff) -> tuple[str, int, str]:
 class Handoffs:
     """The verbs of `handoff`."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
         self._vault = vault
-        self._index = index
         self._writer = writer
         self._store = store
 
@@ -205,42 +198,28 @@ class Handoffs:
     ) -> HandedOff:
         """Write down what the next agent has to know; its number is the next free one of the scope.
 
-        One that says what the last one says is that one.
-
-        Args:
-            from_agent: who goes.
-            to_agent: who comes.
-            done: what was done.
-            artifacts: files and other things that were made.
-            needs_testing: what nobody has tried yet.
-            known_issues: what is known to be wrong.
-            patterns: ids of entries that matter now; a beginning of one will do.
-            git_state: what to say of the repository, in place of what git says.
-            git: ask git.
-            repository: the folder to ask about; the vault's own when not given.
-            job: the job it belongs to.
-            task_id: the task of that job.
-            dry_run: write nothing; the report says what would be written.
+        One that says what the last one says is that one. `patterns` are ids of entries that matter now, `git_state`
+        is what to say of the repository in place of what git says.
 
         Raises:
             UsageError: an agent has no name.
             SecretRefused: it holds what looks like a credential.
         """
         place = self._vault.place_for("project", job, task_id)
-        ids, notices = self._resolve_patterns(patterns)
-        state = git_state or (describe_git(git_state_of(self._vault, repository)) if git else None)
         goes, comes = read_text(from_agent), read_text(to_agent)
         if goes is None or comes is None:
             raise UsageError(
                 "a handoff is from an agent to an agent",
                 "try: memory-kb handoff create --from planner --to coder --done 'Wrote the plan.'",
             )
-        lists = (_filled(needs_testing), _filled(known_issues), _listed(list(ids)))
+        ids, notices = self._resolve_patterns(patterns)
+        state = git_state or (describe_git(git_state_of(self._vault, repository)) if git else None) or None
+        lists = (_filled(needs_testing), _filled(known_issues), _listed(ids))
         draft = Handoff(goes, comes, _filled(done), _listed(list(artifacts)), state, *lists)
-        whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns))
+        whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns, git_state or ""))
         check_draft(Draft(whole, "handoff"), allow_secret=self._vault.allows_secrets)
-        refuse_secrets(state if isinstance(state, str) else "", allow=self._vault.allows_secrets)
-        return replace(self._hand_off(draft, place, dry_run=dry_run), notices=notices)
+        with self._writer.lock(dry_run=dry_run):
+            return replace(self._keep(draft, place, dry_run=dry_run), notices=tuple(notices))
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
         """Return a handoff by its id or its number.
@@ -272,40 +251,43 @@ class Handoffs:
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
-        return [read_handoff(one) for one in entries_of(self._store, "handoff") if is_at(one, place)]
+        return [self._read(one) for one in self._store.all(_HANDOFFS) if is_at(one, place)]
 
-    def _hand_off(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
+    def _read(self, memory: Memory) -> Handoff:
+        return read_handoff(memory._replace(text=self._store.whole_text_of(memory)))
+
+    def _keep(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
         folder = f"{self._vault.folder_of(place)}handoffs"
-        with self._writer.lock(dry_run=dry_run):
-            found = entries_of(self._store, "handoff")
-            here = [read_handoff(one) for one in found if one.place[:3] == place[:3]]
-            last = max(here, key=_age, default=None)
-            if last and last.status == "active" and last.message == draft.message:
-                return HandedOff(last, "known", RunReport(None, "handoff create"))
-            files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
-            # The number of a handoff that was is not used again.
-            numbers = (int(named[1]) for name in (*(one.id for one in here), *files) if (named := _ID.fullmatch(name)))
-            entry_id = f"handoff-{max(numbers, default=0) + 1:03d}"
-            now = self._vault.clock()
-            time, path = f"{format_time(now)[:19]}Z", f"{folder}/{entry_id}.md"
-            made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
-            fields: dict[str, Value] = {"from_agent": made.from_agent or "", "to_agent": made.to_agent or ""}
-            if made.git_state:
-                fields["git_state"] = made.git_state if isinstance(made.git_state, str) else dict(made.git_state)
-            fields |= {name: list(value) for name in _LISTS if (value := getattr(made, name))}
-            text = render(Draft(render_handoff(made), "handoff", fields=tuple(fields.items())), entry_id, now)
-            change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
-            run = self._writer.run("handoff create", [change], dry_run=dry_run)
-        return HandedOff(made, "created", run)
+        here = [self._read(one) for one in self._store.all(_HANDOFFS) if one.place[:3] == place[:3]]
+        last = max(here, key=_age, default=None)
+        if last and last.status == "active" and last.message == draft:
+            return HandedOff(last, "known", RunReport(None, "handoff create"))
+        # A number that was used once is not used again, not even where its entry or its file is gone.
+        files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
+        numbers = (int(named[1]) for name in (*(one.id for one in here), *files) if (named := _ID.fullmatch(name)))
+        entry_id = f"handoff-{max(numbers, default=0) + 1:03d}"
+        now = self._vault.clock()
+        time, path = f"{format_time(now)[:19]}Z", f"{folder}/{entry_id}.md"
+        made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
+        values: dict[str, Any] = {
+            "from_agent": made.from_agent,
+            "to_agent": made.to_agent,
+            "git_state": made.git_state,
+            "artifacts": list(made.artifacts),
+            "relevant_patterns": list(made.relevant_patterns),
+        }
+        fields = tuple((name, value) for name, value in values.items() if value)
+        text = render(Draft(render_handoff(made), "handoff", fields=fields), entry_id, now)
+        change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
+        return HandedOff(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
 
-    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the ids of some entries; one that is not there stays as it is named, and is complained of."""
-        ids: list[str] = []
-        wrong: list[str] = []
+    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the ids of some entries; one that is not there stays as it is named, with a notice."""
+        ids, wrong = list[str](), list[str]()
         for name in wanted:
             try:
-                ids.append(self._index.read(lambda index, name=name: find(self._vault, index, name).entry_id))  # type: ignore[misc]
+                ids.append(self._store.find(name).id)
             except MemoryKBError as exc:
                 ids.append(name)
                 wrong.append(f"{exc}; it is named all the same")
-        return tuple(ids), tuple(wrong)
+        return ids, wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ _TYPES: Mapping[str, type] = {
 }
 _STATE: Mapping[str, Any] = {"files_modified": [], "uncommitted_changes": None, "last_git_commit": None}
 _CONTEXT: Mapping[str, Any] = {"tech_stack": [], "patterns_learned": [], "current_goal": None}
+_LEDGERS = EVERYTHING._replace(kinds=("ledger",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointed:
-    """A ledger after a checkpoint, and what was written for it.
-
-    Attributes:
-        action: `created`, `updated` or `unchanged`.
-        notices: what was given and could not be kept.
-    """
+    """A ledger after a checkpoint; `action` is created, updated or unchanged, `notices` say what could not be kept."""
 
     ledger: Ledger
     action: str
@@ -152,8 +149,8 @@ def _fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
         "state": dict(ledger.state),
         "context": dict(ledger.context),
     }
-    always = ("last_checkpoint", "tasks_completed", "completed_tasks")
-    return {name: value for name, value in values.items() if name in always or given.get(name) not in (None, {})}
+    changed = {name for name, value in given.items() if value not in ([], {})}
+    return {name: values[name] for name in values if name in changed | {"last_checkpoint", "tasks_completed"}}
 
 
 class Ledgers:
@@ -186,23 +183,8 @@ class Ledgers:
     ) -> Checkpointed:
         """Record the state of an agent's work; what is not given keeps its value.
 
-        Args:
-            agent: whose ledger it is.
-            task: what it works on; an empty text for nothing.
-            goal: what it is after.
-            completed: tasks that are done; each counts once.
-            tasks_completed: how many tasks are done, where only the number is known.
-            files: the files it modified.
-            uncommitted: whether there are changes that are not committed.
-            commit: the last commit.
-            tech: what it works with.
-            patterns: ids of what it learned.
-            values: all of that as an object.
-            git: ask git for the last commit and for changes, where they are not given.
-            repository: the folder to ask about; the vault's own when not given.
-            job: the job it belongs to.
-            task_id: the task of that job.
-            dry_run: write nothing; the report says what would be written.
+        An empty `task` means that it works on nothing. `values` holds any of it as one object. Git is asked
+        for what is not given of `uncommitted` and `commit`.
 
         Raises:
             UsageError: no agent is named.
@@ -210,22 +192,22 @@ class Ledgers:
         """
         place = self._vault.place_for("project", job, task_id)
         given, notices = read_values(values or {})
-        name = _check_agent(agent or str((values or {}).get("agent_id") or ""))
-        state = given.get("state", {}) | _given(
-            files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit
-        )
-        if git and not {"uncommitted_changes", "last_git_commit"} <= state.keys():
-            found = git_state_of(self._vault, repository)
-            seen = _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
-            state = seen | state
-        more = _given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
-        given |= {"state": state, "context": given.get("context", {}) | more}
+        name = read_text(agent or given.get("agent_id"))
+        if name is None:
+            raise UsageError("no agent is named", "name it as in: memory-kb ledger set eng-001 --task T-42")
+        state = _given(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
+        context = _given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
+        found = git_state_of(self._vault, repository) if git else None
+        seen = _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
+        given["state"] = seen | given.get("state", {}) | state
+        given["context"] = given.get("context", {}) | context
         given |= _given(current_task=task, tasks_completed=tasks_completed)
-        given["completed_tasks"] = (*read_words(given.get("completed_tasks")), *completed)
+        given["completed_tasks"] = [*read_words(given.get("completed_tasks")), *completed]
         if "current_task" in given:
             given["current_task"] = " ".join(given["current_task"].split())
         refuse_secrets("\n".join(texts_of(given)), allow=self._vault.allows_secrets)
-        return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
+        with self._writer.lock(dry_run=dry_run):
+            return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
 
     def show(self, agent: str, job: str | None = None, task_id: str | None = None) -> Ledger:
         """Return the ledger of an agent; without a job the one nearest to the project.
@@ -241,64 +223,43 @@ class Ledgers:
     def list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
         """Return the ledgers of all agents, by their names; with a job, those of that job."""
         place = self._vault.place_for("project", job, task_id)
-        found = [one for one in entries_of(self._store, "ledger") if one.is_live and is_at(one, place)]
-        return tuple(sorted(map(read_ledger, found), key=lambda ledger: (ledger.agent_id, ledger.path)))
+        found = [read_ledger(one) for one in self._store.all(_LEDGERS) if one.is_live and is_at(one, place)]
+        return tuple(sorted(found, key=lambda ledger: (ledger.agent_id, ledger.path)))
 
     def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> Checkpointed:
         now = self._vault.clock()
 
-        def find(memories: Sequence[Memory]) -> Memory | None:
-            here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
-            return next((one for one in here if read_ledger(one).agent_id == agent), None)
-
         def plan(memories: Sequence[Memory]) -> Plan:
-            memory = find(memories)
-            if memory is None:
-                return [None]
-            values = _fields(apply_checkpoint(read_ledger(memory), given, now), given)
-            names = {name for name, value in values.items() if name in memory.metadata or value not in ("", [], {}, 0)}
-            return [plan_fields(memory, {name: values[name] for name in values if name in names}, "A checkpoint.")]
+            memory = _find(memories, agent, place)
+            ledger = apply_checkpoint(read_ledger(memory), given, now) if memory else None
+            return [plan_fields(memory, _fields(ledger, given), "A checkpoint.")] if memory and ledger else []
 
-        with self._writer.lock(dry_run=dry_run):
-            memories = entries_of(self._store, "ledger")
-            if known := find(memories):
-                run = self._store.carry_out("ledger set", plan, plan(memories), dry_run=dry_run)
-                action = "updated" if run.changes or run.conflicts else "unchanged"
-                return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
-            blank = _blank_ledger(self._vault, agent, place, {one.id for one in memories if one.place[:3] == place[:3]})
-            ledger = apply_checkpoint(blank, given, now)
-            values = {"agent_id": agent} | _fields(ledger, given)
-            kept = {
-                name: value for name, value in values.items() if value not in ([], {}, "") or name == "current_task"
-            }
-            text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(kept.items())), ledger.id, now)
-            change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
-            run = self._writer.run("ledger set", [change], dry_run=dry_run)
-        return Checkpointed(ledger, "created", run)
+        memories = self._store.all(_LEDGERS)
+        if known := _find(memories, agent, place):
+            run = self._store.carry_out("ledger set", plan, dry_run=dry_run)
+            action = "updated" if run.changes or run.conflicts else "unchanged"
+            return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
+        taken = {one.id for one in memories if one.place[:3] == place[:3]}
+        ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
+        fields = {"agent_id": agent} | _fields(ledger, given)
+        text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(fields.items())), ledger.id, now)
+        change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
+        return Checkpointed(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
+
+
+def _find(memories: Sequence[Memory], agent: str, place: Location) -> Memory | None:
+    here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
+    return next((one for one in here if read_ledger(one).agent_id == agent), None)
 
 
 def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) -> Ledger:
     """Return the ledger of an agent that has none yet, with an id and a file that are free."""
-    slug, folder, number = make_slug(agent), f"{vault.folder_of(place)}ledgers/", 1
-    name = slug
-    while f"ledger-{name}" in taken or vault.resolve(f"{folder}{name}.md").exists():
-        number += 1
-        name = f"{slug}-{number}"
+    slug, folder = make_slug(agent), f"{vault.folder_of(place)}ledgers/"
+    names = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
+    name = next(
+        one for one in names if f"ledger-{one}" not in taken and not vault.resolve(f"{folder}{one}.md").exists()
+    )
     return Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
-
-
-def _check_agent(agent: str) -> str:
-    """Return an agent's name on one line.
-
-    Raises:
-        UsageError: there is none.
-    """
-    name = read_text(agent)
-    if name is None or len(name) > 200:
-        raise UsageError(
-            f"{agent[:60]!r} is not a name for an agent", "name it as in: memory-kb ledger set eng-001 --task T-42"
-        )
-    return name
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -308,12 +269,6 @@ def _given(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None
     }
-
-
-def entries_of(store: EntryStore, kind: str) -> list[Memory]:
-    """Return the entries of a kind, each with its whole text."""
-    found = store.all(EVERYTHING._replace(kinds=(kind,)))
-    return [memory._replace(text=store.whole_text_of(memory)) for memory in found]
 
 
 def is_at(memory: Memory, place: Location) -> bool:

@@ -149,17 +149,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down what is assumed when a milestone is reached.
-
-        Args:
-            milestone: its name.
-            complexity: how hard the work is taken to be.
-            approach: whether the approach is taken to be viable.
-            preferences: what the person is taken to want.
-            scope_note: what is taken to belong to the work.
-            recommendation: continue, notify or escalate.
-            job: the job it is about; `task` likewise.
-            dry_run: show what would be written.
+        """Write down what is assumed when a milestone is reached; the recommendation is continue, notify or escalate.
 
         Raises:
             UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
