@@ -13,7 +13,7 @@ from support import entry
 from memory_kb import KnowledgeBase
 from memory_kb.errors import AmbiguousId, UnknownEntry, UsageError
 from memory_kb.model import Location
-from memory_kb.skills.skill import Skill, make_beta, make_skill, rank_skills
+from memory_kb.skills.skill import Skill, make_skill, rank_skills
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.store.plan import Memory
 
@@ -37,7 +37,7 @@ def skill(name: str, wins: int = 0, losses: int = 0) -> Skill:
     ],
 )
 def test_beta(wins: int, losses: int, alpha: int, beta: int, mean: float, ucb: float) -> None:
-    chance = make_beta(wins, losses)
+    chance = skill("s", wins, losses)
     assert (chance.alpha, chance.beta) == (alpha, beta)
     assert (round(chance.mean, 6), round(chance.ucb, 3)) == (mean, ucb)
 

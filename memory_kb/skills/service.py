@@ -78,7 +78,6 @@ class _Batch:
     names: set[str] = field(default_factory=set)
     planned: set[str] = field(default_factory=set)
     changes: list[Change] = field(default_factory=list)
-    moved: list[SkillMoved] = field(default_factory=list)
 
 
 class Skills:
@@ -105,13 +104,7 @@ class Skills:
         """Return the skills that fit a query, in the order in which to try them.
 
         A search of the skills gives the candidates, a sample of what is known of each its place.
-        Without a query all compete.
-
-        Args:
-            query: what is to be done, in words.
-            limit: the most skills to return.
-            seed: makes the order the same every time.
-            job: hide the skills of other jobs, and with `task` those of other tasks.
+        Without a query all compete. A `seed` makes the order the same every time.
 
         Raises:
             UsageError: a task is named without its job.
@@ -162,24 +155,8 @@ class Skills:
     ) -> SkillWritten:
         """Keep a skill, or change the one of that name in the same scope.
 
-        What is not given stays as it is there, its counters too.
-
-        Args:
-            name: what it is called; names differ in more than case.
-            description: what it is for, and when to use it.
-            template: a prompt or a piece of code, with `{parameters}`.
-            steps: what to do, in order.
-            prerequisites: what must be there before.
-            errors: what goes wrong, each as `error: fix`.
-            exit_criteria: how to see that it is done.
-            tags: words to find it by.
-            created_by: who made it.
-            source: how it is known.
-            scope: `project` or `global`; `job` and `task` say which.
-            job: the job it belongs to.
-            task: the task of that job.
-            force: keep it though one of that name was forgotten.
-            dry_run: write nothing; the run says what would be written.
+        What is not given stays as it is there, its counters too. `template` is a prompt or a piece of code with
+        `{parameters}`; each of `errors` reads `error: fix`. With `force` it is kept though one of that name was forgotten.
 
         Raises:
             UsageError: it has no name, or the call makes no sense.
@@ -236,7 +213,7 @@ class Skills:
 
         def plan(memories: Sequence[Memory]) -> Plan:
             skill = find_skill(memories, wanted)
-            return [plan_feedback(skill, outcome, self._vault.clock().date(), f"It was tried: {outcome}.")]
+            return [plan_feedback(skill, outcome, self._vault.today(), f"It was tried: {outcome}.")]
 
         with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
@@ -318,17 +295,8 @@ class Skills:
         """Import skills from a catalogue, a `SKILL.md`, or a folder with any number of both.
 
         Outcomes come with them. A skill that is there already keeps its text, and gets those
-        outcomes it has fewer of; importing again changes nothing.
-
-        Args:
-            source: the file or folder.
-            update: take the text of the file over where a skill is there already.
-            with_files: copy the files beside a `SKILL.md` too; else they are only listed.
-            scope: `project` or `global`; `job` and `task` say which.
-            job: the job they belong to.
-            task: the task of that job.
-            force: bring in what was forgotten before.
-            dry_run: write nothing; the run says what would be written.
+        outcomes it has fewer of, unless `update` takes the file's text over; importing again changes nothing. The
+        files beside a `SKILL.md` are only listed, unless `with_files` copies them.
 
         Raises:
             UnreadableInput: there is no such file, or no skill in it.
@@ -342,13 +310,12 @@ class Skills:
             )
         with self._writer.lock(place.scope, dry_run=dry_run):
             batch = _Batch(self.skills(), place, is_update=update, is_forced=force)
-            for found in sources:
-                moved = self._take(found, batch)
-                batch.moved.append(moved)
-                if with_files and moved.path:
-                    problems += self._copy_files(found, moved, batch)
+            moved = [self._take(found, batch) for found in sources]
+            if with_files:
+                for found, one in zip(sources, moved, strict=True):
+                    problems += self._copy_files(found, one, batch) if one.path else ()
             run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
-        return SkillsImported(tuple(batch.moved), run, tuple(problems))
+        return SkillsImported(tuple(moved), run, tuple(problems))
 
     def _take(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
         """Plan what one skill of an import needs, and return what becomes of it."""
@@ -378,11 +345,10 @@ class Skills:
         counts = {name: int(str(fields.get(name) or 0)) for name in ("success_count", "failure_count")}
         more = {name: count for name, count in counts.items() if count > same.count(name)}
         note, reason = self._writer.read(same.path), f"Imported again from {Path(found.path).name}."
-        whole = plan_skill_update(note, same.id, found.draft, reason, more)
-        counted = plan_skill_update(note, same.id, SkillDraft(SkillText(found.draft.text.name)), reason, more)
-        change = whole if batch.is_update else counted
+        draft = found.draft if batch.is_update else SkillDraft(SkillText(found.draft.text.name))
+        change = plan_skill_update(note, same.id, draft, reason, more)
         batch.changes += [change] if change else []
-        differs = not batch.is_update and whole != counted
+        differs = not batch.is_update and plan_skill_update(note, same.id, found.draft, reason) is not None
         message = "it says something else than the file; --update takes the file's text over" if differs else ""
         return SkillMoved(name_of(same), same.id, same.path, "updated" if change else "known", message)
 
@@ -420,14 +386,8 @@ class Skills:
     ) -> SkillsExported:
         """Write skills to a catalogue (a name that ends in .yaml), or as folders with a `SKILL.md`.
 
-        A file that is there and says something else is left unless `force` is set.
-
-        Args:
-            target: the catalogue, or the folder to put the folders in.
-            names: ids or names of skills; all of them when there are none.
-            with_files: write the files that were imported with them too.
-            force: replace files.
-            dry_run: write nothing.
+        A file that is there and says something else is left unless `force` is set. `names` are ids or names of
+        skills, all where there are none; `with_files` also writes the files that were imported with them.
 
         Raises:
             UnknownEntry: there is no such skill.
@@ -435,27 +395,22 @@ class Skills:
         """
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
-        kept = [
-            self._store.as_written(memory)
-            for memory in {(memory.path, memory.id): memory for memory in chosen}.values()
-        ]
+        once = {(memory.path, memory.id): memory for memory in chosen}.values()
+        kept = list(map(self._store.as_written, once))
         goal = Path(target).expanduser()
         if goal.suffix.lower() in CATALOGUES:
             written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
             return SkillsExported((written,) if kept else ())
         if goal.exists() and not goal.is_dir():
             raise UsageError(f"{target} is not a folder", "name a folder, or a catalogue whose name ends in .yaml")
-        taken: list[str] = []
-        files: list[SkillMoved] = []
-        problems: list[Problem] = []
+        taken, files, problems = list[str](), list[SkillMoved](), list[Problem]()
         for one in kept:
-            name = name_of(one)
-            taken.append(plain_name(name, taken))
-            own = [("SKILL.md", encode(render_skill_file(one, taken[-1])))]
+            folder = plain_name(name_of(one), taken)
+            taken.append(folder)
+            own = [("SKILL.md", encode(render_skill_file(one, folder)))]
             own += read_bundled(self._vault, one, problems) if with_files else ()
             for inner, data in own:
-                file = goal / taken[-1] / inner
-                files.append(write_out(name, one.id, file, data, force=force, dry_run=dry_run))
+                files.append(write_out(name_of(one), one.id, goal / folder / inner, data, force=force, dry_run=dry_run))
         return SkillsExported(tuple(files), tuple(problems))
 
 

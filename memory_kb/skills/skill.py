@@ -25,8 +25,7 @@ from memory_kb.text import slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
 ORDERS = ("thompson", "mean", "ucb")
-#: Standard deviations above the mean that the upper bound is at.
-_UPPER = 1.96
+_DEVIATIONS = 1.96
 #: A skill competes if it fits a query at least this well beside the best.
 _FITTING = 0.5
 #: Names that no file can have on some systems, and the one that slugs have for want of another.
@@ -36,42 +35,12 @@ _RESERVED = frozenset(
 _MAX_NAME = 200
 
 
-class Beta(NamedTuple):
-    """What is known of a skill's chance to succeed, from a uniform prior."""
-
-    alpha: float = 1.0
-    beta: float = 1.0
-
-    @property
-    def mean(self) -> float:
-        """The chance that is expected."""
-        return self.alpha / (self.alpha + self.beta)
-
-    @property
-    def ucb(self) -> float:
-        """The mean and 1.96 standard deviations: high for what did well, and for what is new."""
-        total = self.alpha + self.beta
-        deviation = math.sqrt(self.alpha * self.beta / (total * total * (total + 1)))
-        return self.mean + _UPPER * deviation
-
-
-def make_beta(success_count: int, failure_count: int) -> Beta:
-    """Return the distribution for some outcomes.
-
-    Example:
-        >>> make_beta(7, 1), make_beta(7, 1).mean, round(make_beta(7, 1).ucb, 3)
-        (Beta(alpha=8.0, beta=2.0), 0.8, 1.036)
-    """
-    return Beta(success_count + 1.0, failure_count + 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as it is listed.
+    """A skill as it is listed; `text` is its body, `score` what it was ordered by.
 
-    Attributes:
-        text: its body.
-        score: what it was ordered by; None where nothing was.
+    Its chance to succeed is a beta distribution from a uniform prior: `alpha` is one more than its successes, `beta`
+    one more than its failures, and `ucb` the mean and 1.96 standard deviations.
     """
 
     id: str
@@ -105,14 +74,9 @@ class SkillSearch:
 
 @dataclass(frozen=True, slots=True)
 class SkillDraft:
-    """A skill to keep.
+    """A skill to keep; the parts of its text, and tags, that are None stay as they are in a skill that exists.
 
-    Attributes:
-        text: what it says; the parts that are None stay as they are in a skill that exists.
-        tags: None leaves them as they are.
-        body: the whole body where it is known already, as it is written for a new skill.
-        fields: further values of a new skill's frontmatter.
-        id: the id that a new skill should have.
+    `body` is the whole body where it is known already. `fields` and `id` are for a new skill.
     """
 
     text: SkillText
@@ -126,11 +90,7 @@ class SkillDraft:
 
 @dataclass(frozen=True, slots=True)
 class SkillWritten:
-    """A skill that was given, and what was written for it.
-
-    Attributes:
-        action: `created`, `updated`, `unchanged`, or `counted` for feedback.
-    """
+    """A skill that was given; `action` is created, updated, unchanged, or counted for feedback."""
 
     id: str
     name: str
@@ -180,7 +140,9 @@ def make_skill(memory: Memory) -> Skill:
         ('Ship it', 8.0, 2.0, 0.8)
     """
     wins, losses = memory.count("success_count"), memory.count("failure_count")
-    chance = make_beta(wins, losses)
+    alpha, beta = wins + 1.0, losses + 1.0
+    mean = alpha / (alpha + beta)
+    deviation = math.sqrt(alpha * beta / (alpha + beta + 1)) / (alpha + beta)
     return Skill(
         id=memory.id,
         name=name_of(memory),
@@ -188,10 +150,10 @@ def make_skill(memory: Memory) -> Skill:
         tags=memory.tags,
         success_count=wins,
         failure_count=losses,
-        alpha=chance.alpha,
-        beta=chance.beta,
-        mean=round(chance.mean, 6),
-        ucb=round(chance.ucb, 6),
+        alpha=alpha,
+        beta=beta,
+        mean=round(mean, 6),
+        ucb=round(mean + _DEVIATIONS * deviation, 6),
         created_by=memory.word("created_by"),
         created_at=memory.created_at,
         scope=memory.place.scope,
@@ -207,13 +169,13 @@ def name_of(memory: Memory) -> str:
 
 
 def key_of(name: str) -> str:
-    """Return a name as names are compared: in one case, with single spaces.
-
-    Example:
-        >>> key_of(" Ship  IT ")
-        'ship it'
-    """
+    """Return a name as names are compared: in one case, with single spaces."""
     return " ".join(name.casefold().split())
+
+
+def is_named(memory: Memory, name: str) -> bool:
+    """Return whether a skill has a name, in any case of letters."""
+    return key_of(name_of(memory)) == key_of(name)
 
 
 def is_usable(memory: Memory) -> bool:
@@ -240,8 +202,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
         raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
 
     def score(skill: Skill) -> float:
-        chance = Beta(skill.alpha, skill.beta)
-        return rng.betavariate(*chance) if by == "thompson" else chance.mean if by == "mean" else chance.ucb
+        return {"mean": skill.mean, "ucb": skill.ucb}.get(by) or rng.betavariate(skill.alpha, skill.beta)
 
     in_order = sorted(skills, key=lambda skill: (skill.id, skill.path))
     scored = [replace(skill, score=round(score(skill), 6)) for skill in in_order]
@@ -268,16 +229,16 @@ def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
         AmbiguousId: there are several.
     """
     skills = usable_skills(memories)
-    for found in (
-        [memory for memory in skills if memory.id == wanted],
-        [memory for memory in skills if is_named(memory, wanted)],
-        [memory for memory in skills if wanted and memory.id.startswith(wanted)],
-    ):
-        if len(found) > 1:
-            raise AmbiguousId(wanted, [f"{memory.path}:{memory.line}" for memory in found])
-        if found:
-            return found[0]
-    raise UnknownEntry(wanted)
+    found = (
+        [memory for memory in skills if memory.id == wanted]
+        or [memory for memory in skills if is_named(memory, wanted)]
+        or [memory for memory in skills if wanted and memory.id.startswith(wanted)]
+    )
+    if not found:
+        raise UnknownEntry(wanted)
+    if len(found) > 1:
+        raise AmbiguousId(wanted, [f"{memory.path}:{memory.line}" for memory in found])
+    return found[0]
 
 
 def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
@@ -303,11 +264,6 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     check_draft(whole, allow_secret=allow_secret)
     refuse_secrets(draft.body or "", draft.created_by or "", *texts_of(dict(draft.fields)), allow=allow_secret)
     return replace(draft, text=text)
-
-
-def is_named(memory: Memory, name: str) -> bool:
-    """Return whether a skill has a name, in any case of letters."""
-    return key_of(name_of(memory)) == key_of(name)
 
 
 def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False) -> Memory | None:

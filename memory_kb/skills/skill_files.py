@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -124,14 +125,11 @@ def _foreign(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(item: Mapping[str, Any], name: str, parameter: str = "") -> int:
-    """Return a count, or what a parameter of the distribution says of it."""
+    """Return a count, or what a parameter of the distribution, one more than it, says of it."""
     for key, less in ((name, 0), (parameter, 1)):
-        value = item.get(key)
-        try:
-            if value is not None and not isinstance(value, bool):
-                return min(1_000_000_000, max(0, round(float(value)) - less))
-        except (TypeError, ValueError, OverflowError):
-            continue
+        if item.get(key) is not None:
+            with suppress(TypeError, ValueError, OverflowError):
+                return min(1_000_000_000, max(0, round(float(item[key])) - less))
     return 0
 
 
