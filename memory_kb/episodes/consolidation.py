@@ -44,13 +44,7 @@ _STATEMENTS = ("fact", "preference", "policy", "decision", "architecture")
 
 
 class Pattern(NamedTuple):
-    """A statement that recurs.
-
-    Attributes:
-        text: the statement as a rule says it.
-        said: all the sentences that say it, the one nearest to the others first.
-        episodes: those it recurs in, oldest first.
-    """
+    """A statement that recurs, as a rule says it; `said` are all its wordings, the one nearest to the others first."""
 
     text: str
     said: tuple[str, ...]
@@ -100,14 +94,7 @@ def pattern_confidence(episodes: int, successes: int) -> float:
 
 
 def pattern_similarity(one: str, other: str, *, same_category: bool, conditions: float) -> float:
-    """Return how much two patterns are one: half their words, then category and conditions.
-
-    `conditions` is the Jaccard of their conditions.
-
-    Example:
-        >>> pattern_similarity("Use UTC.", "use UTC", same_category=True, conditions=0.0)
-        0.8
-    """
+    """Return how much two patterns are one: half their words, then category and the Jaccard of their conditions."""
     return round(0.5 * jaccard(word_set(one), word_set(other)) + 0.3 * same_category + 0.2 * conditions, _DIGITS)
 
 
@@ -116,8 +103,7 @@ def recent_episodes(
 ) -> tuple[EpisodeRecord, ...]:
     """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
 
-    What counts is when it happened, not when it was last of use. Those that were taken in within
-    these days count too, since nobody could learn from them before: `taken_in` are their ids.
+    What counts is when it happened. Those whose ids are in `taken_in` count too: nobody could learn from them before.
     """
     first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
     found = [
@@ -146,11 +132,7 @@ def with_stated(episodes: Iterable[EpisodeRecord], memories: Iterable[Memory]) -
 
 
 def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
-    """Return whether an episode is still to be consolidated.
-
-    It is one of the last 24 hours, or no entry names it as its source yet: what happened
-    while no consolidation ran is not lost.
-    """
+    """Return whether an episode is of the last 24 hours, or no entry names it as its source yet."""
     if one.memory.id not in sources:
         return True
     since = (now.astimezone(UTC) - timedelta(hours=24)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -210,24 +192,14 @@ def _statements(diary: DiaryEntry) -> tuple[str, ...]:
 
 
 def as_rule(sentence: str) -> str:
-    """Return a sentence as a rule says it.
-
-    Example:
-        >>> as_rule("publish after  the commit")
-        'Publish after the commit.'
-    """
+    """Return a sentence as a rule says it: with a capital and a full stop."""
     text = " ".join(sentence.split())
     text = text[:1].upper() + text[1:]
     return text if not text or text[-1] in ".!?…。" else f"{text}."
 
 
 def common_place(places: Iterable[Location]) -> Location:
-    """Return the narrowest place that holds all of some places.
-
-    Example:
-        >>> common_place([Location("task", "api", "a"), Location("task", "api", "b")])
-        Location(scope='job', job='api', task=None, learning_type='task')
-    """
+    """Return the narrowest place that holds all of some places."""
     found = {(place.scope, place.job, place.task) for place in places}
     if len(found) == 1:
         scope, job, task = found.pop()
@@ -265,13 +237,7 @@ class Consolidation:
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """What consolidating did.
-
-    Attributes:
-        taken: what became of the rules and pitfalls that were offered.
-        extended: the entries that got more sources.
-        dropped: patterns that were found and not kept, each with the reason.
-    """
+    """What became of the rules and pitfalls that were offered, the entries that got more sources, and patterns not kept."""
 
     taken: tuple[Taken, ...]
     extended: tuple[str, ...]
@@ -291,16 +257,8 @@ def plan_consolidation(
     """Plan the rules and pitfalls that the episodes of the last 30 days give.
 
     A cluster counts when one of its episodes is new: of the last 24 hours, or the source of
-    nothing yet. So nothing is lost when a weekend passes without a run.
-
-    Args:
-        memories: all entries.
-        now: the time.
-        cluster: groups alike episodes, as `patterns.cluster_episodes` does.
-        was_made: returns whether an entry of this id was ever made; one that is gone since was taken
-            away by a person.
-        weigh: returns how the sessions that a pattern does not come from ended.
-        taken_in: the ids of the entries that were made within these days.
+    nothing yet. `was_made` returns whether an entry of an id was ever made; one that is gone since was taken away by a
+    person. `weigh` returns how the sessions that a pattern does not come from ended.
     """
     episodes = with_stated(recent_episodes(memories, now, taken_in), memories)
     sources = frozenset(source for memory in memories for source in memory.words("sources"))
@@ -423,9 +381,8 @@ def plan_more_sources(
 ) -> Change | None:
     """Plan to add episodes to the sources of an entry, or return None where it has them all.
 
-    An episode counts as had when its session is. The entry's confidence rises by a step, once or
-    for each new source, and never falls. What a person retired, rejected or wrote into MEMORY.md
-    stays as it is, and so does what holds for all projects.
+    The entry's confidence rises by a step, once or for each new source, and never falls. What a person retired, rejected
+    or wrote into MEMORY.md stays as it is, and so does what holds for all projects.
     """
     counted = {*memory.words("sources"), memory.word("session_id")}
     more = [

@@ -75,12 +75,6 @@ def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolve
     """Return how good an episode was, from 0 to 1.
 
     `lists` are its accomplishments, decisions and key learnings; `unresolved` errors have no resolution.
-
-    Example:
-        >>> quality_score("success", [["Shipped."], [], ["Migrate first."]], 0)
-        0.9
-        >>> quality_score("failure", [[], [], []], 9)
-        0.0
     """
     base = {"success": 0.8, "failure": 0.2}.get(outcome or "", 0.5)
     score = base + 0.05 * sum(1 for items in lists if items) - min(0.2, 0.05 * unresolved)
@@ -88,14 +82,7 @@ def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolve
 
 
 def cut_sections(body: str) -> tuple[str, dict[str, str]]:
-    """Return what is before the first section of a body, and the text of each by its heading.
-
-    Of two sections with the same heading the texts are joined.
-
-    Example:
-        >>> cut_sections("Lead.\\n\\n## Errors\\n\\n- a: b\\n\\n## Mine\\nText.\\n")
-        ('Lead.', {'Errors': '- a: b', 'Mine': 'Text.'})
-    """
+    """Return what is before the first section of a body, and the text of each by its heading."""
     marks = list(_HEADING.finditer(body))
     found: dict[str, str] = {}
     ends = [*(mark.start() for mark in marks[1:]), *([len(body)] if marks else [])]
@@ -106,12 +93,7 @@ def cut_sections(body: str) -> tuple[str, dict[str, str]]:
 
 
 def items_of(section: str) -> tuple[str, ...]:
-    """Return the items of a list, each on one line; a text without a list is one item.
-
-    Example:
-        >>> items_of("- One\\n  and more.\\n- Two."), items_of("Just text.\\n")
-        (('One and more.', 'Two.'), ('Just text.',))
-    """
+    """Return the items of a list, each on one line; a text without a list is one item."""
     pieces = _ITEM.split(section)[1:] or [section]
     return tuple(text for piece in pieces if (text := " ".join(piece.split())))
 
@@ -135,15 +117,7 @@ def read_error(item: str) -> ErrorLine:
 
 
 def read_diary(memory: Memory) -> DiaryEntry:
-    """Return what an episode says, whoever wrote it.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> memory = Memory("ep-1", "a.md", "", Location(), "T", "## Decisions\\n- Use tabs.", kind="episode", metadata={"outcome": "partial"})
-        >>> entry = read_diary(memory)
-        >>> entry.status, entry.decisions, entry.quality_score
-        ('mixed', ('Use tabs.',), 0.55)
-    """
+    """Return what an episode says, whoever wrote it."""
     lead, sections = cut_sections(memory.text)
     lists = {name: items_of(sections.get(name, "")) for name in SECTIONS}
     errors = tuple(read_error(item) for item in lists["Errors"])
@@ -172,12 +146,7 @@ def read_diary(memory: Memory) -> DiaryEntry:
 
 
 def export_diary(entry: DiaryEntry) -> dict[str, Any]:
-    """Return an episode as a diary entry for other tools.
-
-    Example:
-        >>> export_diary(DiaryEntry("ep-2026-03-24-001", "a.md", "T", "success", 0.85, "2026-03-24"))["id"]
-        'diary_20260324_001'
-    """
+    """Return an episode as a diary entry for other tools."""
     return {
         "id": diary_id(entry.id, entry.timestamp),
         "burst_id": entry.session_id,
@@ -235,10 +204,7 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """What became of a session's episodes, and the run that wrote them.
-
-    `notices` say what a language model was asked for and did not give.
-    """
+    """What became of a session's episodes; `notices` say what a language model was asked for and did not give."""
 
     session: str
     episodes: tuple[Reflected, ...]
@@ -279,11 +245,6 @@ def judge_outcome(trace: Trace) -> str:
     Where it states nothing: the last result of every test run, build, lint run and deployment
     decides, all well or none or some. Without any of those a commit with no open error is a
     success. Everything else is mixed.
-
-    Example:
-        >>> from memory_kb.session_reports import CheckResult, Trace
-        >>> judge_outcome(Trace("s", checks=(CheckResult("test", True),))), judge_outcome(Trace("s"))
-        ('success', 'mixed')
     """
     if trace.outcome:
         return trace.outcome
@@ -295,31 +256,14 @@ def judge_outcome(trace: Trace) -> str:
 
 
 def infer_category(text: str) -> str:
-    """Return what sort of work a goal speaks of.
-
-    Example:
-        >>> infer_category("Fix the flaky SSE test"), infer_category("Look around")
-        ('debug', 'general')
-    """
+    """Return what sort of work a goal speaks of."""
     found = {word: match.start() for word, shape in _CATEGORIES if (match := shape.search(text))}
     first = min(found, key=lambda word: found[word], default="general")
     return "debug" if first == "test" and "debug" in found else first
 
 
 def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: B008 - it is immutable
-    """Return the body of an episode; a section with nothing in it is left out.
-
-    Example:
-        >>> from memory_kb.session_reports import ActionLine, Trace
-        >>> print(write_body(Trace("s", steps=(ActionLine(120, "run_test", "fail: missing return type"),)), DiaryLists(decisions=("Use mypy.",))))
-        ## Action log
-        <BLANKLINE>
-        - t=120 run_test -> fail: missing return type
-        <BLANKLINE>
-        ## Decisions
-        <BLANKLINE>
-        - Use mypy.
-    """
+    """Return the body of an episode; a section with nothing in it is left out."""
     lines = [_line(step) for step in trace.steps]
     if trace.missing:
         lines.insert(trace.head, f"… {trace.missing} more")
@@ -396,7 +340,6 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
 
     Raises:
         ProviderFailed: it does not answer.
-        SpendLimitReached: the day's budget is spent.
     """
     facts = first_lines(write_body(trace), _SHOWN // 2)
     said = first_lines(conversation, _SHOWN // 2)
@@ -407,12 +350,7 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
 
 
 def keep_grounded(items: Sequence[str], words: frozenset[str]) -> tuple[str, ...]:
-    """Return those of a model's sentences whose words are in the material.
-
-    Example:
-        >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
-        ('The login test needs Redis.',)
-    """
+    """Return those of a model's sentences whose words are in the material."""
     found = (shorten(redact(item).text, _LONGEST) for item in items)
     return tuple(dict.fromkeys(item for item in found if is_grounded(item, words)))[:_ITEMS]
 

@@ -80,19 +80,9 @@ def _digest(body: str, fields: Mapping[str, object]) -> str:
 
 
 def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: DiaryLists | None = None) -> Episode:
-    """Return the episode of a trace.
+    """Return the episode of a trace; `now` is the day of a session whose events have no times.
 
-    Args:
-        trace: what was done.
-        now: the day of a session whose events have no times; nothing is later.
-        is_first: whether it is the first of its session; the others take their task into the id.
-        diary: the lists that need judgment, where a language model filled them in.
-
-    Example:
-        >>> trace = Trace("s", goal="Fix the login.", began="2026-03-24T10:00:00.000Z", ended="2026-03-24T10:20:00.000Z")
-        >>> made = make_episode(trace, datetime(2026, 3, 25, tzinfo=UTC))
-        >>> made.id, made.title, made.fields["duration_seconds"]
-        ('ep-2026-03-24-043a7187', 'Fix the login', 1200)
+    The first episode of a session has its id from the session alone, the others take their task into it.
     """
     outcome = judge_outcome(trace)
     diary = diary or DiaryLists()
@@ -147,12 +137,7 @@ def _place(trace: Trace) -> Location:
 
 
 def name_episode(title: str, entry_id: str, folder: str) -> str:
-    """Return the file of a new episode: by its day, its title, and the end of its id.
-
-    Example:
-        >>> name_episode("Fix the login", "ep-2026-03-24-043a7187", "memory/")
-        'memory/episodes/2026-03-24/fix-the-login-043a7187.md'
-    """
+    """Return the file of a new episode: by its day, its title, and the end of its id."""
     return f"{folder}episodes/{entry_id[3:13]}/{slugify(shorten(title, 56))}-{entry_id[14:]}.md"
 
 

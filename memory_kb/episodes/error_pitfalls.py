@@ -65,12 +65,7 @@ class Pitfall(NamedTuple):
 
 
 def pitfall_confidence(episodes: int) -> float:
-    """Return the confidence of a pitfall: min(0.4 + 0.1 n, 0.8).
-
-    Example:
-        >>> pitfall_confidence(1), pitfall_confidence(9)
-        (0.5, 0.8)
-    """
+    """Return the confidence of a pitfall: min(0.4 + 0.1 n, 0.8)."""
     return round(min(0.4 + 0.1 * episodes, 0.8), _DIGITS)
 
 
@@ -140,16 +135,7 @@ def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
 
 
 def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
-    """Return the hard events of a session as proposals, one for each cause.
-
-    A cause that was seen before has the same key or the same text, so that it is reinforced.
-
-    Example:
-        >>> from memory_kb.session_reports import Retry
-        >>> trace = Trace("s", retries=(Retry(4, "npm ci", "npm ci --legacy-peer-deps", "ERESOLVE: could not resolve"),))
-        >>> [(one.draft.title, one.draft.is_proposal) for one in find_hard_events([trace], Location())]
-        [('`npm ci` fails, `npm ci --legacy-peer-deps` works', True)]
-    """
+    """Return the hard events of a session as proposals, one for each cause; a cause seen before has the same key or text."""
     found = []
     for trace in traces:
         for retry in trace.retries:

@@ -81,14 +81,9 @@ class Episodes:
     ) -> Reflection:
         """Build the episodes of a session, one for each task that its events name.
 
-        Built again from the same events nothing changes. A session that went on renews its
-        episode, unless somebody has edited that or taken it away.
-
-        Args:
-            session: its id, or a unique beginning of it.
-            again: build what was taken away, too.
-            dry_run: write nothing; report what would be.
-            on_problem: called with the number of a line that is no event, and why.
+        Built again from the same events nothing changes. A session that went on renews its episode, unless somebody has
+        edited that or taken it away; `again` builds what was taken away, too. `on_problem` is called with the number of a
+        line that is no event, and why.
 
         Raises:
             UnreadableInput: there is no such session, or a file cannot be written.
@@ -147,9 +142,7 @@ class Episodes:
         agent: str | None = None,
         dry_run: bool = False,
     ) -> Learned:
-        """Record that something happened, as an episode of its own.
-
-        The same event reported again on the same day is the same episode, and nothing is written.
+        """Record that something happened, as an episode of its own; the same event of the same day is the same episode.
 
         Raises:
             UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
@@ -183,13 +176,7 @@ class Episodes:
         return Learned(entry_id, path, "left" if run.conflicts else "created", run)
 
     def consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
-        """Make rules of what recurs in recent episodes, and pitfalls of their errors.
-
-        Done again over the same episodes nothing changes.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-        """
+        """Make rules of what recurs in recent episodes, and pitfalls of their errors."""
 
         def is_episode(memory: Memory) -> bool:
             return memory.kind == "episode" and memory.is_live
@@ -214,9 +201,6 @@ class Episodes:
 
         None is ever deleted. Pinned and evergreen episodes stay, and those in MEMORY.md. An episode without a date does
         not age. What was made in the last days, of old sessions too, stays for now.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
         """
         today, folder_of = self._vault.today(), self._vault.folder_of
         taken_in = self._store.taken_in(today - timedelta(days=EPISODE_NEW_DAYS))
@@ -253,14 +237,7 @@ class Diary:
         since: date | None = None,
         agent: str | None = None,
     ) -> tuple[DiaryEntry, ...]:
-        """Return the diary, the newest first.
-
-        Args:
-            tag: keep entries with any of these tags.
-            status: keep those that ended so: success, failure, mixed; `partial` is mixed.
-            min_quality: keep those with at least this quality score.
-            since: keep those of this day and later ones.
-            agent: keep those of an agent.
+        """Return the diary, the newest first; with any of the tags, one of the states, and at least this quality.
 
         Raises:
             UsageError: a status is none.
@@ -287,8 +264,5 @@ class Diary:
         return tuple(sorted(filter(is_wanted, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:
-        """Yield the diary for other tools, the oldest first.
-
-        The filters are those of `list`.
-        """
+        """Yield the diary for other tools, the oldest first; the filters are those of `list`."""
         return (export_diary(entry) for entry in reversed(self.list(**wanted)))

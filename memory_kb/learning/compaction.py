@@ -57,9 +57,7 @@ def _find_clusters(
 ) -> Iterator[tuple[Memory, ...]]:
     """Yield the entries that say the same.
 
-    They share scope, job, task, learning type, kind, type, domain and the files they apply to;
-    their numbers, negations and words such as `avoid` and `before` are the same. Within that, all
-    that a chain of near copies connects is one, so that another run finds nothing. What somebody
+    All that a chain of near copies connects is one, so that another run finds nothing. What somebody
     noted to contradict another waits for a judgment.
     """
     groups: dict[object, list[Memory]] = {}
@@ -126,10 +124,7 @@ def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool
 class CompactReport:
     """What compaction did, or would do, to the entries of the live files.
 
-    Attributes:
-        retired: how many of them leave because they were retired.
-        repeated: how many leave because another file is the same.
-        merged: how many leave because another says the same.
+    They leave because they were `retired`, because another file is the same (`repeated`), or says the same (`merged`).
     """
 
     before: int
@@ -173,19 +168,11 @@ class Compactor:
         """Merge what is said twice, and move what is retired out of the live files.
 
         Without words it compacts jobs, project and home. Run twice, it changes nothing the second
-        time. What is merged away goes to the archive, with a link to what stays.
-
-        Args:
-            scope: this one alone.
-            job: this one alone.
-            task: this task of the job alone.
-            threshold: merge paraphrases too, whose stemmed words overlap by this much;
-                0.4 merges much.
-            dry_run: write nothing; the report's run says what would be written.
+        time. What is merged away goes to the archive, with a link to what stays. With a `threshold` paraphrases are merged
+        too, whose stemmed words overlap by this much; 0.4 merges much.
 
         Raises:
             UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
-            UnreadableInput: a file cannot be written; everything is as it was.
         """
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(
@@ -259,9 +246,6 @@ class Compactor:
         in importance once. The cause comes from a language model if one is configured, else from a rule.
         With `since` only what was made or taken in on that day or later, or has no date, is held
         against all.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
         """
         classify, notices = None, list[str]()
         try:

@@ -39,10 +39,7 @@ _TYPE_WEIGHTS = {
 
 
 class Evidence(NamedTuple):
-    """What speaks for and against a rule, as its frontmatter has it.
-
-    `applied` is the day its confidence fades from: of its last outcome, else of its making.
-    """
+    """What speaks for and against a rule; its confidence fades from `applied`, the day of its last outcome or its making."""
 
     confidence: float = DEFAULT_CONFIDENCE
     maturity: str = MATURITIES[0]
@@ -71,12 +68,7 @@ class Evidence(NamedTuple):
         return self.success_count + self.failure_count
 
     def decayed(self, today: date) -> float:
-        """Return the confidence that is left today; without a day nothing has faded.
-
-        Example:
-            >>> Evidence(0.8, applied=date(2026, 1, 1)).decayed(date(2026, 4, 1))
-            0.4
-        """
+        """Return the confidence that is left today; without a day nothing has faded."""
         days = (today - self.applied).days if self.applied else 0
         return round(self.confidence * decay(days), _DIGITS)
 
@@ -98,7 +90,6 @@ def settle(evidence: Evidence, outcome: str, today: date) -> Evidence:
     """Return the evidence after an outcome: what has faded is settled first, then the outcome added.
 
     To add to the unfaded value would let one success resurrect a rule nobody used for a year.
-    `mixed` settles and adds nothing.
 
     Example:
         >>> rule = Evidence(0.8, applied=date(2026, 1, 1))
@@ -118,13 +109,6 @@ def mature(evidence: Evidence, today: date, *, is_pinned: bool = False) -> str:
     """Return the maturity that the evidence earns, one level up or down at most.
 
     Between the bounds for rising and falling nothing moves. A pinned rule does not fall.
-
-    Example:
-        >>> today = date(2026, 1, 1)
-        >>> mature(Evidence(0.9, "nascent", 12), today), mature(Evidence(0.8, "established", 10), today)
-        ('established', 'established')
-        >>> mature(Evidence(0.49, "proven", 10), today), mature(Evidence(0.3, "established", 10), today)
-        ('established', 'established')
     """
     confidence, level = evidence.decayed(today), evidence.maturity
     if level == "nascent":
@@ -137,13 +121,7 @@ def mature(evidence: Evidence, today: date, *, is_pinned: bool = False) -> str:
 
 
 def find_flag(evidence: Evidence, today: date) -> str | None:
-    """Return what a rule is a candidate for: removal, else demotion, else nothing.
-
-    Example:
-        >>> today = date(2026, 1, 1)
-        >>> find_flag(Evidence(0.19), today), find_flag(Evidence(0.09, failure_count=1), today), find_flag(Evidence(0.2), today)
-        ('demotion_candidate', 'removal_candidate', None)
-    """
+    """Return what a rule is a candidate for: removal, else demotion, else nothing."""
     confidence = evidence.decayed(today)
     if confidence < 0.1 and evidence.failure_count > evidence.success_count:
         return REMOVAL
@@ -151,25 +129,11 @@ def find_flag(evidence: Evidence, today: date) -> str | None:
 
 
 def needs_inversion(evidence: Evidence) -> bool:
-    """Return whether a rule failed so often that its opposite should be the rule.
-
-    Example:
-        >>> [needs_inversion(Evidence(failure_count=f, success_count=s)) for f, s in ((3, 1), (3, 2), (4, 2), (5, 2), (2, 0))]
-        [True, False, False, True, False]
-    """
+    """Return whether a rule failed so often that its opposite should be the rule."""
     return evidence.failure_count >= 3 and evidence.failure_count > 2 * evidence.success_count
 
 
 def activation_score(kind: str, count: int, seen: date | None, today: date, half_life: float = 90.0) -> float:
-    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor.
-
-    An entry without a date does not age.
-
-    Example:
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 1, 1))
-        0.9
-        >>> activation_score("fact", 0, date(2026, 1, 1), date(2026, 10, 14)) < 0.1
-        True
-    """
+    """Return how present an entry still is: `type_weight * decay * (1 + count)`, with no floor; without a date it does not age."""
     days = max(0, (today - seen).days) if seen else 0
     return activation(_TYPE_WEIGHTS.get(kind, 0.9), days, count, half_life=half_life)

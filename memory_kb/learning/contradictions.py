@@ -113,16 +113,9 @@ def find_contradictions(
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
-    Two entries of one store that share three words in ten are looked at. Without a classifier's
-    word they must say the opposite of each other in so many words; being similar is no
-    contradiction, however much older one is. Pairs that were settled before, by links between
-    them, are left out.
-
-    Args:
-        memories: the entries; those that no step may rewrite are left out.
-        classify: names the cause; the pairs most alike are shown to it, and all with a signal.
-        is_new: when given, only pairs of which one is new are looked at.
-        on_cut: receives a sentence where so many are alike that not all are compared.
+    Two entries of one store that share three words in ten are looked at. Without a classifier's word they must say the
+    opposite of each other in so many words. Pairs that were settled before, by links between them, are left out. With
+    `is_new` only pairs of which one is new are looked at; `on_cut` is told where so many are alike that not all are.
     """
     mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and may_be_weighed(memory)]
     stores: dict[object, list[Memory]] = {}
@@ -207,13 +200,7 @@ _FLAG = "review"
 
 
 def weaken(memory: Memory) -> dict[str, Value]:
-    """Return the fields of an entry in a tension; its importance is lowered once, however many it contradicts.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> weaken(Memory("x", "a.md", "", Location(), "T", "Text.", importance=0.5))
-        {'importance': 0.35, 'flags': ['review']}
-    """
+    """Return the fields of an entry in a tension; its importance is lowered once, however many it contradicts."""
     flags: Value = with_words(memory, "flags", _FLAG)
     if _FLAG in memory.words("flags") and any(link.relation == "contradicts" for link in memory.links):
         return {"flags": flags}
@@ -226,9 +213,8 @@ def weaken(memory: Memory) -> dict[str, Value]:
 def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     """Plan what the contradictions come to; a second time there is nothing to do.
 
-    The newer of two takes the place of the older: that is retired with a link. A tension stays
-    for a person to judge: both get a `contradicts` link and the flag `review`, and their
-    importance is lowered once, however many entries they contradict. Nothing is deleted.
+    The newer of two takes the place of the older, which is retired. A tension stays for a person to judge: both get a
+    `contradicts` link and the flag `review`, and their importance is lowered once.
     """
     edits: dict[int, _EntryEdit] = {}
 

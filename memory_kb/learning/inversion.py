@@ -37,9 +37,8 @@ class ScanReport(NamedTuple):
 def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
     """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
 
-    Pitfalls, pinned rules and those whose proposal is open or was rejected are passed over, and so
-    are those that a person has looked at since they failed. A rule that is negative already is
-    flagged: what it needs is to go, not to be turned round. An approval that somebody wrote into
+    Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
+    they failed are passed over. A rule that is negative already is flagged. An approval that somebody wrote into
     the proposal's file by hand is completed.
     """
     held = list(memories)
@@ -138,11 +137,9 @@ def is_in_review(memory: Memory) -> bool:
 
 
 def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: bool = False) -> list[Change]:
-    """Plan to retire the rule that an approved warning was made from.
+    """Plan to retire the rule that an approved warning was made from; both link to each other.
 
-    Its confidence becomes 0, and both link to each other. Where that is done already, or the rule
-    is gone, nothing is left to do. With `only_new` a rule that is linked already is left alone:
-    somebody has brought it back.
+    With `only_new` a rule that is linked already is left alone: somebody has brought it back.
     """
     wanted = original_of(proposal)
     found = [memory for memory in memories if memory.id == wanted and memory.id != proposal.id]
@@ -170,11 +167,6 @@ def is_doubted(memory: Memory, today: date) -> bool:
     That is one that is flagged as a candidate for removal, and one whose confidence is below what
     any selection takes. Here the confidence fades from the last day on which the rule was applied
     or recalled, and not at all where a person pinned it.
-
-    Example:
-        >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"confidence": 0.04})
-        >>> is_doubted(rule, date(2026, 1, 1)), is_doubted(rule._replace(kind="pitfall"), date(2026, 1, 1))
-        (True, False)
     """
     if memory.kind not in RULE_KINDS:
         return False

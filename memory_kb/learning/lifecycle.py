@@ -54,8 +54,7 @@ _PROMPT = (
 def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Offer, ...], Plan]:
     """Plan to copy to the project what three distinct jobs learned, or to reinforce what says it there.
 
-    Only the entry that says the same is reinforced (D-9), and once for each of the learnings it
-    stands for. What was retired or rejected at the project stays away, preferences of people never
+    What was retired or rejected at the project stays away, preferences of people never
     promote, and texts in which a number or a negation differs do not say the same.
     """
     there = [
@@ -177,14 +176,7 @@ def _may_go(memory: Memory) -> bool:
 
 
 def archive_path(memory: Memory, folder: str, day: date) -> str:
-    """Return the file in the archive of its scope that an entry moves to, named after its file and its id.
-
-    What is known of people's preferences stays apart there, too.
-
-    Example:
-        >>> archive_path(Memory("69712e00-2428", "rules/a.md", "", Location(), "T", ""), "", date(2026, 1, 2))
-        'archive/2026-01/a-69712e00-2428.md'
-    """
+    """Return the file in the archive of its scope that an entry moves to, named after its file and its id."""
     name = memory.path.rpartition("/")[2].removesuffix(".md")
     safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
     is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
@@ -205,13 +197,8 @@ class Lifecycle:
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Count what a session used of what it was shown, once for each entry.
 
-        An entry was used that an outcome named as used or an agent as helpful, or of whose longer words a third occur in
-        what the session did; nothing counts if the session changed no file and made no commit. With
-        `reinforcement.counts: shown` everything that was shown counts, and without a session what was
-        shown outside any, once a day for each entry. What is counted is not counted again.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
+        Nothing counts if the session changed no file and made no commit. With `reinforcement.counts: shown` everything that
+        was shown counts, and without a session what was shown outside any, once a day for each entry.
         """
         folder, now = self._vault.machine / "log", self._vault.clock()
         log = RetrievalLog(folder)
@@ -292,12 +279,7 @@ class Lifecycle:
         return chosen, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:
-        """Archive the live entries whose activation score fell below 0.1.
-
-        What has been applied counts as seen. Pinned and institutional entries stay, and so do notes
-        that are not memories. What was made in the last weeks, of old sources too, stays for now:
-        nobody could look at it before.
-        """
+        """Archive the live entries whose activation score fell below 0.1; what was made in the last weeks stays for now."""
         half_life, today = self._vault.settings.ranking.half_life_days, self._vault.today()
         taken_in = self._store.taken_in(today - timedelta(days=NEW_DAYS))
 

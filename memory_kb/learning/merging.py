@@ -28,14 +28,7 @@ def longest(memories: Sequence[Memory]) -> Memory:
 
 
 def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return entries that are to be merged, the primary first: of highest importance, then confidence, then the oldest.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> light, heavy = (Memory(name, "a.md", "", Location(), "T", "", importance=weight) for name, weight in (("a", 0.4), ("b", 0.9)))
-        >>> [memory.id for memory in by_rank([light, heavy])]
-        ['b', 'a']
-    """
+    """Return entries that are to be merged, the primary first: of highest importance, then confidence, then the oldest."""
 
     def rank(memory: Memory) -> tuple[float, float, date, str, int]:
         made = parse_date(memory.created_at) or date.max
@@ -67,11 +60,8 @@ def merge(
 ) -> tuple[Change, ...]:
     """Plan to merge entries into one of them; all of it happens, or nothing.
 
-    The primary keeps its id and its fields, and gets the longest body, the most reinforcements,
-    the sum of usage, successes and failures, all tags, sources and links, the latest `last_*`
-    and the earliest `created_at`. The others go to the archive with a link to it.
-
-    `archive` names the file that an entry moves to, `body_of` returns its text below the frontmatter; the values in `extra` win over the merged ones.
+    The others go to the archive with a link to the primary. `archive` names the file that an entry moves to, `body_of`
+    returns its text below the frontmatter; the values in `extra` win over the merged ones.
     """
     everything = (primary, *others)
     together = f"merge {primary.path} {primary.id}"
@@ -86,15 +76,10 @@ def merge(
 
 
 def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:
-    """Return the values that the primary of a merge gets; a field that nobody has is not among them.
+    """Return the values that the primary of a merge gets.
 
-    Example:
-        >>> from memory_kb.model import Location
-        >>> def make(name: str, uses: int) -> Memory:
-        ...     return Memory(name, "a.md", "", Location(), "T", "", reinforcement_count=uses, metadata={"id": name, "usage_count": uses})
-        >>> merged = merged_fields(make("a", 2), [make("b", 3)])
-        >>> merged["reinforcement_count"], merged["usage_count"], merged["status"]
-        (3, 5, 'compacted')
+    They are the most reinforcements, the sums of usage, successes and failures, all tags, sources and links, the
+    latest `last_*` and the earliest `created_at`.
     """
     everything = (primary, *others)
     values: dict[str, Value] = {"status": "compacted"}

@@ -131,10 +131,6 @@ def names(text: str) -> frozenset[str]:
     """Return the names in a text: code, paths, and words in capitals within a sentence.
 
     Two texts that differ in a name are about different things.
-
-    Example:
-        >>> sorted(names("Deploy with `make ship`. Then tell Redis and the orders-db."))
-        ['db', 'make', 'orders', 'redis', 'ship']
     """
     found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
     return frozenset[str]().union(*map(word_set, found))

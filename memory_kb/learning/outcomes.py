@@ -54,12 +54,7 @@ class Credited(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReport:
-    """What the outcome of a task changed.
-
-    Attributes:
-        known: entries that this task of this agent had credited before.
-        notice: why nothing was done, or what is worth knowing; empty otherwise.
-    """
+    """What the outcome of a task changed; `known` are entries that were credited for it before, `notice` says why nothing was."""
 
     agent: str
     task: str
@@ -71,12 +66,9 @@ class OutcomeReport:
 
 
 class Showing(NamedTuple):
-    """What an agent was shown for a task.
+    """What an agent was shown for a task, and in which sessions.
 
-    Attributes:
-        ids: the entries, in the order in which they were shown.
-        sessions: where they were shown.
-        hooked: the session whose hooks showed them; None where they were shown for the task by its name.
+    `hooked` is the session whose hooks showed it; None where it was shown for the task by its name.
     """
 
     agent: str
@@ -92,23 +84,13 @@ class Showing(NamedTuple):
 
 
 def find_named(retrievals: Iterable[Retrieval], agent: str, task: str, session: str | None = None) -> Showing | None:
-    """Return what was shown to an agent for a task by its name, in one session or in all.
-
-    Example:
-        >>> find_named([Retrieval("", "context", ("a",), agent="coder", task="t", session="s", injected=True)], "coder", "t")
-        Showing(agent='coder', task='t', ids=('a',), sessions=('s',), hooked=None)
-    """
+    """Return what was shown to an agent for a task by its name, in one session or in all."""
     found = [one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task)]
     return _join(Showing(agent, task, ()), [one for one in found if session in (None, one.session)])
 
 
 def find_hooked(retrievals: Iterable[Retrieval], session: str) -> Showing | None:
-    """Return what hooks showed in a session.
-
-    Example:
-        >>> find_hooked([Retrieval("t1", "context", ("a",), agent="codex", session="s", injected=True)], "s")
-        Showing(agent='codex', task='session s', ids=('a',), sessions=('s',), hooked='s')
-    """
+    """Return what hooks showed in a session."""
     found = [one for one in retrievals if one.is_hooked and one.session == session]
     agent = next((one.agent for one in found if one.agent), "")
     return _join(Showing(agent, f"session {session}", (), hooked=session), found)
@@ -141,8 +123,7 @@ def _may_hold_marks(line: bytes) -> bool:
 def find_marks(events: Iterable[Event]) -> dict[str, str]:
     """Return what was said of entries in a session: in messages and in what tools were called with.
 
-    Results of tools are left out, since a file may hold the marks of another task, and so is
-    memory-kb's own text.
+    Results of tools are left out, since a file may hold the marks of another task.
     """
     marks: dict[str, str] = {}
     for event in events:
@@ -266,32 +247,18 @@ class Outcomes:
         session: str | None = None,
         dry_run: bool = False,
     ) -> OutcomeReport:
-        """Say how a task went; the rules, pitfalls and skills that were used are credited for it.
+        """Say how a task went; the rules, pitfalls and skills that were used are credited for it, each once for a task.
 
-        Used is what `used` names. Without it, it is what was shown and left a third of its longer words in what the
-        session did, if that changed a file or committed. What the agent itself said (`[memory-kb: helpful ID]`) counts
-        too. In a session that hooks log, all of it counts when that ends, and not at all if it changed no file and committed nothing. With `reinforcement.counts: shown` all that was shown counts where `used` names nothing. Each entry is credited once for a
-        task of an agent; a task that was shown nothing changes nothing.
+        Used is what `used` names; without it, what was shown and left a third of its longer words in what the session did,
+        if that changed a file or committed (with `reinforcement.counts: shown` all that was shown). What the agent itself said
+        (`[memory-kb: helpful ID]`) counts too. In a session that hooks log, all of it counts when that ends.
 
-        Where nothing was shown for the task by name, it is what hooks showed in its session: the
-        one that is named here or by `MEMORY_KB_SESSION`, else the one in which hooks showed this agent
-        something last, within a day. There each entry is credited once for the session.
-
-        Entries of any kind that are named in `used` are reinforced when the session ends.
-
-        Args:
-            agent: who did it, as it was named when it was shown something.
-            task: the task, named in the same way.
-            outcome: `success`, `failure` or `mixed`.
-            used: the entries that were used, by their ids.
-            task_id: what the task is called, where `context` was reported that too.
-            session: only what was shown in this session.
-            dry_run: only report what would change.
+        Where nothing was shown for the task by name, it is what hooks showed in its session: the one that is named here or by
+        `MEMORY_KB_SESSION`, else the one in which hooks showed this agent something last, within a day.
 
         Raises:
             UsageError: there is no such outcome.
             UnknownEntry: one that was used does not exist.
-            UnreadableInput: a file cannot be written; everything is as it was.
         """
         word = read_outcome(outcome)
         agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text

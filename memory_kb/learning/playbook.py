@@ -39,11 +39,8 @@ _HEADS = {
 class PlaybookRule(NamedTuple):
     """A rule or pitfall as it is listed and chosen.
 
-    Attributes:
-        text: what it says, on one line.
-        confidence: what is left of it today; `stored_confidence` is what the file says.
-        relevance: which share of its tags fits the task, and
-        score: that times the confidence, times 1.5 for a pitfall; None where nothing was asked.
+    `confidence` is what is left of it today, `stored_confidence` what the file says. `relevance` is the share of its tags
+    that fits the task, and `score` that times the confidence, times 1.5 for a pitfall; None where nothing was asked.
     """
 
     id: str
@@ -79,12 +76,6 @@ def in_force(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     """Return the entries without those that a narrower scope has under the same id.
 
     One that is retired there hides the wider one too; what is only proposed hides nothing.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> one = Memory("x", "~global/a.md", "", Location("global"), "T", "Global.")
-        >>> [memory.text for memory in in_force([one, one._replace(place=Location("project"), text="Ours.")])]
-        ['Ours.']
     """
     held = list(memories)
     narrowest: dict[str, int] = {}
@@ -105,14 +96,7 @@ def is_rule(memory: Memory) -> bool:
 
 
 def was_looked_at(memory: Memory) -> bool:
-    """Return whether a person has reviewed a rule since its last outcome.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("x", "a.md", "", Location(), "T", "", metadata={"reviewed": "2026-02-01", "last_applied": "2026-01-01"})
-        >>> was_looked_at(rule)
-        True
-    """
+    """Return whether a person has reviewed a rule since its last outcome."""
     reviewed, applied = memory.day("reviewed"), memory.day("last_applied")
     return reviewed is not None and (applied is None or reviewed >= applied)
 
@@ -162,12 +146,7 @@ def make_rule(memory: Memory, today: date) -> PlaybookRule:
 
 
 def measure_relevance(tags: Sequence[str], wanted: Iterable[str]) -> float:
-    """Return which share of a rule's tags a task asks for, in any case of letters.
-
-    Example:
-        >>> measure_relevance(["API", "sse"], ["api", "bug"]), measure_relevance([], ["api"])
-        (0.5, 0.0)
-    """
+    """Return which share of a rule's tags a task asks for, in any case of letters."""
     own, asked = {tag.casefold() for tag in tags}, {word.strip().lstrip("#").casefold() for word in wanted}
     return len(own & asked) / len(own) if own else 0.0
 
@@ -253,16 +232,7 @@ def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Cha
 
 
 def count_outcome(memory: Memory, outcome: str, today: date) -> dict[str, Value]:
-    """Return the fields of a rule, pitfall or skill after one more outcome.
-
-    A skill counts successes and failures and has no decay to settle.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("x", "a.md", "", Location(), "T", "", kind="rule", metadata={"id": "x", "confidence": 0.75, "last_applied": "2026-01-02"})
-        >>> count_outcome(rule, "success", date(2026, 1, 2))
-        {'confidence': 0.8, 'success_count': 1, 'last_applied': '2026-01-02'}
-    """
+    """Return the fields of a rule, pitfall or skill after one more outcome; a skill has no decay to settle."""
     assert outcome in OUTCOMES
     if memory.kind == "skill":
         name = f"{outcome}_count"

@@ -58,10 +58,7 @@ class RulesImported:
 
 
 def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Problem, ...]]:
-    """Read a playbook: a list of rules, or a mapping with one under `rules` or `bullets`.
-
-    Keys may be written as `success_count` or `successCount`. A rule that cannot be used becomes a
-    problem, and the rest goes on.
+    """Read a playbook: a list of rules, or a mapping with one under `rules` or `bullets`; keys may be in camel case.
 
     Raises:
         UnreadableInput: it is not YAML, or has no list of rules.
@@ -155,10 +152,9 @@ def _kind_of(values: Mapping[str, Any]) -> str:
 def plan_import(
     rules: Sequence[RuleInFile], index: SqliteIndex, place: Location, folder: str, now: datetime
 ) -> tuple[list[RuleImported], list[Change]]:
-    """Plan to bring rules in to the folder of a place, each under its own id; what is there stays as it is.
+    """Plan to bring rules in to the folder of a place, each under its own id.
 
-    A rule whose id or text is known at the place is passed over, and so is one that was retired or
-    rejected there. Nothing is reinforced by it: a file may be imported as often as one likes.
+    A rule whose id or text is known at the place is passed over, and so is one that was retired or rejected there.
     """
     done: list[RuleImported] = []
     changes: list[Change] = []
@@ -197,21 +193,7 @@ def _look_up(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Locatio
 
 
 def export_rules(memories: Iterable[Memory]) -> str:
-    """Return rules as a `playbook.yaml` that `parse_rules` reads back.
-
-    Example:
-        >>> print(export_rules([Memory("r", "a.md", "", Location(), "T", "Use uv.", kind="rule", tags=("python",))]), end="")
-        rules:
-        - id: r
-          text: Use uv.
-          confidence: 0.5
-          maturity: nascent
-          success_count: 0
-          failure_count: 0
-          anti_pattern: false
-          tags:
-          - python
-    """
+    """Return rules as a `playbook.yaml` that `parse_rules` reads back."""
     import yaml
 
     text = yaml.safe_dump({"rules": list(map(_export, memories))}, sort_keys=False, allow_unicode=True, width=1 << 20)

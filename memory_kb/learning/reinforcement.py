@@ -21,11 +21,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class Due(NamedTuple):
-    """Entries that a session was shown, and that are not counted for it yet.
+    """Entries that a session, or a `day:2026-03-01` outside any, was shown, and that are not counted for it yet.
 
-    Attributes:
-        key: the session, or `day:2026-03-01` for what was shown outside any.
-        begun: the counts that a run was about to write when it was killed.
+    `begun` are the counts that a run was about to write when it was killed.
     """
 
     key: str
@@ -45,13 +43,6 @@ def find_due(
     """Return what is to be counted for one session, or for what was shown outside of any.
 
     Each entry counts once for a session however often it was shown there, and once a day outside.
-
-    Example:
-        >>> log = [Retrieval("2026-03-01T10:00:00Z", "search", ("a", "b"), session="s"), Retrieval("2026-03-01", "search", ("a",))]
-        >>> [(due.key, due.ids) for due in find_due(log, [Credit("s", {"b": 1}, True)], "s")]
-        [('s', ('a',))]
-        >>> [(due.key, due.ids) for due in find_due(log, [])]
-        [('day:2026-03-01', ('a',))]
     """
     shown: dict[str, dict[str, None]] = {}
     for one in retrievals:
@@ -95,14 +86,7 @@ def keep_used(
 ) -> tuple[str, ...]:
     """Return the entries that a session used of what it was shown.
 
-    An entry was used that an agent named as helpful, or of whose longer words a third occur in what
-    the session did.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> memory = Memory("a", "a.md", "", Location(), "T", "Integration tests need Redis.")
-        >>> keep_used(("a", "b"), [memory], frozenset({"redis", "tests"}))
-        ('a',)
+    Those are the ones in `named`, and those of whose longer words a third occur in what the session did.
     """
     texts = {memory.id: memory.text for memory in memories}
 
@@ -120,10 +104,10 @@ def _long_words(text: str) -> frozenset[str]:
 def plan_reinforcements(
     due: Sequence[Due], memories: Iterable[Memory], now: datetime
 ) -> tuple[Plan, tuple[Credit, ...]]:
-    """Plan to count what is due: `reinforcement_count` plus one each, `last_reinforced` today.
+    """Plan to count what is due; return with the changes what to log before and after they are made.
 
-    Return with the changes what to log before and after they are made. Only live entries count, and only those that are memories by their frontmatter. Of several with
-    one id it is the most specific.
+    Only live entries count, and only those that are memories by their frontmatter. Of several with one id it is the most
+    specific.
     """
     wanted = {entry_id for one in due for entry_id in one.ids}
     by_id: dict[str, Memory] = {}

@@ -60,14 +60,8 @@ _LONGEST = 3_650
 class ReviewItem:
     """An entry that waits for a judgment.
 
-    Attributes:
-        proposes: `entry`, `institutional`, `inversion`, or `flag` for a live entry that has some.
-        of: the rule that an inversion would replace.
-        reason: why it is here, in one sentence.
-        approving, rejecting: what each would do, in a few words.
-        text: all that it says.
-        session: where it comes from, or None.
-        created: the day it was proposed, or None.
+    `proposes` is entry, institutional, inversion, or flag for a live entry that has some. `of` is the rule that an
+    inversion would replace. `approving` and `rejecting` say what each would do.
     """
 
     id: str
@@ -176,10 +170,6 @@ def plan_approval(wanted: Sequence[Memory], ground: ApprovalInput) -> tuple[Chan
     A proposal becomes active and moves from `review/` to the folder of its kind, one for the
     institution to the `institutional.md` of its scope; a warning takes the place of the rule it
     was made from; a flag goes. One that a person has set to active by hand is only moved.
-
-    Raises:
-        UsageError: one of them is retired or archived.
-        CannotSplice: it cannot be added to `institutional.md` without being lost in its text.
     """
     changes: list[Change] = []
     taken = {memory.path for memory in ground.memories}
@@ -289,8 +279,7 @@ class Review:
     def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
 
-        What was put off is left out until its day. The filters are those of `search`; `session` leaves
-        what comes from one, named by its id or the beginning of it.
+        `session` leaves what comes from one, named by its id or the beginning of it.
         """
         chosen = self._index.filters(**filters)
         everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
@@ -314,12 +303,7 @@ class Review:
         return tuple(make_item(memory, today) for memory in waiting)
 
     def show(self, wanted: str) -> ReviewView:
-        """Return an entry of the queue with its text, and with what approving it would write.
-
-        Raises:
-            UnknownEntry: there is none.
-            UsageError: it is over, and cannot be approved.
-        """
+        """Return an entry of the queue with its text, and with what approving it would write."""
         found = self._store.find(wanted)
         text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
@@ -330,10 +314,7 @@ class Review:
         )
 
     def scan(self, *, dry_run: bool = False) -> ScanReport:
-        """Propose a warning in the place of every rule that failed too often.
-
-        The proposals are in `review/` until somebody approves or rejects them.
-        """
+        """Propose a warning in the place of every rule that failed too often."""
         with self._writer.lock(dry_run=dry_run):
             offers, changes = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
             intake = self._store.plan_intake(offers)
@@ -344,10 +325,7 @@ class Review:
     def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
         """Approve entries: a proposal is put in use, a flag is taken away.
 
-        Approving twice changes nothing more.
-
         Raises:
-            UnknownEntry: there is no such entry.
             UsageError: one of them is retired or archived, or none is named.
             CannotSplice: an entry cannot be added to `institutional.md`.
         """
@@ -359,7 +337,6 @@ class Review:
         """Reject entries: they stay where they are, and keep the same text from coming back.
 
         Raises:
-            UnknownEntry: there is no such entry.
             UsageError: one of them does not wait for review, or none is named.
         """
         with self._writer.lock(dry_run=dry_run):
@@ -377,10 +354,8 @@ class Review:
         """Replace the text of a proposal; it stays in the queue.
 
         Raises:
-            UnknownEntry: there is no such entry.
             UsageError: it does not wait for review, or there is no text.
             SecretRefused: the text holds what looks like a credential.
-            CannotSplice: its frontmatter cannot be read.
         """
         with self._writer.lock(dry_run=dry_run):
             found = self._store.find(wanted)
@@ -398,12 +373,7 @@ class Review:
             return self._writer.run("review edit", [change], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
-        """Leave entries out of the queue for some days.
-
-        Raises:
-            UnknownEntry: there is no such entry.
-            UsageError: one of them does not wait for review, or none is named.
-        """
+        """Leave entries out of the queue for some days."""
         with self._writer.lock(dry_run=dry_run):
             found = self._find_all(wanted)
             if not 0 < days <= _LONGEST:

@@ -61,14 +61,7 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
 
 
 def find_same(text: str, rules: Iterable[Memory]) -> Memory | None:
-    """Return the live rule or pitfall that says nearly the same as a text; one that says the opposite does not.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule = Memory("r1", "a.md", "", Location(), "T", "Run the migrations first.", kind="rule")
-        >>> find_same("run the migrations first", [rule]) is rule, find_same("never run the migrations first", [rule])
-        (True, None)
-    """
+    """Return the live rule or pitfall that says nearly the same as a text; one that says the opposite does not."""
     found = ((likeness(text, one.text), one) for one in rules if one.is_live and one.kind in RULE_KINDS)
     alike, best = max(found, key=itemgetter(0), default=(0.0, None))
     return best if alike >= ALIKE else None
@@ -99,11 +92,7 @@ class SessionEvidence:
         self._store = store
 
     def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
-        """Return what judges the rules among what was extracted from a session; nothing else needs evidence.
-
-        Past sessions are searched for the words of a rule's title. Only what holds where the rule
-        would apply can use the same.
-        """
+        """Return what judges the rules among what was extracted from a session; nothing else needs evidence."""
         if not any(offer.draft.kind == "rule" for offer in offers):
             return None
         known = self._store.all(_RULES)
@@ -128,10 +117,7 @@ class SessionEvidence:
         return judge_rule(text, self.session_evidence(text), find_same(text, known))
 
     def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:
-        """Return how past sessions about the words of a rule ended.
-
-        `without` are sessions that do not count, such as the one that the rule comes from.
-        """
+        """Return how past sessions about the words of a rule ended, all but those in `without`."""
         words = keywords(text)
         if not words:
             return SessionCounts()

@@ -70,11 +70,7 @@ class Checks:
         return command in self._named or (bool(self._seal.key) and self._read().get(command) == self._sign(command))
 
     def allow(self, command: str) -> None:
-        """Let a command be run from now on.
-
-        Raises:
-            OSError: this cannot be stored.
-        """
+        """Let a command be run from now on."""
         kept = {one: mark for one, mark in self._read().items() if mark == self._sign(one)}
         make_folder(self._file.parent)
         write_plain(self._file, json.dumps(kept | {command: self._sign(command)}, indent=1).encode())
@@ -126,10 +122,9 @@ class SweepReport:
 def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tuple[Change, ...]]:
     """Plan to move rules between their levels, and to flag those that are worth a look.
 
-    The decay is computed and never stored, since it would compound from sweep to sweep; only
-    `maturity` and `flags` are written. A rule moves one level a day at most: the day of its last
-    move is its `maturity_since`. A flag goes when its reason does; one that a person took away in
-    the review comes back only after a new outcome. Nothing is ever deleted.
+    The decay is computed and never stored, since it would compound from sweep to sweep. The day of a rule's last move is
+    its `maturity_since`; it moves one level a day at most. A flag goes when its reason does; one that a person took away
+    in the review comes back only after a new outcome.
     """
     promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change]()
     for memory in memories:
@@ -199,9 +194,6 @@ class Rules:
 
         Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal
         wait for a person's judgment.
-
-        Raises:
-            UsageError: a task is named without its job.
         """
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
@@ -216,8 +208,6 @@ class Rules:
 
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`.
-
-        Each call is one more outcome. `helpful` and `harmful` mean success and failure.
 
         Raises:
             UnknownEntry: there is no such entry.
@@ -266,13 +256,10 @@ class Rules:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RulesImported:
-        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids.
-
-        What is known stays as it is, so importing a file again changes nothing.
+        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids; what is known stays as it is.
 
         Raises:
             UnreadableInput: the file cannot be read, or holds no list of rules.
-            UsageError: the place makes no sense.
         """
         place = self._vault.place_for(scope, job, task)
         try:
@@ -301,11 +288,7 @@ class Rules:
         return command, bool(command) and Checks(self._vault).allows(command)
 
     def allow(self, rule: str, command: str) -> None:
-        """Let the command of a rule be run here, that very text; another vault or machine does not know of it.
-
-        Raises:
-            UsageError: this is not the rule's command.
-        """
+        """Let the command of a rule be run here, that very text; another vault or machine does not know of it."""
         if not command or self._store.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
         Checks(self._vault).allow(command)
@@ -317,14 +300,10 @@ def _visible(filters: Filters) -> Filters:
 
 
 def read_outcome(word: str) -> str:
-    """Return the outcome that a word means.
+    """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names.
 
     Raises:
-        UsageError: none.
-
-    Example:
-        >>> read_outcome("helpful"), read_outcome("partial")
-        ('success', 'mixed')
+        UsageError: it means none.
     """
     known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
     if word.lower() not in known:

@@ -59,12 +59,6 @@ def guess_stage(intent: str) -> str:
     """Return the stage that a text speaks of most, or `unknown`.
 
     A line such as `Stage: planning` decides; else words are counted, and a tie is unknown.
-
-    Example:
-        >>> guess_stage("# Intent\\n\\n**Stage:** design\\n\\nWe plan, plan and plan."), guess_stage("We are implementing the parser.")
-        ('design', 'implementation')
-        >>> guess_stage(""), guess_stage("plan and review")
-        ('unknown', 'unknown')
     """
     stated = (read_stage(found[1]) for found in _STATED.finditer(intent))
     named = next((stage for stage in stated if stage != UNKNOWN), None)
@@ -79,8 +73,7 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
     """Plan to retire what was learned for a stage that is over.
 
     That is every live entry of domain `task` and this phase in the project and its jobs, or, for
-    the stage of one job, in that job and its tasks. What a person pinned stays, as does all that
-    a team learned for good and all that is known of people's preferences.
+    the stage of one job, in that job and its tasks.
     """
     reason = f"The stage {ended} is over."
     live = (
@@ -134,19 +127,11 @@ class Stages:
         return self._enter(place, guessed, notice, dry_run=dry_run)
 
     def set(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> StageReport:
-        """Say which stage the project or a job is in; what was learned for another is retired.
-
-        Raises:
-            UsageError: there is no such stage.
-        """
+        """Say which stage the project or a job is in; what was learned for another is retired."""
         return self._enter(make_place("project", job, None), _check_stage(stage), "", dry_run=dry_run)
 
     def retire(self, stage: str, job: str | None = None, *, dry_run: bool = False) -> RunReport:
-        """Retire what was learned for a stage that is over.
-
-        Raises:
-            UsageError: there is no such stage.
-        """
+        """Retire what was learned for a stage that is over."""
         ended = _check_stage(stage)
         place = make_place("project", job, None)
         return self._store.carry_out(

@@ -105,9 +105,6 @@ class Skills:
 
         A search of the skills gives the candidates, a sample of what is known of each its place.
         Without a query all compete. A `seed` makes the order the same every time.
-
-        Raises:
-            UsageError: a task is named without its job.
         """
         limit = max(0, limit)
         memories = {memory.id: memory for memory in usable_skills(self.skills(job, task))}
@@ -127,11 +124,7 @@ class Skills:
     def rank(
         self, by: str = "thompson", *, seed: int | None = None, job: str | None = None, task: str | None = None
     ) -> tuple[Skill, ...]:
-        """Return all live skills, best first, by a sample, the mean or the upper bound.
-
-        Raises:
-            UsageError: there is no such order.
-        """
+        """Return all live skills, best first, by a sample, the mean or the upper bound."""
         return rank_skills(map(make_skill, usable_skills(self.skills(job, task))), by, _random(seed))
 
     def create(
@@ -182,9 +175,7 @@ class Skills:
         force: bool = False,
         dry_run: bool = False,
     ) -> SkillWritten:
-        """Save a workflow with its steps; one of that name is brought up to date.
-
-        `context` says where it applies, and is the skill's description.
+        """Save a workflow with its steps; one of that name is brought up to date. `context` says where it applies.
 
         Raises:
             UsageError: there are no steps, or no name.
@@ -200,14 +191,7 @@ class Skills:
         return self._keep_skill("procedure", draft, scope, job, task, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
-        """Count that a skill worked, or did not.
-
-        It is named by its id, its name, or the unique beginning of its id.
-
-        Raises:
-            UsageError: the outcome is neither `success` nor `failure`.
-            UnknownEntry: there is no such skill.
-        """
+        """Count that a skill worked, or did not; it is named by its id, its name, or the unique beginning of its id."""
         if outcome not in _OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {' or '.join(_OUTCOMES)}")
 

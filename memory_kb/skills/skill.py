@@ -131,14 +131,7 @@ class SkillsExported:
 
 
 def make_skill(memory: Memory) -> Skill:
-    """Return an entry of kind skill as it is listed.
-
-    Example:
-        >>> memory = Memory("x", "a.md", "", Location(), "Ship", "1. Tag", metadata={"name": "Ship it", "success_count": 7, "failure_count": 1})
-        >>> skill = make_skill(memory)
-        >>> skill.name, skill.alpha, skill.beta, skill.mean
-        ('Ship it', 8.0, 2.0, 0.8)
-    """
+    """Return an entry of kind skill as it is listed."""
     wins, losses = memory.count("success_count"), memory.count("failure_count")
     alpha, beta = wins + 1.0, losses + 1.0
     mean = alpha / (alpha + beta)
@@ -192,8 +185,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
     """Return skills best first, each with the score it has got.
 
     `thompson` draws one sample for each skill from its distribution, in the order of their
-    ids, so that one seed gives one order whatever order they come in. `mean` and `ucb` draw
-    nothing. Skills of equal scores are in the order of their names.
+    ids, so that one seed gives one order whatever order they come in.
 
     Raises:
         UsageError: there is no such order.
@@ -247,10 +239,6 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     Raises:
         UsageError: it has no name, or a word the format does not have.
         SecretRefused: it holds what looks like a credential.
-
-    Example:
-        >>> check_skill(SkillDraft(SkillText(" Ship  it "))).text.name
-        'Ship it'
     """
     name = read_text(draft.text.name)
     if name is None or not name.strip("#"):
@@ -312,12 +300,6 @@ def plan_skill_update(
     """Plan to change those parts of a skill that a draft speaks of, or return None where nothing changes.
 
     Its counters stay, as does every other byte of the entry.
-
-    Example:
-        >>> note = NoteText("a.md", b"---\\nid: x\\nname: Ship\\nsuccess_count: 7 # in May\\n---\\n# Skill: Ship\\n\\n## Steps\\n\\n1. Tag.\\n")
-        >>> change = plan_skill_update(note, "x", SkillDraft(SkillText("ship", steps=("Push.",))), "Told so.")
-        >>> change.action.text == note.text.replace("Tag.", "Push.")
-        True
     """
     newline = newline_of(note.text)
     found = find_entry(note.text, note.path, entry_id)

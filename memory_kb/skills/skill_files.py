@@ -159,11 +159,6 @@ def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] =
 
     A block that is not quite YAML, as where a description has a colon in it, is read line by line.
     `folder` names a skill that does not name itself.
-
-    Example:
-        >>> found = parse_skill_file("---\\nname: pdf\\ndescription: Use when: a PDF is asked for\\n---\\nRead it.\\n", "pdf/SKILL.md", "pdf")
-        >>> found.draft.text.description, found.draft.body
-        ('Use when: a PDF is asked for', 'Read it.')
     """
     block = _FRONTMATTER.match(text)
     head, body = (_read_head(block[1]), text[block.end() :]) if block else ({}, text.removeprefix("\ufeff"))
@@ -209,12 +204,7 @@ def _read_head(block: str) -> dict[str, Any]:
 
 
 def plain_name(name: str, taken: Collection[str] = ()) -> str:
-    """Return a name as folders of skills have it: small ASCII letters, digits and dashes.
-
-    Example:
-        >>> plain_name("Café: Größe!"), plain_name("ship", {"ship"})
-        ('cafe-groe', 'ship-2')
-    """
+    """Return a name as folders of skills have it: small ASCII letters, digits and dashes."""
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = make_slug(folded)[:_MAX_PLAIN_NAME].strip("-")
     if slugify(folded) == "note" and "note" not in folded.lower():

@@ -44,13 +44,7 @@ _SIGN = re.compile(r"#{1,6}(?:\s|$)|`{3}|~{3}|-{3}|={3}|[-*+>](?:\s|$)|\d{1,9}[.
 
 @dataclass(frozen=True, slots=True)
 class SkillText:
-    """What a skill says; a part that is None is not spoken of.
-
-    Attributes:
-        description: what it is for and when, on one line.
-        errors: each as `error: fix`.
-        template: a prompt or a piece of code, as it is.
-    """
+    """What a skill says; a part that is None is not spoken of. Each of `errors` reads `error: fix`."""
 
     name: str
     description: str | None = None
@@ -103,12 +97,7 @@ def parse_skill(body: str, name: str = "") -> SkillText:
 
 
 def without_label(title: str) -> str:
-    """Return a title without the word `Skill:`.
-
-    Example:
-        >>> without_label("Skill: Ship it"), without_label("Release: fast")
-        ('Ship it', 'Release: fast')
-    """
+    """Return a title without the word `Skill:`."""
     head, colon, tail = title.partition(":")
     return tail.strip() if colon and head.strip().lower() == "skill" else title
 

@@ -99,12 +99,7 @@ def plan_continuity(
 
 
 def find_damage(path: str, text: str) -> str | None:
-    """Return what is wrong with the marks of the two sections in a text; None where they are whole, or there are none.
-
-    Example:
-        >>> find_damage("CONTINUITY.md", "Mine.\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n")
-        'CONTINUITY.md:2: <!-- memory-kb:begin relevant --> has no <!-- memory-kb:end -->; put it back'
-    """
+    """Return what is wrong with the marks of the two sections in a text; None where they are whole, or there are none."""
     try:
         for name in SECTIONS:
             find(path, text, name)
@@ -114,12 +109,7 @@ def find_damage(path: str, text: str) -> str | None:
 
 
 def name_line(one: Reminder) -> str:
-    """Return a line that names an entry, by an id that `show` finds.
-
-    Example:
-        >>> name_line(Reminder("api-implementation", "skill", "Build an endpoint.")), name_line(Reminder("sem-001", "rule", "Check <!-- it -->"))
-        ('- [skill: api-implementation] Build an endpoint.', '- [sem-001] Check <! -- it -- >')
-    """
+    """Return a line that names an entry, by an id that `show` finds."""
     return f"- [{'skill: ' if one.kind == 'skill' else ''}{plain(one.id)}] {plain(one.text)}".rstrip()
 
 
@@ -131,12 +121,7 @@ def plain(text: str) -> str:
 
 
 def own_words(text: str, limit: int) -> str:
-    """Return the first words of a file that are the agent's own, as what it is working on.
-
-    Example:
-        >>> own_words("# Now\\n\\nFix the parser.\\n\\n<!-- memory-kb:begin relevant -->\\n- [a] One.\\n<!-- memory-kb:end -->\\n", 40)
-        'Now Fix the parser.'
-    """
+    """Return the first words of a file that are the agent's own, as what it is working on."""
     lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
     return " ".join(line for line in lines if line)[:limit].strip()
 
@@ -159,11 +144,7 @@ class Continuity:
         self._searching = searching
 
     def show(self, job: str | None = None) -> ContinuityView:
-        """Return CONTINUITY.md of the project, or of one of its jobs.
-
-        Raises:
-            UnreadableInput: it cannot be read.
-        """
+        """Return CONTINUITY.md of the project, or of one of its jobs."""
         path, note = self.read(job)
         if note is None:
             return ContinuityView(path, None)

@@ -117,32 +117,14 @@ def describe_git(state: GitState | None) -> dict[str, Any] | None:
 
 
 def render_handoff(draft: Handoff) -> str:
-    """Return the body of a handoff, with those sections that say something.
-
-    Example:
-        >>> print(render_handoff(Handoff("planner", "coder", ("Wrote the plan.",), known_issues=("The clock is wrong.",))))
-        # Handoff: planner to coder
-        <BLANKLINE>
-        ## Done
-        <BLANKLINE>
-        - Wrote the plan.
-        <BLANKLINE>
-        ## Known issues
-        <BLANKLINE>
-        - The clock is wrong.
-    """
+    """Return the body of a handoff, with those sections that say something."""
     parts = {heading: render_items(getattr(draft, name)) for name, heading in _SECTIONS.items()}
     sections = [f"## {heading}\n\n{items}" for heading, items in parts.items() if items]
     return "\n\n".join((f"# Handoff: {draft.from_agent} to {draft.to_agent}", *sections))
 
 
 def read_handoff(memory: Memory) -> Handoff:
-    """Return an entry of kind handoff as it is shown, however it was written.
-
-    Example:
-        >>> read_handoff(Memory("handoff-002", "h.md", "", Location(), "T", "## Done\\n\\nAll of it.\\n\\n## Known Issues\\n* None.")).known_issues
-        ('None.',)
-    """
+    """Return an entry of kind handoff as it is shown, however it was written."""
     text = plain_lines(memory.text)
     sections = {one.heading.lower().rstrip(":"): one for one in reversed(find_sections(text))}
     parts = {
@@ -281,7 +263,7 @@ class Handoffs:
         change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
         return HandedOff(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
 
-    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         """Return the ids of some entries; one that is not there stays as it is named, with a notice."""
         ids, wrong = list[str](), list[str]()
         for name in wanted:

@@ -82,12 +82,7 @@ class Checkpointed:
 
 
 def read_ledger(memory: Memory) -> Ledger:
-    """Return an entry of kind ledger as it is shown, whatever its fields hold.
-
-    Example:
-        >>> read_ledger(Memory("l", "l.md", "", Location(), "T", "", metadata={"agent_id": "eng-001", "tasks_completed": 12})).tasks_completed
-        12
-    """
+    """Return an entry of kind ledger as it is shown, whatever its fields hold."""
     names = memory.words("completed_tasks")
     return Ledger(
         id=memory.id,

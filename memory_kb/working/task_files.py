@@ -52,12 +52,7 @@ def _undated(text: str) -> str:
 
 
 def parse_milestones(text: str) -> Milestones:
-    """Return the milestones of a file; anything else is skipped and reported.
-
-    Example:
-        >>> parse_milestones('{"milestone": "m", "assumptions": {"scope": "small"}}\\n{"milestone": "x", "assum').torn
-        (2,)
-    """
+    """Return the milestones of a file; anything else is skipped and reported."""
     found, torn = [], []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -108,7 +103,7 @@ class TaskFiles:
     ) -> RunReport:
         """Write down, before the work begins, the plan and what may go wrong with it.
 
-        It is written anew when the plan changes. Without a title, the text's first line is it.
+        Without a title, the text's first line is it.
 
         Raises:
             UsageError: there is no text, or no such place.
@@ -182,11 +177,7 @@ class TaskFiles:
         return self._write_beside("assume", place, ASSUMPTIONS, plan, dry_run=dry_run)
 
     def assumptions(self, *, job: str | None = None, task: str | None = None) -> Milestones:
-        """Return what was assumed at the milestones so far.
-
-        Raises:
-            UsageError: there is no such place.
-        """
+        """Return what was assumed at the milestones so far."""
         return parse_milestones(self._text_beside(self._vault.place_for("project", job, task), ASSUMPTIONS))
 
     def _write_beside(
