@@ -27,7 +27,6 @@ from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
 from memory_kb.learning.lifecycle import archive_path, offer_by_hand
 from memory_kb.learning.merging import by_rank, merge
-from memory_kb.learning.review import plan_approval
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.review import Review
     from memory_kb.model import StoredEntry
     from memory_kb.reports import RunReport
+    from memory_kb.store.files import NoteText
     from memory_kb.store.plan import Change, Memory
     from memory_kb.store.render_changes import Composition
     from memory_kb.store.writer import Writer
@@ -318,14 +318,12 @@ class Drafting:
         return self._composed(makers[action](), drafts)
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
-        ground = self._review.ground()
-        return plan_approval(
-            [memory],
-            replace(
-                ground,
-                read=lambda path: self._examination.draft_note(path, drafts) if path in drafts else ground.read(path),
-            ),
-        )
+        approval = self._review.approval()
+
+        def read(path: str) -> NoteText | None:
+            return self._examination.draft_note(path, drafts) if path in drafts else approval.read(path)
+
+        return replace(approval, read=read).plan([memory])
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         offer = offer_by_hand(memory, self._vault.clock())

@@ -5,6 +5,7 @@ A second run over the same episodes changes nothing: an entry counts each source
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
 from memory_kb.store.plan import Change, Memory
-from memory_kb.text import jaccard
+from memory_kb.text import counted, jaccard
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import Meanings
@@ -50,31 +51,20 @@ class Pattern(NamedTuple):
     said: tuple[str, ...]
     episodes: tuple[EpisodeRecord, ...]
 
-    @property
-    def successes(self) -> int:
-        """How many of the episodes ended well."""
-        return sum(1 for one in self.episodes if one.diary.status == "success")
-
-    @property
-    def failures(self) -> int:
-        """How many of the episodes failed."""
-        return sum(1 for one in self.episodes if one.diary.status == "failure")
-
-    @property
-    def sessions(self) -> frozenset[str]:
-        """The sessions that its episodes mention."""
-        return frozenset(one.diary.session_id for one in self.episodes if one.diary.session_id)
+    def ended(self, outcome: str) -> int:
+        """Return how many of the episodes ended so."""
+        return sum(one.diary.status == outcome for one in self.episodes)
 
     @property
     def confidence(self) -> float:
         """How far it is trusted."""
-        return pattern_confidence(len(self.episodes), self.successes)
+        return pattern_confidence(len(self.episodes), self.ended("success"))
 
     @property
     def category(self) -> str:
-        """What sort of work its episodes were."""
-        words = Counter(infer_category(one.diary.goal or one.diary.title) for one in self.episodes)
-        return max(sorted(words), key=lambda word: words[word])
+        """What sort of work most of its episodes were."""
+        words = Counter(sorted(infer_category(one.diary.goal or one.diary.title) for one in self.episodes))
+        return words.most_common(1)[0][0]
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -213,10 +203,6 @@ def common_place(places: Iterable[Location]) -> Location:
 RULE_STEP, RULE_CAP, PITFALL_STEP, PITFALL_CAP = 0.05, 0.99, 0.1, 0.8
 #: Entries of these kinds report what happened, or are compared with patterns as rules.
 _NO_STATEMENTS = ("episode", "pitfall", "rule", "skill")
-#: Groups alike episodes.
-Clusterer = Callable[[Sequence[EpisodeRecord]], Iterable[Sequence[EpisodeRecord]]]
-#: How past sessions about the words of a rule ended, all but some of them.
-Weigher = Callable[[str, Collection[str]], SessionCounts]
 
 
 class Dropped(NamedTuple):
@@ -224,15 +210,6 @@ class Dropped(NamedTuple):
 
     text: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Consolidation:
-    """What consolidating comes to: learnings to offer, entries to add sources to, and what was not kept."""
-
-    offers: tuple[Offer, ...] = ()
-    changes: tuple[Change, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,69 +222,85 @@ class Semantic:
     run: RunReport
 
 
-def plan_consolidation(
-    memories: Sequence[Memory],
-    now: datetime,
-    cluster: Clusterer,
-    *,
-    was_made: Callable[[str], bool] = lambda _: False,
-    weigh: Weigher = lambda *_: SessionCounts(),
-    taken_in: frozenset[str] = frozenset(),
-) -> Consolidation:
-    """Plan the rules and pitfalls that the episodes of the last 30 days give.
+@dataclass(frozen=True)
+class Consolidation:
+    """Plans the rules and pitfalls that the episodes of the last 30 days give.
 
-    A cluster counts when one of its episodes is new: of the last 24 hours, or the source of
-    nothing yet. `was_made` returns whether an entry of an id was ever made; one that is gone since was taken away by a
-    person. `weigh` returns how the sessions that a pattern does not come from ended.
+    `was_made` returns whether an entry of an id was ever made; one that is gone since was taken away by a person.
+    `weigh` returns how the sessions that a pattern does not come from ended. `taken_in` are the ids of the entries that
+    were made within these days.
     """
-    episodes = with_stated(recent_episodes(memories, now, taken_in), memories)
-    sources = frozenset(source for memory in memories for source in memory.words("sources"))
-    patterns = [
-        pattern
-        for group in cluster(episodes)
-        if any(is_new(one, sources, now) for one in group)
-        for pattern in find_patterns(group)
-    ]
-    rules = [memory for memory in memories if memory.kind == "rule" and memory.is_ours]
-    others = [memory for memory in memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
-    done = [_settle_pattern(pattern, rules, others, now, was_made, weigh) for pattern in patterns]
-    pitfalls = {memory.id: memory for memory in memories if memory.kind == "pitfall"}
-    done += [_settle_pitfall(pitfall, pitfalls, now) for pitfall in find_pitfalls(episodes)]
-    changes = {change.entry_id: change for change in reversed(done) if isinstance(change, Change)}
-    return Consolidation(
-        tuple(one for one in done if isinstance(one, Offer)),
-        tuple(reversed(changes.values())),
-        tuple(one for one in done if isinstance(one, Dropped)),
-    )
+
+    memories: Sequence[Memory]
+    now: datetime
+    meanings: Meanings | None
+    was_made: Callable[[str], bool]
+    weigh: Callable[[str, Collection[str]], SessionCounts]
+    taken_in: frozenset[str]
+
+    def plan(self) -> tuple[list[Offer], list[Change], list[Dropped]]:
+        """Return the learnings to offer, the changes that add sources, one for each entry, and what was not kept.
+
+        A cluster counts when one of its episodes is new: of the last 24 hours, or the source of nothing yet.
+        """
+        episodes = with_stated(recent_episodes(self.memories, self.now, self.taken_in), self.memories)
+        sources = frozenset(source for memory in self.memories for source in memory.words("sources"))
+        done: list[Offer | Change | Dropped | None] = []
+        for group in cluster_episodes(episodes, self.meanings):
+            if any(is_new(one, sources, self.now) for one in group):
+                done += map(self._settle_pattern, find_patterns(group))
+        done += map(self._settle_pitfall, find_pitfalls(episodes))
+        changes: dict[str | None, Change] = {}
+        for one in done:
+            if isinstance(one, Change):
+                changes.setdefault(one.entry_id, one)
+        offers = [one for one in done if isinstance(one, Offer)]
+        return offers, list(changes.values()), [one for one in done if isinstance(one, Dropped)]
+
+    @functools.cached_property
+    def _rules(self) -> list[Memory]:
+        return [memory for memory in self.memories if memory.kind == "rule" and memory.is_ours]
+
+    @functools.cached_property
+    def _statements(self) -> list[Memory]:
+        return [memory for memory in self.memories if memory.is_live and memory.kind not in _NO_STATEMENTS]
+
+    @functools.cached_property
+    def _pitfalls(self) -> list[Memory]:
+        return [memory for memory in self.memories if memory.kind == "pitfall"]
+
+    def _settle_pattern(self, pattern: Pattern) -> Offer | Change | Dropped | None:
+        known = _find_rule(pattern, self._rules)
+        if known:
+            return plan_more_sources(known, pattern.episodes, self.now, RULE_STEP, RULE_CAP)
+        there = _find_saying(self._statements, pattern.said[0]) if len(pattern.said) == 1 else None
+        if there:
+            return Dropped(pattern.text, f"{there.id} says it already")
+        if pattern.confidence < LEAST_CONFIDENCE:
+            return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
+        if any(self.was_made(_offer_rule(pattern, said).entry_id) for said in pattern.said):
+            return Dropped(pattern.text, "it was taken away before")
+        own = {one.diary.session_id for one in pattern.episodes if one.diary.session_id}
+        good, bad = self.weigh(pattern.text, own)
+        counts = SessionCounts(pattern.ended("success") + good, pattern.ended("failure") + bad)
+        verdict = judge_rule(pattern.text, counts)
+        if verdict.decision == "reject":
+            return Dropped(pattern.text, verdict.reason)
+        return _unless_said(_offer_rule(pattern, pattern.said[0]), self._rules)
+
+    def _settle_pitfall(self, pitfall: Pitfall) -> Offer | Change | None:
+        draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
+        reason = f"It was met in {counted(len(pitfall.episodes), 'episode')}."
+        offer = _offer(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
+        own = (memory for memory in self._pitfalls if memory.id == offer.entry_id)
+        there = next(own, None) or next(filter(pitfall.is_stated_by, self._pitfalls), None)
+        if there:
+            return plan_more_sources(there, pitfall.episodes, self.now, PITFALL_STEP, PITFALL_CAP, each=True)
+        return _unless_said(offer, self._pitfalls)
 
 
-def _settle_pattern(
-    pattern: Pattern,
-    rules: Sequence[Memory],
-    others: Sequence[Memory],
-    now: datetime,
-    was_made: Callable[[str], bool],
-    weigh: Weigher,
-) -> Offer | Change | Dropped | None:
-    known = _find_rule(pattern, rules)
-    if known:
-        return plan_more_sources(known, pattern.episodes, now, RULE_STEP, RULE_CAP)
-    there = next(
-        (one for one in others if any(likeness(one.text, said) > TWIN_SIMILARITY for said in pattern.said)), None
-    )
-    if there and len(pattern.said) == 1:
-        return Dropped(pattern.text, f"{there.id} says it already")
-    if pattern.confidence < LEAST_CONFIDENCE:
-        return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
-    offers = [_offer_rule(pattern, text, pattern.text) for text in pattern.said]
-    if any(was_made(offer.entry_id) for offer in offers):
-        return Dropped(pattern.text, "it was taken away before")
-    others_good, others_bad = weigh(pattern.text, pattern.sessions)
-    counts = SessionCounts(pattern.successes + others_good, pattern.failures + others_bad)
-    verdict = judge_rule(pattern.text, counts)
-    if verdict.decision == "reject":
-        return Dropped(pattern.text, verdict.reason)
-    return _unless_said(_offer_rule(pattern, pattern.said[0], pattern.text), rules)
+def _find_saying(memories: Iterable[Memory], text: str) -> Memory | None:
+    return next((one for one in memories if likeness(one.text, text) > TWIN_SIMILARITY), None)
 
 
 def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
@@ -315,18 +308,15 @@ def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
 
     Sightings are distinguished by their session; without one an entry would be reinforced every time.
     """
-    if offer.origin is None and any(
-        likeness(entry.text, offer.draft.text) > TWIN_SIMILARITY for entry in entries if entry.is_live
-    ):
-        return None
-    return offer
+    live = (entry for entry in entries if entry.is_live)
+    return None if offer.origin is None and _find_saying(live, offer.draft.text) else offer
 
 
-def _offer_rule(pattern: Pattern, said: str, text: str) -> Offer:
+def _offer_rule(pattern: Pattern, said: str) -> Offer:
     conditions = "\n".join(f"- {one}" for one in pattern.conditions)
-    body = f"{text}\n\n## Conditions\n\n{conditions}" if conditions else text
+    body = f"{pattern.text}\n\n## Conditions\n\n{conditions}" if conditions else pattern.text
     fields: dict[str, Value] = {"category": pattern.category, "confidence": pattern.confidence}
-    reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.successes} of them successes."
+    reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.ended('success')} of them successes."
     return _offer(Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason)
 
 
@@ -342,11 +332,8 @@ def _offer(
 
 
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
-    """Return the rule that says a pattern already, whatever its status.
-
-    It is the one made of it before, else the most similar one.
-    """
-    ids = {_offer_rule(pattern, said, pattern.text).entry_id for said in pattern.said}
+    """Return the rule that says a pattern already, whatever its status: the one made of it before, else the most similar."""
+    ids = {_offer_rule(pattern, said).entry_id for said in pattern.said}
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:
         return own
@@ -365,44 +352,22 @@ def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     return best[2] if best and best[0] >= SAME_PATTERN else None
 
 
-def _settle_pitfall(pitfall: Pitfall, known: dict[str, Memory], now: datetime) -> Offer | Change | None:
-    reason = f"It was met in {len(pitfall.episodes)} episode{'s' if len(pitfall.episodes) > 1 else ''}."
-    draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
-    offer = _offer(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
-    stated = (memory for memory in known.values() if pitfall.is_stated_by(memory))
-    there = known.get(offer.entry_id) or next(stated, None)
-    if there:
-        return plan_more_sources(there, pitfall.episodes, now, PITFALL_STEP, PITFALL_CAP, each=True)
-    return _unless_said(offer, known.values())
-
-
 def plan_more_sources(
     memory: Memory, episodes: Sequence[EpisodeRecord], now: datetime, step: float, cap: float, *, each: bool = False
 ) -> Change | None:
-    """Plan to add episodes to the sources of an entry, or return None where it has them all.
+    """Plan to add episodes to the sources of an entry, or return None where it has them or their sessions all.
 
     The entry's confidence rises by a step, once or for each new source, and never falls. What a person retired, rejected
     or wrote into MEMORY.md stays as it is, and so does what holds for all projects.
     """
-    counted = {*memory.words("sources"), memory.word("session_id")}
-    more = [
-        one
-        for one in episodes
-        if one.memory.id not in counted and (one.diary.session_id or one.memory.id) not in counted
-    ]
-    new = [one.memory.id for one in more]
-    if (
-        not new
-        or not memory.is_live
-        or memory.is_superseded
-        or memory.is_in_people_file
-        or memory.place.scope == "global"
-    ):
+    known = {*memory.words("sources"), memory.word("session_id")}
+    more = [one for one in episodes if known.isdisjoint((one.memory.id, one.diary.session_id or one.memory.id))]
+    is_fixed = memory.is_superseded or memory.is_in_people_file or memory.place.scope == "global"
+    if not more or is_fixed or not memory.is_live:
         return None
     before = memory.share("confidence", 0.5)
-    added = {
-        "confidence": round(max(before, min(cap, before + step * (len(new) if each else 1))), _DIGITS),
-        "usage_count": memory.count("usage_count") + 1,
-    }
+    raised = min(cap, before + step * (len(more) if each else 1))
+    added = {"confidence": round(max(before, raised), _DIGITS), "usage_count": memory.count("usage_count") + 1}
     at = max(moment_of(one.diary.timestamp, now) for one in more)
-    return plan_sighting(memory, new, at, f"{len(new)} more episode{'s say' if len(new) > 1 else ' says'} so.", added)
+    said = f"{counted(len(more), 'more episode')} {'says' if len(more) == 1 else 'say'} so."
+    return plan_sighting(memory, [one.memory.id for one in more], at, said, added)

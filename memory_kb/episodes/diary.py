@@ -159,14 +159,8 @@ def export_diary(entry: DiaryEntry) -> dict[str, Any]:
         "tags": list(entry.tags),
         "status": entry.status,
         "quality_score": entry.quality_score,
-        "timestamp": _moment(entry.timestamp),
+        "timestamp": normal_time(entry.timestamp).replace(".000Z", "Z") or entry.timestamp,
     }
-
-
-def _moment(timestamp: str) -> str:
-    """Return a moment or a day in UTC, as other tools read it; what is neither stays."""
-    moment = normal_time(timestamp)
-    return moment.replace(".000Z", "Z") if moment else timestamp
 
 
 def diary_id(entry_id: str, timestamp: str) -> str:
@@ -270,17 +264,13 @@ def write_body(trace: Trace, diary: DiaryLists = DiaryLists()) -> str:  # noqa: 
     errors = [f"{failure.named} => {failure.resolution or 'none'}" for failure in trace.failures]
     if trace.more_failures:
         errors.append(f"and {trace.more_failures} more of other sorts")
-    lists = (lines, errors, _results(trace), *diary, (trace.summary,) if trace.summary else ())
+    results = [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits[-MOST:]]
+    lists = (lines, errors, results, *diary, (trace.summary,) if trace.summary else ())
     return "\n\n".join(
         f"## {name}\n\n" + "\n".join(f"- {tidy(item)}" for item in items)
         for name, items in zip(SECTIONS, lists, strict=True)
         if items
     )
-
-
-def _results(trace: Trace) -> list[str]:
-    """Return what came of the task: its last commits."""
-    return [f"Committed `{commit.hash[:10]}`: {commit.subject}" for commit in trace.commits][-MOST:]
 
 
 def _line(step: ActionLine) -> str:
@@ -304,10 +294,11 @@ def tidy(item: str) -> str:
 
 def log_digest(body: str) -> str:
     """Return the hash of a body's action log, by which an edit is seen."""
-    return _hash(cut_sections(body)[1].get("Action log", ""))
+    return digest(cut_sections(body)[1].get("Action log", ""))
 
 
-def _hash(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the hash of a text, whatever blanks are around its lines."""
     lines = (line.strip() for line in text.splitlines())
     return hash_of(encode("\n".join(filter(None, lines))))[:12]
 
@@ -315,7 +306,7 @@ def _hash(text: str) -> str:
 #: Seconds that a model may take, characters it is shown, items and characters it may answer.
 TIMEOUT = 60.0
 _SHOWN, _ITEMS, _LONGEST = 24_000, 6, 300
-#: The share of an item's words that its source must have; the least length of a word that counts, and of its stem.
+#: The share of an item's longer words that the material must have, in this or a longer form; and their least lengths.
 GROUNDED, _LONG, _STEM = 0.6, 4, 6
 _LISTS = ("accomplishments", "decisions", "challenges", "key_learnings")
 _FORM = form_of({name: {"type": "array", "items": {"type": "string"}} for name in _LISTS})
@@ -350,19 +341,20 @@ def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
 
 
 def keep_grounded(items: Sequence[str], words: frozenset[str]) -> tuple[str, ...]:
-    """Return those of a model's sentences whose words are in the material."""
-    found = (shorten(redact(item).text, _LONGEST) for item in items)
-    return tuple(dict.fromkeys(item for item in found if is_grounded(item, words)))[:_ITEMS]
-
-
-def is_grounded(text: str, words: frozenset[str], share: float = GROUNDED) -> bool:
-    """Return whether enough of a sentence's longer words are among some words, in this or a longer form.
+    """Return those of a model's sentences whose words are in the material.
 
     Example:
-        >>> is_grounded("Migrations run first.", word_set("run migration 12 at first")), is_grounded("", frozenset({"a"}))
-        (True, False)
+        >>> keep_grounded(["The login test needs Redis.", "Always buy milk first."], word_set("login test fails: Redis needs to run"))
+        ('The login test needs Redis.',)
     """
-    long = [word for word in word_set(text) if len(word) >= _LONG or not word.isascii()]
     stems = {word[:_STEM] for word in words if len(word) >= _STEM}
-    known = sum(1 for word in long if word in words or (len(word) >= _STEM and word[:_STEM] in stems))
-    return bool(long) and known >= share * len(long)
+
+    def is_known(word: str) -> bool:
+        return word in words or (len(word) >= _STEM and word[:_STEM] in stems)
+
+    def is_grounded(text: str) -> bool:
+        long = [word for word in word_set(text) if len(word) >= _LONG or not word.isascii()]
+        return bool(long) and sum(map(is_known, long)) >= GROUNDED * len(long)
+
+    found = (shorten(redact(item).text, _LONGEST) for item in items)
+    return tuple(dict.fromkeys(filter(is_grounded, found)))[:_ITEMS]

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from memory_kb.episodes.diary import (
     DiaryLists,
     Reflected,
-    _hash,
     cut_sections,
+    digest,
     infer_category,
     items_of,
     judge_outcome,
@@ -31,7 +31,7 @@ from memory_kb.session_reports import Trace
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Memory, Plan, plan_fields, set_body
-from memory_kb.text import hash_of, shorten, slugify
+from memory_kb.text import counted, hash_of, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10
 #: The fields that follow from the events; whoever edits one of them, or the text, has the last word.
@@ -45,8 +45,6 @@ MACHINE_FIELDS = (
     "artifacts",
     "git_commit",
 )
-#: What precedes them in a new episode.
-_FIRST_FIELDS = ("created_at", "last_reinforced", "session_id", "burst_id", "task_id", "agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +62,6 @@ class Episode:
     fields: Mapping[str, Value]
 
     @property
-    def outcome(self) -> str:
-        """What came of it."""
-        return str(self.fields["outcome"])
-
-    @property
     def built_from(self) -> str:
         """Which events it was made from, and what was made of them."""
         return f"{self.seq}.{_digest(self.body, self.fields)}.{log_digest(self.body)}"
@@ -76,7 +69,7 @@ class Episode:
 
 def _digest(body: str, fields: Mapping[str, object]) -> str:
     machine = json.dumps([fields.get(name) for name in MACHINE_FIELDS], default=str)
-    return _hash(f"{body}\n{machine}")
+    return digest(f"{body}\n{machine}")
 
 
 def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: DiaryLists | None = None) -> Episode:
@@ -84,7 +77,6 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
 
     The first episode of a session has its id from the session alone, the others take their task into it.
     """
-    outcome = judge_outcome(trace)
     diary = diary or DiaryLists()
     unresolved = sum(1 for failure in trace.failures if failure.resolution is None)
     day = trace.began[:10] or _day_of(trace.session) or now.astimezone(UTC).date().isoformat()
@@ -92,18 +84,18 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     goal = tidy(trace.goal or trace.summary or "")
     files = trace.changed or trace.seen[:_GOAL_FILES]
     fields: dict[str, Value | None] = {
-        "outcome": outcome,
-        "quality_score": quality_score(outcome, diary._replace(challenges=()), unresolved),
+        "session_id": trace.session,
+        "burst_id": trace.session,
+        "task_id": trace.task,
+        "agent": trace.agent,
+        "outcome": judge_outcome(trace),
+        "quality_score": quality_score(judge_outcome(trace), diary._replace(challenges=()), unresolved),
         "duration_seconds": round(seconds_between(trace.began, trace.ended)),
         "goal": goal,
         "constraints": [tidy(constraint) for constraint in trace.constraints],
         "files": [tidy(file) for file in files],
         "artifacts": [tidy(made) for made in (*trace.made, *trace.links)],
         "git_commit": trace.commits[-1].hash if trace.commits else None,
-        "session_id": trace.session,
-        "burst_id": trace.session,
-        "task_id": trace.task,
-        "agent": trace.agent,
     }
     return Episode(
         id=f"ep-{day}-{hash_of(named.encode())[:8]}",
@@ -154,20 +146,17 @@ def plan_episode(
     `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
     """
     if known is None:
-        path = name_episode(episode.title, episode.id, folder_of(episode.place))
-        done = _reflected(episode, path, "forgotten" if was_made else "created")
-        return done, () if was_made else (
-            plan_entry(_draft(episode), episode.id, path, now, "What was done in a session."),
-        )
-    action = _judge(episode, known)
-    done = _reflected(episode, known.path, action)
-    return replace(done, id=known.id), _renewal(episode, known) if action == "updated" else ()
-
-
-def _reflected(episode: Episode, path: str, action: str) -> Reflected:
+        path, action = name_episode(episode.title, episode.id, folder_of(episode.place)), "created"
+        plan: Plan = (plan_entry(_draft(episode), episode.id, path, now, "What was done in a session."),)
+    else:
+        path, action = known.path, _judge(episode, known)
+        plan = _renewal(episode, known) if action == "updated" else ()
+    if was_made:
+        action, plan = "forgotten", ()
     score = episode.fields["quality_score"]
     assert isinstance(score, float)
-    return Reflected(episode.session, episode.id, path, action, episode.outcome, score, episode.title)
+    outcome = str(episode.fields["outcome"])
+    return Reflected(episode.session, episode.id, path, action, outcome, score, episode.title), plan
 
 
 def is_current(seq: int, known: Memory) -> bool:
@@ -188,34 +177,27 @@ def _judge(episode: Episode, known: Memory) -> str:
 
 def _renewal(episode: Episode, known: Memory) -> Plan:
     reason = "The session went on."
-    gone: dict[str, Value] = {
-        name: []
-        for name in ("constraints", "files", "artifacts")
-        if name in known.metadata and name not in episode.fields
-    }
-    values: dict[str, Value] = {name: value for name, value in episode.fields.items() if name in MACHINE_FIELDS} | gone
-    values |= {"created_at": episode.ended, "built_from": replace(episode, fields=_with(known, values)).built_from}
+    values: dict[str, Value] = {name: value for name, value in episode.fields.items() if name in MACHINE_FIELDS}
+    emptied = {"constraints", "files", "artifacts"} & known.metadata.keys() - episode.fields.keys()
+    values |= {name: list[str]() for name in emptied}
+    machine = {name: known.metadata[name] for name in MACHINE_FIELDS if name in known.metadata} | values
+    values |= {"created_at": episode.ended, "built_from": replace(episode, fields=machine).built_from}
     if known.reinforcement_count == 0:
         values["last_reinforced"] = episode.ended[:10]
     return plan_fields(known, values, reason), set_body(known, known.id, episode.body, reason)
 
 
-def _with(known: Memory, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the machine fields as they are when the new ones are set."""
-    return {name: known.metadata[name] for name in MACHINE_FIELDS if name in known.metadata} | dict(values)
-
-
 def _draft(episode: Episode) -> Draft:
-    values = {
-        **episode.fields,
+    fields = {
         "created_at": episode.ended,
         "last_reinforced": episode.ended[:10],
+        **episode.fields,
         "detail": "full",
         "built_from": episode.built_from,
     }
-    order = (*_FIRST_FIELDS, *MACHINE_FIELDS, "detail", "built_from")
-    fields = tuple((name, values[name]) for name in order if name in values)
-    return Draft(episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=fields)
+    return Draft(
+        episode.body, "episode", tidy(episode.title), episode.tags, source="observed", fields=tuple(fields.items())
+    )
 
 
 #: Days in full detail, and days until the archive.
@@ -296,10 +278,8 @@ def summarise(memory: Memory) -> str:
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)
     goal = shorten(memory.word("goal") or memory.title, _GOAL)
     ended = _PAST.get(memory.word("outcome") or "", "ended with mixed results")
-    line = (
-        f"- Task '{goal}' {ended} after {actions} action{'' if actions == 1 else 's'} with {errors} error{'' if errors == 1 else 's'} "
-        f"encountered in {memory.count('duration_seconds')}s."
-    )
+    counts = f"{counted(actions, 'action')} with {counted(errors, 'error')} encountered"
+    line = f"- Task '{goal}' {ended} after {counts} in {memory.count('duration_seconds')}s."
     body = _LOG.sub("", memory.text, count=1).strip()
     mark = _SUMMARY.search(body)
     if mark is None:

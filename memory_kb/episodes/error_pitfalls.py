@@ -48,6 +48,14 @@ class Pitfall(NamedTuple):
         return same_words(generalise(self.message.removesuffix("…").rstrip())) in words
 
     @property
+    def solutions(self) -> list[str]:
+        """What helped each time; of what a log reports only a small change of the command, which may be passed on."""
+        found = (
+            what_helped(error.resolution or "") if _is_built(one) else error.resolution for one, error in self.seen
+        )
+        return list(filter(None, found))
+
+    @property
     def confidence(self) -> float:
         """How far it is trusted."""
         return pitfall_confidence(len(self.episodes))
@@ -86,10 +94,14 @@ def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
 
 
 def _is_worth(pitfall: Pitfall) -> bool:
-    recurs = len(pitfall.episodes) > 1
-    if any(one.memory.metadata.get("built_from") is None for one, _ in pitfall.seen):
-        return recurs or any(error.resolution for _, error in pitfall.seen)
-    return recurs and any(what_helped(error.resolution or "") for _, error in pitfall.seen)
+    recurs, solved = len(pitfall.episodes) > 1, bool(pitfall.solutions)
+    is_from_logs = all(_is_built(one) for one, _ in pitfall.seen)
+    return recurs and solved if is_from_logs else recurs or any(error.resolution for _, error in pitfall.seen)
+
+
+def _is_built(one: EpisodeRecord) -> bool:
+    """Return whether an episode was built from a log, rather than written by a person."""
+    return one.memory.metadata.get("built_from") is not None
 
 
 def what_helped(resolution: str) -> str:
@@ -105,11 +117,7 @@ def what_helped(resolution: str) -> str:
 
 def write_pitfall(pitfall: Pitfall) -> str:
     """Return the text of a pitfall, with the most frequent resolution, the newest of those."""
-    solved = []
-    for one, error in pitfall.seen:
-        is_log = one.memory.metadata.get("built_from") is not None
-        helped = what_helped(error.resolution or "") if is_log else error.resolution
-        solved += [helped] if helped else []
+    solved = pitfall.solutions
     counts = Counter(solved)
     best = max(reversed(solved), key=lambda one: counts[one], default="None is known yet")
     parts = (

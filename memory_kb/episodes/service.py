@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.episodes.consolidation import WINDOW_DAYS, Semantic, cluster_episodes, plan_consolidation
+from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, Semantic
 from memory_kb.episodes.diary import (
     DiaryLists,
     Reflected,
@@ -182,19 +182,17 @@ class Episodes:
             return memory.kind == "episode" and memory.is_live
 
         memories, meanings = self._store.with_meanings(lambda _: True, is_episode)
-        taken_in = self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS))
-        planned = plan_consolidation(
+        offers, changes, dropped = Consolidation(
             memories,
             self._vault.clock(),
-            lambda episodes: cluster_episodes(episodes, meanings),
-            was_made=self._store.was_made,
-            weigh=self._evidence.session_evidence,
-            taken_in=taken_in,
-        )
-        intake = self._store.plan_intake(planned.offers)
-        run = self._writer.run("consolidate", (*planned.changes, *intake.changes), dry_run=dry_run)
-        extended = tuple(change.entry_id or "" for change in planned.changes)
-        return Semantic(intake.taken, extended, planned.dropped, run)
+            meanings,
+            self._store.was_made,
+            self._evidence.session_evidence,
+            self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS)),
+        ).plan()
+        intake = self._store.plan_intake(offers)
+        run = self._writer.run("consolidate", (*changes, *intake.changes), dry_run=dry_run)
+        return Semantic(intake.taken, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
 
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
@@ -242,14 +240,12 @@ class Diary:
         Raises:
             UsageError: a status is none.
         """
-        asked, tags = (
-            ((status,) if isinstance(status, str) else status),
-            ((tag,) if isinstance(tag, str) else tuple(tag)),
-        )
+        asked = (status,) if isinstance(status, str) else status
+        tags = (tag,) if isinstance(tag, str) else tuple(tag)
         states = ["mixed" if word == "partial" else word for word in asked]
-        for word in states:
-            if word not in ("success", "failure", "mixed"):
-                raise UsageError(f"unknown status {word!r}", "it may be success, failure, mixed")
+        wrong = next((word for word in states if word not in ("success", "failure", "mixed")), None)
+        if wrong is not None:
+            raise UsageError(f"unknown status {wrong!r}", "it may be success, failure, mixed")
 
         def is_wanted(entry: DiaryEntry) -> bool:
             return (

@@ -85,21 +85,29 @@ class Showing(NamedTuple):
 
 def find_named(retrievals: Iterable[Retrieval], agent: str, task: str, session: str | None = None) -> Showing | None:
     """Return what was shown to an agent for a task by its name, in one session or in all."""
-    found = [one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task)]
-    return _join(Showing(agent, task, ()), [one for one in found if session in (None, one.session)])
+    named = (one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task))
+    return _join([one for one in named if session in (None, one.session)], agent, task)
 
 
 def find_hooked(retrievals: Iterable[Retrieval], session: str) -> Showing | None:
     """Return what hooks showed in a session."""
     found = [one for one in retrievals if one.is_hooked and one.session == session]
-    agent = next((one.agent for one in found if one.agent), "")
-    return _join(Showing(agent, f"session {session}", (), hooked=session), found)
+    return _join(found, next((one.agent for one in found if one.agent), ""), f"session {session}", session)
 
 
-def _join(showing: Showing, found: Sequence[Retrieval]) -> Showing | None:
+def _join(found: Sequence[Retrieval], agent: str, task: str, hooked: str | None = None) -> Showing | None:
     ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
     sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
-    return showing._replace(ids=ids, sessions=sessions) if ids else None
+    return Showing(agent, task, ids, sessions, hooked) if ids else None
+
+
+def find_showing(
+    retrievals: Sequence[Retrieval], agent: str, tasks: Sequence[str], session: str | None, hooked: str | None
+) -> Showing | None:
+    """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
+    named = (find_named(retrievals, agent, task, session) for task in tasks)
+    shown = find_hooked(retrievals, hooked) if hooked else None
+    return next(filter(None, named), shown and shown._replace(agent=agent, task=tasks[-1]))
 
 
 def parse_marks(text: str) -> dict[str, str]:
@@ -113,11 +121,6 @@ def parse_marks(text: str) -> dict[str, str]:
     for found in _MARK.finditer(text):
         marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _CREDIT_OF[found[1].lower()])
     return marks
-
-
-def _may_hold_marks(line: bytes) -> bool:
-    """Return whether a line of a log may hold a mark."""
-    return _BEGINS.encode() in line.lower()
 
 
 def find_marks(events: Iterable[Event]) -> dict[str, str]:
@@ -136,20 +139,10 @@ def find_marks(events: Iterable[Event]) -> dict[str, str]:
 
 
 def read_marks(files: SessionFiles, sessions: Iterable[str], shown: Sequence[str]) -> dict[str, str]:
-    """Return what the agents of some sessions said of what was shown."""
+    """Return what the agents of some sessions said of what was shown; ids may be cut where that is unique."""
     marks: dict[str, str] = {}
     for name in set(files.ids()).intersection(sessions):
-        marks |= find_marks(files.read(name, only=_may_hold_marks))
-    return resolve_marks(marks, shown)
-
-
-def resolve_marks(marks: Mapping[str, str], shown: Sequence[str]) -> dict[str, str]:
-    """Return the marks of entries that were shown, their ids in full where they were cut.
-
-    Example:
-        >>> resolve_marks({"b-8f": "success", "ID": "failure", "b": "failure"}, ["b-8f3a2c", "b-77"])
-        {'b-8f3a2c': 'success'}
-    """
+        marks |= find_marks(files.read(name, only=lambda line: _BEGINS.encode() in line.lower()))
     resolved: dict[str, str] = {}
     for name, credit in marks.items():
         fitting = [name] if name in shown else [one for one in shown if one.startswith(name)]
@@ -217,15 +210,6 @@ def is_about(outcome: Outcome, shown: Retrieval) -> bool:
     return (outcome.agent, outcome.task) == (shown.agent, shown.task) and outcome.session in (None, shown.session)
 
 
-def find_showing(
-    retrievals: Sequence[Retrieval], agent: str, tasks: Sequence[str], session: str | None, hooked: str | None
-) -> Showing | None:
-    """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
-    named = (find_named(retrievals, agent, task, session) for task in tasks)
-    shown = find_hooked(retrievals, hooked) if hooked else None
-    return next(filter(None, named), shown and shown._replace(agent=agent, task=tasks[-1]))
-
-
 @dataclass(frozen=True)
 class Outcomes:
     """The verb outcome, and what a session's end makes of what was shown in it."""
@@ -261,18 +245,24 @@ class Outcomes:
             UnknownEntry: one that was used does not exist.
         """
         word = read_outcome(outcome)
-        agent, task, task_id = redact(agent).text, redact(task).text, task_id and redact(task_id).text
+        agent, task = redact(agent).text, redact(task).text
+        names = [redact(task_id).text, task] if task_id else [task]
         with self._writer.lock(dry_run=dry_run):
             if not dry_run:
                 self._writer.recover()
-            showing = self._find_showing(agent, task, session, task_id)
+            retrievals = list(self._retrievals.read(session))
+            hooked = session or self._session_of(retrievals, agent)
+            showing = find_showing(retrievals, agent, names, session, hooked)
             if showing is None:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
-            named = (used,) if isinstance(used, str) else used
+            wanted = (used,) if isinstance(used, str) else used
+            named = tuple(name if name in showing.ids else self._store.find(name).id for name in wanted)
             if not dry_run and self._waits_for_end(showing):
-                return self._note(showing, word, named)
+                self._log.append(self._about(showing, word, {}, named))
+                notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
+                return OutcomeReport(agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
             return self._credit(showing, word, named, dry_run=dry_run)
 
     def credit_session(self, session: str, word: str | None, *, dry_run: bool = False) -> tuple[RunReport, ...]:
@@ -280,32 +270,26 @@ class Outcomes:
 
         A session that changed no file and committed nothing credits nothing, unless all that is shown counts.
         """
-        if self._vault.settings.reinforcement.counts != "shown" and not changed_files(self._trace(session)):
+        if not self._counts_shown and not changed_files(self._trace(session)):
             return ()
         with self._writer.lock(dry_run=dry_run):
-            shown = [one for one in self._retrievals(session) if one.injected]
-            noted = [
+            shown = [one for one in self._retrievals.read(session) if one.injected]
+            runs = [
                 self._credit(showing, one.outcome, one.used, dry_run=dry_run).run
                 for one in self._find_noted(session)
-                if (showing := find_showing(shown, one.agent, [one.task], one.session, one.session))
+                if (showing := find_showing(shown, one.agent, [one.task], session, session))
             ]
             tasks = dict.fromkeys((one.agent, one.task) for one in shown if one.agent and one.task)
             by_name = (find_named(shown, agent or "", task or "", session) for agent, task in tasks)
             showings = list(filter(None, (*by_name, find_hooked(shown, session))))
-            words = [*([word] if word else []), _MARKED]
-            return (*noted, *(self._credit(one, each, dry_run=dry_run).run for each in words for one in showings))
+            for each in (word, _MARKED) if word else (_MARKED,):
+                runs += [self._credit(one, each, dry_run=dry_run).run for one in showings]
+            return tuple(runs)
 
     def _waits_for_end(self, showing: Showing) -> bool:
         """Return whether what was shown counts when its session ends, which hooks will say."""
         session = showing.session
-        is_open = session is not None and (self._files.folder / HOOKED / session).exists()
-        return is_open and self._vault.settings.reinforcement.counts != "shown"
-
-    def _note(self, showing: Showing, word: str, used: Sequence[str]) -> OutcomeReport:
-        """Write an outcome down for the end of its session."""
-        self._log.append(self._about(showing, word, {}, self._named(showing, used)))
-        notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
-        return OutcomeReport(showing.agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
+        return session is not None and not self._counts_shown and (self._files.folder / HOOKED / session).exists()
 
     def _about(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
         now = format_time(self._vault.clock())
@@ -317,20 +301,18 @@ class Outcomes:
         done = {(one.agent, one.task, one.outcome) for one in held if one.is_done}
         return [one for one in held if not (one.is_done or one.marks or (one.agent, one.task, one.outcome) in done)]
 
-    def _credit(self, showing: Showing, word: str, used: Sequence[str] = (), *, dry_run: bool) -> OutcomeReport:
+    def _credit(self, showing: Showing, word: str, named: tuple[str, ...] = (), *, dry_run: bool) -> OutcomeReport:
         """Credit what was shown and is not credited yet with an outcome, or with what its agent said of it.
 
         The vault's lock is held. What an agent said of an entry counts for that, whatever became of the task.
         """
         memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
-        named = self._named(showing, used)
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= read_marks(self._files, showing.sessions, showing.ids)
         reported = self._find_reported(showing, word)
         # A mark that was undone is not read again; an outcome may be reported again.
-        done = find_credits(
-            reported, undone_by(self._writer.journal.undoings()) if reported and word != _MARKED else (), memories
-        )
+        undone = undone_by(self._writer.journal.undoings()) if reported and word != _MARKED else ()
+        done = find_credits(reported, undone, memories)
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
@@ -343,24 +325,22 @@ class Outcomes:
         again = tuple(one for one in asked if one in known)
         return OutcomeReport(showing.agent, showing.task, word, credits_, again, notice, run)
 
-    def _retrievals(self, session: str | None) -> list[Retrieval]:
-        """Return what was shown in a session, or all that was."""
-        return list(RetrievalLog(self._vault.machine / "log").read(session))
-
-    def _find_showing(self, agent: str, task: str, session: str | None, task_id: str | None) -> Showing | None:
-        """Return what an agent was shown for a task: by name, else by hooks in its session."""
-        retrievals = self._retrievals(session)
-        names = [task_id, task] if task_id else [task]
-        return find_showing(retrievals, agent, names, session, session or self._session_of(retrievals, agent))
-
     def _session_of(self, retrievals: Sequence[Retrieval], agent: str) -> str | None:
         """Return the session that an agent works in: the one that runs this command, else where hooks showed it something last."""
         held = self._vault.session
-        if held and (held in self._files.ids() or any(one.session == held for one in retrievals if one.is_hooked)):
+        hooked = [one for one in retrievals if one.is_hooked]
+        if held and (held in self._files.ids() or any(one.session == held for one in hooked)):
             return held
         name, since = self._recognise(agent), format_time(self._vault.clock() - _LATE)
-        shown = [one for one in retrievals if one.is_hooked and one.agent == name and one.ts >= since] if name else []
-        return shown[-1].session if shown else None
+        return next((one.session for one in reversed(hooked) if name and one.agent == name and one.ts >= since), None)
+
+    @property
+    def _counts_shown(self) -> bool:
+        return self._vault.settings.reinforcement.counts == "shown"
+
+    @property
+    def _retrievals(self) -> RetrievalLog:
+        return RetrievalLog(self._vault.machine / "log")
 
     @property
     def _log(self) -> OutcomeLog:
@@ -377,16 +357,12 @@ class Outcomes:
         about = self._log.read_about(showing.task, session)
         return [one for one in about if (one.agent, one.task) == named or (is_of_session and one.session == session)]
 
-    def _named(self, showing: Showing, used: Sequence[str]) -> tuple[str, ...]:
-        """Return the entries that were named as used, by their whole ids."""
-        return tuple(name if name in showing.ids else self._store.find(name).id for name in used)
-
     def _count_unnamed(self, showing: Showing, memories: Sequence[Memory]) -> tuple[str, ...]:
         """Return what counts where nobody named what was used: what can be seen in what the sessions did, or everything."""
-        if self._vault.settings.reinforcement.counts == "shown":
+        if self._counts_shown:
             return showing.ids
         files = self._files
-        worked = showing.sessions or (self._session_of(self._retrievals(None), showing.agent),)
+        worked = showing.sessions or (self._session_of(list(self._retrievals.read(None)), showing.agent),)
         sessions = [name for name in set(files.ids()).intersection(worked) if changed_files(self._trace(name))]
         words = frozenset[str]().union(*(words_of_work(files.read(name)) for name in sessions))
         return keep_used(showing.ids, memories, words)
@@ -395,12 +371,12 @@ class Outcomes:
         self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
-        if not plan.marks:
-            if about.used and not dry_run:
-                self._log.append(about._replace(is_done=True))
-            return RunReport(None, "outcome")
         if dry_run:
             return self._writer.run("outcome", plan.changes, dry_run=True)
+        if not plan.marks:
+            if about.used:
+                self._log.append(about._replace(is_done=True))
+            return RunReport(None, "outcome")
         self._log.append(about)
         run, left = None, set[str | None](plan.marks)
         try:
@@ -414,10 +390,9 @@ class Outcomes:
 
 def _explain(showing: Showing, plan: Crediting, *, is_known: bool, is_named: bool) -> str:
     """Return why nothing was credited, or what else is worth knowing."""
-    if plan.credits and not showing.hooked:
-        return ""
     if plan.credits:
-        return f"Nothing was shown for this task by name; this is what hooks showed in session {showing.hooked}."
+        where = f"Nothing was shown for this task by name; this is what hooks showed in session {showing.hooked}."
+        return where if showing.hooked else ""
     if is_known:
         return "All of it was credited before."
     if is_named:

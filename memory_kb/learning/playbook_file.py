@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.index.sqlite import SqliteIndex
@@ -20,7 +20,7 @@ from memory_kb.model import EVERYTHING, KINDS, Location, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Memory
 from memory_kb.text import slugify
-from memory_kb.yaml_loader import InvalidBlock, cut_list, load_item
+from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
 
 #: The keys under which a playbook lists its rules, ours first.
 _LISTS = ("rules", "bullets", "playbook", "entries")
@@ -28,6 +28,7 @@ _GONE = ("deprecated", "retired")
 #: Gives a rule without an id the same one every time; itself uuid5(NAMESPACE_URL, "memory-kb:rule").
 _NAMESPACE = uuid.UUID("887e846f-ee8e-5089-b20d-2726aab38baa")
 _NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_Made = TypeVar("_Made")
 
 
 class RuleInFile(NamedTuple):
@@ -68,31 +69,49 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
         >>> rules[0].id, dict(rules[0].draft.fields)["confidence"], str(problems[0])
         ('b-1', 0.6, 'playbook.yaml:3: is no rule: a rule has at least a text')
     """
+    items = cut_items(text, path, _LISTS, "rules")
+    return read_items(items, path, "is no rule: a rule has at least a text", _make_rule)
+
+
+def cut_items(text: str, path: str, names: tuple[str, ...], what: str, *, is_keyed: bool = False) -> list[YamlItem]:
+    """Return the items of the list that a YAML file is, or has under one of some names.
+
+    Raises:
+        UnreadableInput: it is not YAML, or has no such list.
+    """
     try:
-        items = cut_list(text.lstrip("\ufeff"), _LISTS)
+        items = cut_list(text.lstrip("\ufeff"), names, is_keyed=is_keyed)
     except InvalidBlock as exc:
-        said = str(exc).removeprefix("the frontmatter is ")
-        raise UnreadableInput(f"{path}:{exc.line + 1}: {said}", "fix the line and import it again") from exc
+        message = str(exc).replace("the frontmatter", "the file")
+        raise UnreadableInput(f"{path}:{exc.line + 1}: {message}", "fix the line and import it again") from exc
     if items is None:
-        raise UnreadableInput(
-            f"{path} has no list of rules", "a playbook is a list of rules, under `rules:` or `bullets:`"
-        )
-    rules: list[RuleInFile] = []
-    problems: list[Problem] = []
+        raise UnreadableInput(f"{path}:1: there is no list of {what} in it", f"write one under `{names[0]}:`")
+    return items
+
+
+def read_items(
+    items: Iterable[YamlItem],
+    path: str,
+    wrong: str,
+    make: Callable[[Mapping[str, Any], YamlItem], _Made | None],
+    scale: int = 1,
+) -> tuple[tuple[_Made, ...], tuple[Problem, ...]]:
+    """Make something of each item of a list; one of which nothing can be made is a problem, and the others go on."""
+    found, problems = list[_Made](), list[Problem]()
     for item in items:
         try:
-            found = _make_rule(
-                {_NAMES.sub("_", key).lower(): value for key, value in (load_item(item) or {}).items()}, item.line
-            )
-            wrong = "is no rule: a rule has at least a text"
+            made, message = make(load_item(item, scale) or {}, item), wrong
         except InvalidBlock as exc:
-            found, wrong = None, f"cannot be read: {str(exc).replace('the frontmatter', 'the rule')}"
-        rules += [found] if found else []
-        problems += [] if found else [Problem(path, item.line, wrong)]
-    return tuple(rules), tuple(problems)
+            made, message = None, f"cannot be read: {str(exc).replace('the frontmatter', 'this')}"
+        if made is None:
+            problems.append(Problem(path, item.line, message))
+        else:
+            found.append(made)
+    return tuple(found), tuple(problems)
 
 
-def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
+def _make_rule(written: Mapping[str, Any], item: YamlItem) -> RuleInFile | None:
+    values = {_NAMES.sub("_", key).lower(): value for key, value in written.items()}
     text = values.get("text", values.get("content"))
     if not isinstance(text, str) or not text.strip():
         return None
@@ -118,7 +137,7 @@ def _make_rule(values: Mapping[str, Any], line: int) -> RuleInFile | None:
     fields = evidence.fields | {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
     draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
-    return RuleInFile(read_text(values.get("id")), line, draft)
+    return RuleInFile(read_text(values.get("id")), item.line, draft)
 
 
 def _as_ours(values: Mapping[str, Any]) -> Memory:
@@ -161,7 +180,7 @@ def plan_import(
     taken, seen = {entry.source for entry in index.entries(EVERYTHING)}, set[str]()
     for rule in rules:
         entry_id = rule.id or str(uuid.uuid5(_NAMESPACE, rule.draft.text))
-        result = _look_up(rule, entry_id, index, place)
+        result = _find_known(rule, entry_id, index, place)
         if result is None and entry_id in seen:
             result = RuleImported(entry_id, "", "refused", rule.line, f"the id {entry_id} occurs twice in the file")
         if result is None:
@@ -175,7 +194,7 @@ def plan_import(
     return done, changes
 
 
-def _look_up(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Location) -> RuleImported | None:
+def _find_known(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Location) -> RuleImported | None:
     """Return why a rule is not to be made, or None."""
     try:
         draft = check_draft(rule.draft)

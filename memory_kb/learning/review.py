@@ -23,7 +23,7 @@ from memory_kb.learning.new_entry import free_path, refuse_secrets
 from memory_kb.learning.playbook import RULE_KINDS, rule_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
-from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
+from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
 from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.files import NoteText, find_note
@@ -35,7 +35,7 @@ from memory_kb.store.plan import (
     move,
     plan_fields,
     remove,
-    replace_entry,
+    set_body,
     write_file,
 )
 from memory_kb.text import short_id, shorten, slugify
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
-#: Given a path, the file as it is, or None where there is none.
-ReadNote = Callable[[str], NoteText | None]
-_DECIDABLE = ("proposed", "rejected")
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650
 
@@ -112,11 +109,10 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
     elif of:
         approving = f"puts it in the place of {short_id(of)}, which is retired"
         outcome = ("inversion", approving, f"leaves {short_id(of)} in use")
-    elif _is_institutional(memory):
+    elif memory.metadata.get("institutional") is True:
         outcome = ("institutional", "adds it to institutional.md", "keeps it from coming back")
     else:
         outcome = ("entry", "puts it in use", "keeps it from coming back")
-    proposes, approving, rejecting = outcome
     return ReviewItem(
         id=memory.id,
         kind=memory.kind,
@@ -126,145 +122,132 @@ def make_item(memory: Memory, today: date) -> ReviewItem:
         path=memory.path,
         line=memory.line,
         flags=flags,
-        proposes=proposes,
+        proposes=outcome[0],
         of=of,
         reason=_explain(memory, of, today),
-        approving=approving,
-        rejecting=rejecting,
+        approving=outcome[1],
+        rejecting=outcome[2],
         text=memory.text.strip(),
-        session=memory.word("session_id") or None,
+        session=memory.word("session_id"),
         created=memory.created_at[:10] if memory.created_at else None,
     )
 
 
 def _explain(memory: Memory, of: str | None, today: date) -> str:
+    flags, session = memory.words("flags"), memory.word("session_id")
     if of and not memory.is_live:
         return f"{short_id(of)} failed too often."
-    if memory.is_unverified and not memory.words("flags"):
+    if memory.is_unverified and not flags:
         return f"It comes from outside and nobody has verified it ({UNVERIFIED})."
-    if memory.is_live:
-        evidence = read_evidence(memory)
-        numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.described}"
-        return f"Flagged: {', '.join(memory.words('flags'))}{numbers if memory.kind in RULE_KINDS else ''}."
-    session = memory.word("session_id")
-    return f"Proposed{f' from session {session}' if session else ''}."
-
-
-def _is_institutional(memory: Memory) -> bool:
-    return memory.metadata.get("institutional") is True
+    if not memory.is_live:
+        return f"Proposed{f' from session {session}' if session else ''}."
+    evidence = read_evidence(memory)
+    numbers = f"; confidence {evidence.decayed(today):.2f}, {evidence.described}"
+    return f"Flagged: {', '.join(flags)}{numbers if memory.kind in RULE_KINDS else ''}."
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalInput:
-    """What an approval is planned on: all entries, the scopes' folders, the files, and the day."""
+class Approval:
+    """Plans to approve entries: held against all entries, with the scopes' folders, the files and the day."""
 
     memories: Sequence[Memory]
     folder_of: Callable[[Location], str]
-    read: ReadNote
+    read: Callable[[str], NoteText | None]
     today: date
 
+    def plan(self, wanted: Sequence[Memory]) -> tuple[Change, ...]:
+        """Plan to approve entries; those that are approved already change no more.
 
-def plan_approval(wanted: Sequence[Memory], ground: ApprovalInput) -> tuple[Change, ...]:
-    """Plan to approve entries; those that are approved already change no more.
+        A proposal becomes active and moves from `review/` to the folder of its kind, one for the
+        institution to the `institutional.md` of its scope; a warning takes the place of the rule it
+        was made from; a flag goes. One that a person has set to active by hand is only moved.
 
-    A proposal becomes active and moves from `review/` to the folder of its kind, one for the
-    institution to the `institutional.md` of its scope; a warning takes the place of the rule it
-    was made from; a flag goes. One that a person has set to active by hand is only moved.
-    """
-    changes: list[Change] = []
-    taken = {memory.path for memory in ground.memories}
-    shared: dict[str, list[Memory]] = {}
-    for memory in wanted:
-        if not memory.is_live and memory.status not in _DECIDABLE:
-            raise UsageError(
-                f"{memory.id} is {memory.status} and waits for no review", f"edit its status in {memory.path}"
-            )
-        target = _find_institutional(memory, ground)
-        if target:
-            shared.setdefault(target, []).append(memory)
-            continue
-        values = _approved(memory, ground.today)
-        change = plan_fields(memory, values, "Review: approved.") if values else None
-        mine = [*([change] if change else []), *plan_replacement(memory, ground.memories)]
-        to = _find_place(memory, ground, taken)
+        Raises:
+            UsageError: one of them is retired or archived.
+            CannotSplice: it cannot be added to `institutional.md` without being lost in its text.
+        """
+        changes: list[Change] = []
+        taken = {memory.path for memory in self.memories}
+        shared: dict[str, list[Memory]] = {}
+        for memory in wanted:
+            if not memory.is_live and memory.status not in ("proposed", "rejected"):
+                hint = f"edit its status in {memory.path}"
+                raise UsageError(f"{memory.id} is {memory.status} and waits for no review", hint)
+            target = self._find_institutional(memory)
+            if target:
+                shared.setdefault(target, []).append(memory)
+            else:
+                changes += self._plan_one(memory, taken)
+        for target, memories in shared.items():
+            changes += self._plan_institutional(target, memories)
+        return tuple(changes)
+
+    def _plan_one(self, memory: Memory, taken: set[str]) -> list[Change]:
+        change = plan_fields(memory, self._approved(memory), "Review: approved.")
+        mine = [*([change] if change else []), *plan_replacement(memory, self.memories)]
+        to = self._find_place(memory, taken)
         if to:
             taken.add(to)
             mine.append(move(memory, to, "Review: approved.", memory.id))
         together = next((one.together for one in mine if one.together), None)
-        changes += [one.joined(together) for one in mine] if together else mine
-    for target, memories in shared.items():
-        changes += _plan_institutional(target, memories, ground)
-    return tuple(changes)
+        return [one.joined(together) for one in mine] if together else mine
 
+    def _approved(self, memory: Memory) -> dict[str, Value]:
+        """Return the fields that an approval sets: none where it was given already."""
+        values: dict[str, Value] = {} if memory.is_live else {"status": "active"}
+        values |= {"flags": []} if memory.words("flags") else {}
+        return values | {"reviewed": self.today.isoformat()} if values or memory.is_unverified else {}
 
-def _approved(memory: Memory, today: date) -> dict[str, Value]:
-    """Return the fields that an approval sets: none where it was given already."""
-    values: dict[str, Value] = {}
-    if not memory.is_live:
-        values["status"] = "active"
-    if memory.words("flags"):
-        values["flags"] = []
-    return values | {"reviewed": today.isoformat()} if values or memory.is_unverified else {}
+    def _find_place(self, memory: Memory, taken: Collection[str]) -> str | None:
+        """Return the file in the folder of its kind that an entry of `review/` goes to."""
+        folder = self.folder_of(memory.place)
+        if not memory.path.startswith(f"{folder}review/"):
+            return None
+        name = memory.path.rpartition("/")[2]
+        if sum(one.path == memory.path for one in self.memories) > 1:
+            name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
+        day = f"{parse_date(memory.created_at) or self.today}/" if memory.kind == "episode" else ""
+        return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
 
+    def _find_institutional(self, memory: Memory) -> str | None:
+        """Return the `institutional.md` that an entry of `review/` is meant for."""
+        folder = self.folder_of(memory.place)
+        is_meant = memory.metadata.get("institutional") is True and memory.place.learning_type != "institutional"
+        if not (is_meant and folder and (is_in_review(memory) or not memory.is_live)):
+            return None
+        own, beside = f"{folder}institutional.md", "institutional.md"
+        is_beside = memory.place.scope == "project" and self.read(own) is None and self.read(beside) is not None
+        return beside if is_beside else own
 
-def _find_place(memory: Memory, ground: ApprovalInput, taken: Collection[str]) -> str | None:
-    """Return the file in the folder of its kind that an entry of `review/` goes to."""
-    folder = ground.folder_of(memory.place)
-    if not memory.path.startswith(f"{folder}review/"):
-        return None
-    name = memory.path.rpartition("/")[2]
-    if sum(one.path == memory.path for one in ground.memories) > 1:
-        name = f"{slugify(memory.title)}-{slugify(memory.id)[:8]}.md"
-    day = f"{(parse_date(memory.created_at) or ground.today).isoformat()}/" if memory.kind == "episode" else ""
-    return free_path(f"{folder}{KINDS[memory.kind].folder}/{day}{name}", taken)
+    def _plan_institutional(self, target: str, memories: Sequence[Memory]) -> list[Change]:
+        """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
+        held = self.read(target)
+        text = held.text if held else ""
+        newline = newline_of(text)
+        changes = []
+        for memory in memories:
+            before = [one.id for one in parse_document(text, target).entries]
+            lead = separated(text, newline) if text.strip("\ufeff \t\r\n") else text
+            own = self._approved_text(memory).rstrip().replace("\r\n", "\n").replace("\n", newline)
+            text = f"{lead}{own}{newline}"
+            if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
+                raise CannotSplice(
+                    f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
+                )
+            changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
+        reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
+        change = write_file(held, text, reason) if held else create_file(target, text, reason)
+        return [one.joined(f"institutional {target}") for one in (change, *changes)]
 
-
-def _find_institutional(memory: Memory, ground: ApprovalInput) -> str | None:
-    """Return the `institutional.md` that an entry of `review/` is meant for."""
-    folder = ground.folder_of(memory.place)
-    is_meant = (
-        _is_institutional(memory)
-        and memory.place.learning_type != "institutional"
-        and (is_in_review(memory) or not memory.is_live)
-    )
-    if not is_meant or not folder:
-        return None
-    own, beside = f"{folder}institutional.md", "institutional.md"
-    is_beside = memory.place.scope == "project" and ground.read(own) is None and ground.read(beside) is not None
-    return beside if is_beside else own
-
-
-def _plan_institutional(target: str, memories: Sequence[Memory], ground: ApprovalInput) -> list[Change]:
-    """Plan to add entries to the end of an `institutional.md`, whose text stays as it is."""
-    held = ground.read(target)
-    text = held.text if held else ""
-    newline = newline_of(text)
-    changes = []
-    for memory in memories:
-        note = ground.read(memory.path)
+    def _approved_text(self, memory: Memory) -> str:
+        """Return an entry with its frontmatter as an approval leaves it."""
+        note = self.read(memory.path)
         if note is None:
             raise CannotSplice(f"{memory.path} is gone")
         entry = find_entry(note.text, memory.path, memory.id)
         refuse_broken(entry, memory.path)
         own = pin_id(note.text[entry.span.start : entry.span.end].lstrip("\ufeff"), memory.path, memory.id)
-        own = change_fields(own, memory.path, memory.id, _approved(memory, ground.today).items())
-        before = [one.id for one in parse_document(text, target).entries]
-        own = own.rstrip().replace("\r\n", "\n").replace("\n", newline)
-        text = f"{_closed(text, newline)}{own}{newline}"
-        if [one.id for one in parse_document(text, target).entries] != [*before, memory.id]:
-            raise CannotSplice(
-                f"{target} would not be read as one entry more (is a code fence left open, or the id there already?)"
-            )
-        changes.append(remove(memory, f"Review: approved, now in {target}.", memory.id))
-    reason = f"Review: approved {', '.join(memory.id for memory in memories)}."
-    only = memories[0].id if len(memories) == 1 else None
-    change = write_file(held, text, reason) if held else create_file(target, text, reason, only)
-    return [one.joined(f"institutional {target}") for one in (change, *changes)]
-
-
-def _closed(text: str, newline: str) -> str:
-    """Return a text that ends in a blank line, so that an entry may follow."""
-    return f"{text}{'' if text.endswith(chr(10)) else newline}{newline}" if text.strip("\ufeff \t\r\n") else text
+        return change_fields(own, memory.path, memory.id, self._approved(memory).items())
 
 
 class Review:
@@ -281,14 +264,12 @@ class Review:
 
         `session` leaves what comes from one, named by its id or the beginning of it.
         """
-        chosen = self._index.filters(**filters)
-        everything = EVERYTHING if not chosen.job else EVERYTHING._replace(job=chosen.job, task=chosen.task)
+        chosen, today = self._index.filters(**filters), self._vault.today()
         wanted = chosen._replace(
-            kinds=chosen.kinds or everything.kinds,
-            statuses=chosen.statuses or everything.statuses,
-            learning_types=chosen.learning_types or everything.learning_types,
+            kinds=chosen.kinds or EVERYTHING.kinds,
+            statuses=chosen.statuses or EVERYTHING.statuses,
+            learning_types=chosen.learning_types or EVERYTHING.learning_types,
         )
-        today = self._vault.today()
 
         def is_listed(memory: Memory) -> bool:
             origins = (memory.word("session_id") or "", *memory.words("sources"))
@@ -298,8 +279,7 @@ class Review:
         # Few of many wait: all of them in memory would be hundreds of megabytes in a large vault.
         waiting = self._index.read(lambda index: list(filter(is_listed, map(make_memory, index.memories(wanted)))))
         waiting.sort(key=lambda memory: (memory.path, memory.line))
-        waiting.sort(key=lambda memory: memory.created_at or "", reverse=True)
-        waiting.sort(key=lambda memory: memory.status != "proposed")
+        waiting.sort(key=lambda memory: (memory.status == "proposed", memory.created_at or ""), reverse=True)
         return tuple(make_item(memory, today) for memory in waiting)
 
     def show(self, wanted: str) -> ReviewView:
@@ -307,11 +287,8 @@ class Review:
         found = self._store.find(wanted)
         text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
-        return ReviewView(
-            make_item(found, self._vault.today()),
-            text[entry.span.start : entry.span.end],
-            self.approve(wanted, dry_run=True),
-        )
+        whole = text[entry.span.start : entry.span.end]
+        return ReviewView(make_item(found, self._vault.today()), whole, self.approve(wanted, dry_run=True))
 
     def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often."""
@@ -330,8 +307,8 @@ class Review:
             CannotSplice: an entry cannot be added to `institutional.md`.
         """
         with self._writer.lock(dry_run=dry_run):
-            found = self._find_all(wanted)
-            return self._writer.run("review approve", plan_approval(found, self.ground()), dry_run=dry_run)
+            changes = self.approval().plan(self._find_all(wanted))
+            return self._writer.run("review approve", changes, dry_run=dry_run)
 
     def reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Reject entries: they stay where they are, and keep the same text from coming back.
@@ -339,16 +316,17 @@ class Review:
         Raises:
             UsageError: one of them does not wait for review, or none is named.
         """
+        said, today = " ".join((reason or "").split()), self._vault.today().isoformat()
+
+        def plan(memory: Memory) -> Change | None:
+            values: dict[str, Value] = {"review_reason": said} if said else {}
+            if memory.status != "rejected":
+                _check_waiting(memory)
+                values = {"status": "rejected", "reviewed": today} | values
+            return plan_fields(memory, values, f"Review: rejected{f', {said}' if said else ''}.")
+
         with self._writer.lock(dry_run=dry_run):
-            found, said = self._find_all(wanted), " ".join((reason or "").split())
-            plan: list[Change | None] = []
-            for one in found:
-                values: dict[str, Value] = {"review_reason": said} if said else {}
-                if one.status != "rejected":
-                    _check_waiting(one)
-                    values = {"status": "rejected", "reviewed": self._vault.today().isoformat()} | values
-                plan.append(plan_fields(one, values, f"Review: rejected{f', {said}' * bool(said)}."))
-            return self._writer.run("review reject", plan, dry_run=dry_run)
+            return self._writer.run("review reject", list(map(plan, self._find_all(wanted))), dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Replace the text of a proposal; it stays in the queue.
@@ -364,21 +342,20 @@ class Review:
                 raise UsageError("there is no text", f"`memory-kb review reject {found.id}` turns it down")
             refuse_secrets(text, allow=self._vault.allows_secrets)
             note = self._writer.read(found.path)
-            entry = find_entry(note.text, note.path, found.id)
-            refuse_broken(entry, note.path)
-            old, newline = note.text[entry.span.start : entry.span.end], newline_of(note.text)
-            said = newline.join(text.strip().splitlines())
-            new = f"{note.text[entry.span.start : entry.body.start]}{said}{old[len(old.rstrip()) :] or newline}"
-            change = None if new == old else replace_entry(note, found.id, new, "Review: edited.")
+            change = set_body(note, found.id, text.strip(), "Review: edited.")
             return self._writer.run("review edit", [change], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
-        """Leave entries out of the queue for some days."""
+        """Leave entries out of the queue for some days.
+
+        Raises:
+            UsageError: one of them does not wait for review, or none is named.
+        """
+        if not 0 < days <= _LONGEST:
+            raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
+        until = (self._vault.today() + timedelta(days=days)).isoformat()
         with self._writer.lock(dry_run=dry_run):
             found = self._find_all(wanted)
-            if not 0 < days <= _LONGEST:
-                raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
-            until = (self._vault.today() + timedelta(days=days)).isoformat()
             for one in found:
                 _check_waiting(one)
             plan = [plan_fields(one, {SNOOZED: until}, f"Review: put off until {until}.") for one in found]
@@ -391,6 +368,7 @@ class Review:
         found = {(memory.path, memory.id): memory for memory in map(self._store.find, wanted)}
         return tuple(found.values())
 
-    def ground(self) -> ApprovalInput:
+    def approval(self) -> Approval:
+        """Return what plans approvals of the entries as they are now."""
         read = functools.partial(find_note, self._vault)
-        return ApprovalInput(self._store.all(), self._vault.folder_of, read, self._vault.today())
+        return Approval(self._store.all(), self._vault.folder_of, read, self._vault.today())

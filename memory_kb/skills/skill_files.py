@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
+from memory_kb.learning.playbook_file import cut_items, read_items
 from memory_kb.markdown.fields import FIELDS, parse_date, read_text, read_words
 from memory_kb.markdown.scanner import plain_lines
 from memory_kb.model import Problem
@@ -21,7 +22,7 @@ from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
 from memory_kb.store.plan import Memory
 from memory_kb.text import hash_of, printable, shorten, slugify
-from memory_kb.yaml_loader import InvalidBlock, cut_list, load_item, load_mapping
+from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 
 if TYPE_CHECKING:
     import yaml
@@ -61,8 +62,6 @@ class FoundSkill(NamedTuple):
 def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple[Problem, ...]]:
     """Read a catalogue: a list of skills, by itself or below `skills`, or skills by their ids.
 
-    A skill without a name becomes a problem, and the others go on.
-
     Raises:
         UnreadableInput: it is no YAML, or holds no skills.
 
@@ -71,27 +70,14 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
         >>> found[0].draft.text.template, found[0].draft.fields
         ('make {target}', (('success_count', 7), ('failure_count', 1)))
     """
-    try:
-        items = cut_list(text.removeprefix("\ufeff"), ("skills",), is_keyed=True)
-    except InvalidBlock as exc:
-        message = str(exc).replace("the frontmatter", "the catalogue")
-        raise UnreadableInput(f"{path}:{exc.line + 1}: {message}", "fix the YAML") from exc
+    items = cut_items(text, path, ("skills",), "skills", is_keyed=True)
     if not items:
-        raise UnreadableInput(
-            f"{path}:1: there are no skills in it",
-            "a catalogue is a list of skills with `name`, `description` and `template`",
-        )
-    found: list[FoundSkill] = []
-    problems: list[Problem] = []
-    for item in items:
-        try:
-            skill = _read_item(load_item(item, _SCALE) or {}, item.key, path, item.line)
-            wrong = "a skill without a name; passed over, give it a `name`"
-        except InvalidBlock as exc:
-            skill, wrong = None, f"passed over: {str(exc).replace('the frontmatter', 'the skill')}"
-        found += [skill] if skill else []
-        problems += [] if skill else [Problem(path, item.line, wrong)]
-    return tuple(found), tuple(problems)
+        raise UnreadableInput(f"{path}:1: there are no skills in it", "a skill has a `name`, and mostly a `template`")
+
+    def make(values: Mapping[str, Any], item: YamlItem) -> FoundSkill | None:
+        return _read_item(values, item.key, path, item.line)
+
+    return read_items(items, path, "a skill without a name; passed over, give it a `name`", make, _SCALE)
 
 
 def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -> FoundSkill | None:
