@@ -197,7 +197,6 @@ def test_folders_with_a_skill_file(claude: Path, folder: Path, open_kb: Open) ->
         ["pdf"],
         {"type": "workflow", "tags": ["pdf"]},
     )
-    assert head["bundled_files"] == ["references/fields.md", "scripts/fill.py"]
     assert sorted(path.name for path in (folder / "memory/skills").iterdir()) == ["bare.md", "loose.md", "pdf-forms.md"]
     assert {one.name: one.description for one in kb.skills.rank()}["loose"] == "Use when: it is loose"
     assert kb.skills.import_(claude).run.run is None

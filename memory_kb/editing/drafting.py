@@ -25,8 +25,8 @@ from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
-from memory_kb.learning.lifecycle import archive_path, offer_by_hand
-from memory_kb.learning.merging import by_rank, merge
+from memory_kb.learning.compaction import archive_path, by_rank, merge
+from memory_kb.learning.lifecycle import offer_by_hand
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING

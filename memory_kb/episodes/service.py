@@ -30,9 +30,8 @@ from memory_kb.episodes.episode import (
     title_of,
 )
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
+from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
-from memory_kb.learning.lifecycle import archive_path
-from memory_kb.learning.merging import plan_archiving
 from memory_kb.learning.new_entry import Draft, check_draft, plan_entry
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING

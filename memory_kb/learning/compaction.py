@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
@@ -16,12 +17,10 @@ from memory_kb.learning.contradictions import (
     takes_part,
 )
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
-from memory_kb.learning.lifecycle import archive_path
-from memory_kb.learning.merging import by_rank, find_copies, longest, merge
 from memory_kb.learning.negation import marked_words, names, signs
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import SCOPE_ALIASES, SCOPES, Location, make_place
+from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
     CONTRADICTION_FROM,
@@ -35,12 +34,10 @@ from memory_kb.similarity import (
     stemmed_set,
     word_set,
 )
-from memory_kb.store.plan import Change, Memory, move, remove
+from memory_kb.store.plan import Change, Memory, move, plan_fields, remove, set_body, with_links, with_words
 from memory_kb.text import counted, jaccard
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore, Meanings
     from memory_kb.providers.models import Models
@@ -50,6 +47,10 @@ if TYPE_CHECKING:
 #: Entries with fewer words than this are never merged by the opt-in threshold, and what every
 #: further entry adds to the importance then.
 LEAST_WORDS, CLUSTER_BONUS = 4, 0.05
+#: What is compacted when nobody says what: not the tasks, which end soon.
+_USUAL = ("job", "project", "global")
+_SUMS = ("usage_count", "success_count", "failure_count")
+_LAST = ("last_reinforced", "last_applied")
 
 
 def _find_clusters(
@@ -120,6 +121,116 @@ def _say_the_same(one: Memory, other: Memory, differing: frozenset[str]) -> bool
     return differing.isdisjoint(names(one.text) | names(other.text))
 
 
+def longest(memories: Sequence[Memory]) -> Memory:
+    """Return the entry with the longest text, the first of those."""
+    return max(memories, key=lambda memory: len(memory.text.strip()))
+
+
+def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return entries that are to be merged, the primary first: of highest importance, then confidence, then the oldest."""
+
+    def rank(memory: Memory) -> tuple[float, float, date, str, int]:
+        made = parse_date(memory.created_at) or date.max
+        return -memory.importance, -memory.share("confidence", 0.5), made, memory.path, memory.line
+
+    primary = min(memories, key=rank)
+    return (primary, *(memory for memory in memories if memory is not primary))
+
+
+def plan_archiving(memory: Memory, to: str, reason: str, *successors: str) -> tuple[Change, ...]:
+    """Plan to move an entry to a file of the archive, all or nothing, with links to what takes its place.
+
+    An entry that shares its file with others gets one of its own there.
+    """
+    values: dict[str, Value] = {"status": "archived"}
+    if successors:
+        values["links"] = with_links(memory, *(Link(one, "superseded_by") for one in successors))
+    marked, moved = plan_fields(memory, values, reason), move(memory, to, reason, memory.id)
+    return tuple(change.joined(f"archive {memory.path} {memory.id}") for change in (marked, moved) if change)
+
+
+def merge(
+    primary: Memory,
+    others: Sequence[Memory],
+    archive: Callable[[Memory], str],
+    body_of: Callable[[Memory], str],
+    reason: str,
+    extra: Mapping[str, Value] | None = None,
+) -> tuple[Change, ...]:
+    """Plan to merge entries into one of them; all of it happens, or nothing.
+
+    The others go to the archive with a link to the primary. `archive` names the file that an entry moves to, `body_of`
+    returns its text below the frontmatter; the values in `extra` win over the merged ones.
+    """
+    everything = (primary, *others)
+    together = f"merge {primary.path} {primary.id}"
+    said = longest(everything)
+    plan: list[Change | None] = []
+    if said is not primary:
+        plan.append(set_body(primary, primary.id, body_of(said).strip("\r\n"), f"{reason} The longest text stays."))
+    plan.append(plan_fields(primary, merged_fields(primary, others) | dict(extra or {}), reason))
+    for other in others:
+        plan += plan_archiving(other, archive(other), f"Merged into {primary.id}.", primary.id)
+    return tuple(change.joined(together) for change in plan if change)
+
+
+def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:
+    """Return the values that the primary of a merge gets.
+
+    They are the most reinforcements, the sums of usage, successes and failures, all tags, sources and links, the
+    latest `last_*` and the earliest `created_at`.
+    """
+    everything = (primary, *others)
+    values: dict[str, Value] = {"status": "compacted"}
+    count = max(memory.reinforcement_count for memory in everything)
+    if count > primary.reinforcement_count:
+        values["reinforcement_count"] = count
+    values |= {
+        name: sum(memory.count(name) for memory in everything)
+        for name in _SUMS
+        if any(name in memory.metadata for memory in everything)
+    }
+    for name in _LAST:
+        known = [text for memory in everything if memory.day(name) and (text := memory.word(name))]
+        if known:
+            values[name] = max(known, key=lambda text: (parse_date(text) or date.min, text))
+    created = [memory.created_at for memory in everything if memory.created_at]
+    if created:
+        values["created_at"] = min(created, key=lambda text: (parse_date(text) or date.max, text))
+    sources = [
+        *(word for memory in others for word in memory.words("sources")),
+        *(word for memory in others if (word := memory.word("session_id"))),
+    ]
+    for name, words in (("tags", [tag for memory in others for tag in memory.tags]), ("sources", sources)):
+        union: list[str] = with_words(primary, name, *words)
+        if len(union) > len(primary.words(name)):
+            values[name] = union
+    own = {memory.id for memory in everything}
+    links = [link for memory in others for link in memory.links if link.to not in own]
+    values["links"] = with_links(primary, *links, *(Link(memory.id, "supersedes") for memory in others))
+    return values
+
+
+def find_copies(memories: Iterable[Memory]) -> list[Memory]:
+    """Return the entries whose file is the same, byte for byte, as that of another of their id and scope.
+
+    `memories` are alone in their files; the first by path is not among the copies. Entries that share an id
+    and differ all stay, and `doctor` reports them.
+    """
+    first: dict[object, Memory] = {}
+    ordered = sorted(memories, key=lambda memory: memory.path)
+    return [one for one in ordered if first.setdefault((one.id, one.place, one.hash), one) is not one]
+
+
+def archive_path(memory: Memory, folder: str, day: date) -> str:
+    """Return the file in the archive of its scope that an entry moves to, named after its file and its id."""
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
+    is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
+    kind = "proxy-tasks/" if memory.place.learning_type == "proxy" else ""
+    return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
+
+
 @dataclass(frozen=True, slots=True)
 class CompactReport:
     """What compaction did, or would do, to the entries of the live files.
@@ -142,19 +253,15 @@ class CompactReport:
         return f"{counted(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""
 
 
-#: What is compacted when nobody says what: not the tasks, which end soon.
-_USUAL = ("job", "project", "global")
-
-
+@dataclass(frozen=True)
 class Compactor:
     """Merges what says the same, and finds what contradicts each other."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
-        self._models = models
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
+    _models: Models
 
     def compact(
         self,

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, explain_failure
+from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
-from memory_kb.learning.merging import plan_archiving
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
 from memory_kb.learning.outcomes import find_used, read_marks
 from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import form_of
-from memory_kb.similarity import linked_clusters, near_pairs, pairs_with, word_set
+from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store import logs
 from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Memory, Plan
 from memory_kb.store.session_log import SessionFiles
+from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
@@ -63,16 +64,17 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
     ]
     words = [word_set(one.text) for one in there]
-    offers: list[Offer] = []
-    changes: list[Change | None] = []
+    offers, changes = list[Offer](), list[Change | None]()
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
-        known = _find_said(sources, there, words)
+        said, turning = [word_set(one.text) for one in sources], turning_words(sources[0].text)
+        alike = (
+            one for one, own in zip(there, words, strict=True) if any(jaccard(own, each) >= RECURRENCE for each in said)
+        )
+        known = [one for one in alike if turning_words(one.text) == turning]
         live = next((one for one in known if one.is_live), None)
         if live and live.is_ours:
-            at, reason = (
-                moment_of(newest(one.created_at for one in sources), now),
-                f"{_name_jobs(sources)} learned the same.",
-            )
+            at = moment_of(newest(one.created_at for one in sources), now)
+            reason = f"{_name_jobs(sources)} learned the same."
             changes.append(plan_sighting(live, [one.id for one in sources], at, reason))
         elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
@@ -92,17 +94,6 @@ def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
                 yield found
 
 
-def _find_said(sources: Sequence[Memory], there: Sequence[Memory], words: Sequence[frozenset[str]]) -> list[Memory]:
-    """Return the entries that say what any of some others says, in their order; `words` are theirs."""
-    said = list(dict.fromkeys(one.text for one in sources))
-    pairs = pairs_with([*map(word_set, said), *words], range(len(said)), RECURRENCE)
-    near = ((said[pair.one], pair.other - len(said)) for pair in pairs if pair.other >= len(said))
-    return [
-        there[place]
-        for place in sorted({place for text, place in near if turning_words(text) == turning_words(there[place].text)})
-    ]
-
-
 def _judgment_key(memory: Memory) -> str:
     """Return what a judgment is remembered by: the entry and its text."""
     return f"{memory.id} {fingerprint(memory.text)[:16]}"
@@ -113,14 +104,12 @@ def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
 
     What may promote by itself is narrower: here preferences do, too.
     """
-    place = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}.get(
-        memory.place.scope
-    )
+    wider = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}
+    place = wider.get(memory.place.scope)
     if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
         return None
-    return replace(
-        make_copy(memory, [memory], place, now), reason=f"A person promoted it from {memory.path}.", said=None
-    )
+    copy = make_copy(memory, [memory], place, now)
+    return replace(copy, reason=f"A person promoted it from {memory.path}.", said=None)
 
 
 def _may_rise(memory: Memory) -> bool:
@@ -166,33 +155,19 @@ _EXEMPT = frozenset({"policy", "architecture", "preference", "episode", "handoff
 
 
 def _may_go(memory: Memory) -> bool:
-    is_free = memory.is_live and memory.is_ours and not memory.is_pinned and not memory.is_in_people_file
-    return (
-        is_free
-        and not memory.is_evergreen
-        and memory.kind not in _EXEMPT
-        and memory.place.learning_type != "institutional"
-    )
+    is_kept = memory.is_pinned or memory.is_evergreen or memory.is_in_people_file or memory.kind in _EXEMPT
+    return memory.is_live and memory.is_ours and not is_kept and memory.place.learning_type != "institutional"
 
 
-def archive_path(memory: Memory, folder: str, day: date) -> str:
-    """Return the file in the archive of its scope that an entry moves to, named after its file and its id."""
-    name = memory.path.rpartition("/")[2].removesuffix(".md")
-    safe = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in memory.id)[:36]
-    is_named = name == safe or name.endswith((f"-{safe[:8]}", f"-{safe[-8:]}"))
-    kind = "proxy-tasks/" if memory.place.learning_type == "proxy" else ""
-    return f"{folder}archive/{day:%Y-%m}/{kind}{name}{'' if is_named else f'-{safe}'}.md"
-
-
+@dataclass(frozen=True)
 class Lifecycle:
     """Reinforcement, promotion and archiving of entries."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, models: Models, trace: TraceSession) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
-        self._models = models
-        self._trace = trace
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
+    _models: Models
+    _trace: TraceSession
 
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Count what a session used of what it was shown, once for each entry.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,10 +32,14 @@ class Due(NamedTuple):
     begun: Mapping[str, int]
 
     @property
+    def day(self) -> str:
+        """The day, where it was outside any session."""
+        return self.key.removeprefix(_DAY) if self.key.startswith(_DAY) else ""
+
+    @property
     def reason(self) -> str:
         """Why they are reinforced, in words."""
-        day = self.key.removeprefix(_DAY)
-        return f"Retrieved in session {day}." if day == self.key else f"Retrieved on {day}."
+        return f"Retrieved on {self.day}." if self.day else f"Retrieved in session {self.key}."
 
 
 def find_due(
@@ -44,19 +49,18 @@ def find_due(
 
     Each entry counts once for a session however often it was shown there, and once a day outside.
     """
-    shown: dict[str, dict[str, None]] = {}
+    shown = defaultdict[str, dict[str, None]](dict)
     for one in retrievals:
         if one.session == session:
-            shown.setdefault(session or f"{_DAY}{one.ts[:10]}", {}).update(dict.fromkeys(one.ids))
-    done: dict[str, set[str]] = {}
-    begun: dict[str, dict[str, int]] = {}
+            shown[session or f"{_DAY}{one.ts[:10]}"] |= dict.fromkeys(one.ids)
+    done, begun = defaultdict[str, set[str]](set), defaultdict[str, dict[str, int]](dict)
     for credit in credits_:
         if credit.is_done:
-            done.setdefault(credit.key, set()).update(credit.counts)
+            done[credit.key].update(credit.counts)
         else:
-            begun.setdefault(credit.key, {}).update(credit.counts)
-    left = {key: tuple(one for one in ids if one not in done.get(key, ())) for key, ids in shown.items()}
-    return tuple(Due(key, ids, begun.get(key, {})) for key, ids in left.items() if ids)
+            begun[credit.key].update(credit.counts)
+    left = {key: tuple(one for one in ids if one not in done[key]) for key, ids in shown.items()}
+    return tuple(Due(key, ids, begun[key]) for key, ids in left.items() if ids)
 
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.
@@ -115,28 +119,21 @@ def plan_reinforcements(
         if memory.id in wanted and memory.is_live and memory.is_ours:
             by_id.setdefault(memory.id, memory)
     counts = {entry_id: memory.reinforcement_count for entry_id, memory in by_id.items()}
-    days, reasons = dict[str, str](), dict[str, list[str]]()
-    credits_ = []
-    today = now.astimezone(UTC).date().isoformat()
+    today, reasons, credits_ = now.astimezone(UTC).date().isoformat(), dict[str, list[str]](), list[Credit]()
+    days = {entry_id: (memory.last_reinforced or "")[:10] for entry_id, memory in by_id.items()}
     for one in due:
-        counted = {}
-        for entry_id in one.ids:
-            if entry_id not in counts:
-                continue
+        known = [entry_id for entry_id in one.ids if entry_id in by_id]
+        for entry_id in known:
+            # What a killed run has counted already is only written down.
             if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
                 counts[entry_id] += 1
                 reasons.setdefault(entry_id, []).append(one.reason)
-                day = one.key.removeprefix(_DAY) if one.key.startswith(_DAY) else today
-                days[entry_id] = max(days.get(entry_id, ""), day)
-            counted[entry_id] = counts[entry_id]
-        credits_.append(Credit(one.key, counted, is_done=False))
+                days[entry_id] = max(days[entry_id], one.day or today)
+        credits_.append(Credit(one.key, {entry_id: counts[entry_id] for entry_id in known}, is_done=False))
     changes = (
         plan_fields(
             by_id[entry_id],
-            {
-                "reinforcement_count": counts[entry_id],
-                "last_reinforced": max(days[entry_id], (by_id[entry_id].last_reinforced or "")[:10]),
-            },
+            {"reinforcement_count": counts[entry_id], "last_reinforced": days[entry_id]},
             " ".join(why),
         )
         for entry_id, why in reasons.items()

@@ -250,14 +250,14 @@ class Approval:
         return change_fields(own, memory.path, memory.id, self._approved(memory).items())
 
 
+@dataclass(frozen=True)
 class Review:
     """The verbs review list, show, scan, approve, edit, reject and snooze."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
 
     def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals, the newest first, then live entries with flags.

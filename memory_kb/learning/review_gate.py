@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,12 +85,12 @@ _MOST_SESSIONS = 200
 _RULES = EVERYTHING._replace(kinds=RULE_KINDS)
 
 
+@dataclass(frozen=True)
 class SessionEvidence:
     """The gate that a rule passes which a machine found."""
 
-    def __init__(self, vault: Vault, store: EntryStore) -> None:
-        self._vault = vault
-        self._store = store
+    _vault: Vault
+    _store: EntryStore
 
     def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence."""

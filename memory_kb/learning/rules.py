@@ -156,15 +156,15 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
     return report, tuple(changes)
 
 
+@dataclass(frozen=True)
 class Rules:
     """The verbs rules list, select, feedback, import and export, and sweep."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, models: Models) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
-        self._models = models
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
+    _models: Models
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
         """Return the rules and pitfalls in force, the surest first.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -43,16 +44,9 @@ _SCHEMA = form_of({"stage": {"type": "string", "enum": [*STAGES, UNKNOWN]}})
 
 
 def read_stage(text: str) -> str:
-    """Return the stage that a word or a `.current-stage` file names.
-
-    Example:
-        >>> read_stage("Implementation\\n"), read_stage("lunch")
-        ('implementation', 'unknown')
-    """
+    """Return the stage that a word or a `.current-stage` file names, or `unknown`."""
     word = text.strip().lower()
-    return next(
-        (stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN
-    )
+    return word if word in STAGES else UNKNOWN
 
 
 def guess_stage(intent: str) -> str:
@@ -86,14 +80,14 @@ def plan_retirements(memories: Iterable[Memory], ended: str, place: Location) ->
     return (plan_fields(one, {"status": "retired"}, reason) for one in inside)
 
 
+@dataclass(frozen=True)
 class Stages:
     """The stage of the work: requirements, implementation, tests and so on."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore, models: Models) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
-        self._models = models
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
+    _models: Models
 
     def show(self, job: str | None = None) -> str:
         """Return the stage that the project, or one of its jobs, is in; `unknown` if nobody said."""

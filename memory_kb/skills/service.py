@@ -41,8 +41,8 @@ from memory_kb.skills.skill_files import (
     CATALOGUES,
     MAX_COPIED,
     FoundSkill,
+    list_files,
     plain_name,
-    read_bundled,
     read_limited,
     read_sources,
     render_catalogue,
@@ -80,17 +80,15 @@ class _Batch:
     changes: list[Change] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class Skills:
     """The verbs skills search, rank, create, feedback, and procedure."""
 
-    def __init__(
-        self, vault: Vault, index: VaultIndex, writer: Writer, store: EntryStore, searching: Searching
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._writer = writer
-        self._store = store
-        self._searching = searching
+    _vault: Vault
+    _index: VaultIndex
+    _writer: Writer
+    _store: EntryStore
+    _searching: Searching
 
     def search(
         self,
@@ -279,8 +277,8 @@ class Skills:
         """Import skills from a catalogue, a `SKILL.md`, or a folder with any number of both.
 
         Outcomes come with them. A skill that is there already keeps its text, and gets those
-        outcomes it has fewer of, unless `update` takes the file's text over; importing again changes nothing. The
-        files beside a `SKILL.md` are only listed, unless `with_files` copies them.
+        outcomes it has fewer of, unless `update` takes the file's text over; importing again changes nothing. With
+        `with_files` the files beside a `SKILL.md` are copied too.
 
         Raises:
             UnreadableInput: there is no such file, or no skill in it.
@@ -338,8 +336,9 @@ class Skills:
 
     def _copy_files(self, found: FoundSkill, moved: SkillMoved, batch: _Batch) -> Iterator[Problem]:
         """Plan copies of the files that go with a skill, and yield why some are not copied."""
-        for inner in found.bundled:
-            file, path = Path(found.path).parent / inner, f"{moved.path.removesuffix('.md')}/{inner}"
+        source = Path(found.path)
+        for inner in list_files(source.parent) if source.name.lower() == "skill.md" else ():
+            file, path = source.parent / inner, f"{moved.path.removesuffix('.md')}/{inner}"
             try:
                 data = read_limited(file, MAX_COPIED)
                 held = find_target(self._vault, path)
@@ -387,15 +386,18 @@ class Skills:
             return SkillsExported((written,) if kept else ())
         if goal.exists() and not goal.is_dir():
             raise UsageError(f"{target} is not a folder", "name a folder, or a catalogue whose name ends in .yaml")
-        taken, files, problems = list[str](), list[SkillMoved](), list[Problem]()
+        taken, files = list[str](), list[SkillMoved]()
         for one in kept:
             folder = plain_name(name_of(one), taken)
             taken.append(folder)
             own = [("SKILL.md", encode(render_skill_file(one, folder)))]
-            own += read_bundled(self._vault, one, problems) if with_files else ()
+            beside = self._vault.resolve(one.path.removesuffix(".md"))
+            own += (
+                [(name, read_limited(beside / name, MAX_COPIED)) for name in list_files(beside)] if with_files else ()
+            )
             for inner, data in own:
                 files.append(write_out(name_of(one), one.id, goal / folder / inner, data, force=force, dry_run=dry_run))
-        return SkillsExported(tuple(files), tuple(problems))
+        return SkillsExported(tuple(files))
 
 
 def _filled(items: Sequence[str] | None) -> tuple[str, ...] | None:

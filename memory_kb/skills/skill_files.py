@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +27,6 @@ from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 if TYPE_CHECKING:
     import yaml
 
-    from memory_kb.vault import Vault
 
 #: A skill of a catalogue may be as large as this many blocks of frontmatter.
 _SCALE = 64
@@ -46,17 +45,16 @@ _MAX_PLAIN_NAME, _MAX_DESCRIPTION = 64, 1024
 CATALOGUES = (".yaml", ".yml", ".json")
 _CATALOGUE_NAMES = ("skills.yaml", "skills.yml")
 _SKILL_FILE = "skill.md"
-#: Bytes of a file that is read, and of one that is copied; files listed for one skill.
-_MAX_READ, MAX_COPIED, _MAX_BUNDLED = 4_000_000, 5_000_000, 500
+#: Bytes of a file that is read, and of one that is copied.
+_MAX_READ, MAX_COPIED = 4_000_000, 5_000_000
 
 
 class FoundSkill(NamedTuple):
-    """A skill that a file holds, with the names of the files that go with it in its folder."""
+    """A skill that a file holds, and where."""
 
     draft: SkillDraft
     path: str
     line: int = 1
-    bundled: tuple[str, ...] = ()
 
 
 def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple[Problem, ...]]:
@@ -140,7 +138,7 @@ def _catalogue_item(memory: Memory) -> dict[str, Any]:
     return item | _foreign(memory.metadata)
 
 
-def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] = ()) -> FoundSkill:
+def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     """Read a `SKILL.md`: its frontmatter, further keys included, and its body as it is.
 
     A block that is not quite YAML, as where a description has a colon in it, is read line by line.
@@ -159,7 +157,6 @@ def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] =
     optional = {
         "metadata": metadata or (None if isinstance(own, dict) else own),
         "imported": {key: value for key, value in head.items() if key in _OWN - {"name", "description"}},
-        "bundled_files": list(bundled),
     }
     fields |= {name: value for name, value in optional.items() if value}
     name = read_text(ours["name"]) or read_text(head.get("name")) or folder
@@ -170,7 +167,7 @@ def parse_skill_file(text: str, path: str, folder: str, bundled: Sequence[str] =
         body=body.strip("\r\n").rstrip(),
         fields=tuple(fields.items()),
     )
-    return FoundSkill(draft, path, 2 if block else 1, tuple(bundled))
+    return FoundSkill(draft, path, 2 if block else 1)
 
 
 def _read_head(block: str) -> dict[str, Any]:
@@ -272,17 +269,15 @@ def _read_one(file: Path, problems: list[Problem]) -> Iterator[FoundSkill]:
         skills, wrong = parse_catalogue(text, str(file))
         problems += wrong
         yield from skills
-    elif file.name.lower() == _SKILL_FILE:
-        folder = Path(os.path.abspath(file)).parent
-        yield parse_skill_file(text, str(file), folder.name, _list_files(folder, file.name, problems))
     elif file.suffix.lower() == ".md":
-        yield parse_skill_file(text, str(file), file.stem)
+        is_folder = file.name.lower() == _SKILL_FILE
+        yield parse_skill_file(text, str(file), Path(os.path.abspath(file)).parent.name if is_folder else file.stem)
     else:
         raise UsageError(f"{file} is neither a catalogue nor a SKILL.md", "its name must end in .yaml or .md")
 
 
-def _list_files(top: Path, own: str, problems: list[Problem]) -> tuple[str, ...]:
-    """Return the files below a skill's folder but for its `SKILL.md`, hidden ones and links left out."""
+def list_files(top: Path) -> list[str]:
+    """Return the files below a skill's folder but for its `SKILL.md`; hidden ones, links and other skills are left out."""
     found: list[str] = []
     for folder, folders, names in os.walk(top):
         here = Path(folder)
@@ -290,12 +285,10 @@ def _list_files(top: Path, own: str, problems: list[Problem]) -> tuple[str, ...]
             name for name in folders if not name.startswith(".") and not (here / name / "SKILL.md").exists()
         )
         for name in sorted(names):
-            is_own = here == top and name == own
+            is_own = here == top and name.lower() == _SKILL_FILE
             if not is_own and not name.startswith(".") and name.isprintable() and not (here / name).is_symlink():
                 found.append((here / name).relative_to(top).as_posix())
-    if len(found) > _MAX_BUNDLED:
-        problems.append(Problem(str(top), 1, f"has {len(found):,} files; the first {_MAX_BUNDLED} are listed"))
-    return tuple(found[:_MAX_BUNDLED])
+    return found
 
 
 def read_limited(file: Path, limit: int) -> bytes:
@@ -324,18 +317,3 @@ def write_out(name: str, entry_id: str, file: Path, data: bytes, *, force: bool,
     if not dry_run:
         apply(FileEdit(str(file), file, before, data))
     return SkillMoved(name, entry_id, str(file), "written")
-
-
-def read_bundled(vault: Vault, memory: Memory, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files that were copied in with a skill; one that cannot be read becomes a problem."""
-    base = vault.resolve(memory.path.removesuffix(".md"))
-    for inner in memory.words("bundled_files"):
-        file = base / inner
-        message = f"{inner} leads out of the skill's folder; not written"
-        try:
-            if file.resolve().is_relative_to(base.resolve()):
-                yield inner, read_file(file)
-                continue
-        except OSError as exc:
-            message = f"{inner} was not copied in with the skill ({exc.strerror}); not written"
-        problems.append(Problem(memory.path, memory.line, message))

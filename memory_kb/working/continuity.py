@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,16 +133,14 @@ _LINES, _OWN_WORDS = 5, 600
 _PASSAGES = 4
 
 
+@dataclass(frozen=True)
 class Continuity:
     """The verbs continuity show and continuity refresh."""
 
-    def __init__(
-        self, vault: Vault, index: VaultIndex, find_writer: Callable[[], Writer], searching: Searching
-    ) -> None:
-        self._vault = vault
-        self._index = index
-        self._find_writer = find_writer
-        self._searching = searching
+    _vault: Vault
+    _index: VaultIndex
+    _find_writer: Callable[[], Writer]
+    _searching: Searching
 
     def show(self, job: str | None = None) -> ContinuityView:
         """Return CONTINUITY.md of the project, or of one of its jobs."""

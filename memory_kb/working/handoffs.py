@@ -153,13 +153,13 @@ def _age(one: Handoff) -> tuple[str, int, str]:
     return one.timestamp or "", one.number, one.path
 
 
+@dataclass(frozen=True)
 class Handoffs:
     """The verbs of `handoff`."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
 
     def create(
         self,

@@ -148,13 +148,13 @@ def _fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
     return {name: values[name] for name in values if name in changed | {"last_checkpoint", "tasks_completed"}}
 
 
+@dataclass(frozen=True)
 class Ledgers:
     """The verbs of `ledger`."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
 
     def set(
         self,

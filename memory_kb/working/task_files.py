@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,12 +86,12 @@ def show_milestones(found: Milestones) -> str:
     )
 
 
+@dataclass(frozen=True)
 class TaskFiles:
     """The verbs premortem and assume, and the files of a scope that are no notes."""
 
-    def __init__(self, vault: Vault, writer: Writer) -> None:
-        self._vault = vault
-        self._writer = writer
+    _vault: Vault
+    _writer: Writer
 
     def premortem(
         self,
