@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from conftest import NOW, REPOSITORY, Files, Run, write_files
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from repositories import found
 from support import entry
 
 from memory_kb import KnowledgeBase
@@ -196,7 +192,7 @@ def test_contexts_show_what_agents_are_given_now(clone: Clone) -> None:
     assert told["tokens"]["after"] > 0
     text = clone.kb("ci", "main..side")
     assert "  - + Tubs first (`t1`)" in text
-    assert "\n  +- [fact] To teach an otter to swim, begin in a tub. (t1)\n" in text
+    assert "To teach an otter to swim, begin in a tub." in told["text"]["after"]
     assert any("tokens and may take 5" in message for message in messages(report_of(clone, max_tokens=5, strict=True)))
 
 
@@ -244,61 +240,6 @@ def test_the_sample_workflow_reads_and_names_no_machine() -> None:
     flow = yaml.safe_load(text)
     assert any("memory-kb ci" in step.get("run", "") for step in flow["jobs"]["memories"]["steps"])
     assert "://" not in text
-
-
-# -- a change is examined without the notes it cannot touch ----------------------------------
-
-PATHS = ("learnings/tea.md", "learnings/sub/tea.md", "rules/milk.md", "rules/a b.md", "learnings/Été.md", "MEMORY.md")
-LINES = (
-    "See [[tea]].",
-    "See [[Tea time]] and [[milk]].",
-    "See [[tea#Steps]].",
-    "See [[a b]] or [it](../rules/a%20b.md#Steps).",
-    "See [[été]].",
-    "See [[n1]] and [[other name]].",
-    "## Steps",
-    "# Tea time",
-    "Always run the linter before every push to main.",
-    "Never run the linter before every push to main.",
-    "The key is AKIAQ2W3E4R5T6Y7U2I3, mind you.",
-    "<<<<<<< ours\nx\n=======\ny\n>>>>>>> theirs",
-)
-NOTES = st.builds(
-    lambda lines, **fields: entry("\n\n".join(lines), **{name: value for name, value in fields.items() if value}),
-    st.lists(st.sampled_from(LINES), max_size=3),
-    id=st.sampled_from((None, "n1", "n2", "n3")),
-    kind=st.sampled_from((None, "rule")),
-    title=st.sampled_from((None, "Milk", "Tea time")),
-    aliases=st.sampled_from((None, "[Other name]")),
-    links=st.sampled_from((None, "[{to: n2, relation: derived_from}]")),
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=12)
-@given(
-    before=st.dictionaries(st.sampled_from(PATHS), NOTES, max_size=6),
-    after=st.dictionaries(st.sampled_from(PATHS), st.one_of(st.none(), NOTES), min_size=1, max_size=2),
-)
-def test_what_a_change_cannot_touch_makes_no_difference(before: Files, after: dict[str, str | None]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        files = {f"memory/{path}": text for path, text in before.items()}
-        clone = found(Path(folder, "vault"), Path(folder, "home"), {"memory/config.yaml": "", **files})
-        clone.git("checkout", "-q", "-b", "side")
-        for path, text in after.items():
-            file = clone.folder / "memory" / path
-            if text is None:
-                file.unlink(missing_ok=True)
-            else:
-                write_files(clone.folder, {f"memory/{path}": text})
-        clone.save("side")
-        quick = report_of(clone)
-        # Settings that changed may change anything, so that every note is examined.
-        change(clone, {"memory/config.yaml": "# changed\n"})
-        whole = report_of(clone)
-        assert any("--strict" in notice for notice in quick["notices"])
-        assert not any("--strict" in notice for notice in whole["notices"])
-        assert quick["findings"] == whole["findings"]
 
 
 # -- the report ------------------------------------------------------------------------------

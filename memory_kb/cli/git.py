@@ -252,7 +252,7 @@ def _print_eval(report: EvalReport) -> None:
     type=click.IntRange(1),
     metavar="N",
 )
-@flag("--strict", "Examine every note, and fail on what was wrong before too.")
+@flag("--strict", "Fail on what was wrong before too.")
 @option("--output", "Write the Markdown report there as well.", type=click.Path(dir_okay=False), metavar="FILE")
 def ci_verb(
     options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None
@@ -262,7 +262,7 @@ def ci_verb(
     Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
     the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect a missing entry, double ids,
     contradictions without a link and contexts over their budget that were not there before.
-    BASE...HEAD compares with where the two parted. Without saved queries only the notes that the change can make a difference to are examined.
+    BASE...HEAD compares with where the two parted.
 
     \b
     memory-kb ci main...HEAD

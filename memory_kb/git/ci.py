@@ -6,13 +6,12 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
-from memory_kb.git.touched import find_touched
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import guarding_rules, read_guard
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from memory_kb.store.queries import Queries, SavedQuery
     from memory_kb.vault import Vault
 
-_ONLY_TOUCHED = "only what the change can touch was examined; --strict examines everything"
 #: A path, perhaps a line, and what is said of it.
 _PLACE = re.compile(r"([^\s:]+):(?:(\d+):)? (.*)", re.DOTALL)
 #: Further than this the rank of an expected entry is not looked for.
@@ -78,7 +76,8 @@ class Evaluation:
     _contexts: Contexts
     _git: Git
     _searching: Searching
-    _open_past: Callable[[Vault], PastVault]
+    #: Returns a knowledge base of a past vault, with an `evaluation` of its own.
+    _open_past: Callable[[Vault], Any]
 
     def eval(self) -> EvalReport:
         """Ask the saved queries of `queries.yaml` and measure what is found, beside grep.
@@ -141,14 +140,13 @@ class Evaluation:
 
         The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
         read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
-        both count to today. What was wrong before already fails nothing. Without saved queries only the notes that
-        the change can make a difference to are examined.
+        both count to today.
 
         Args:
             range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
             staged: from HEAD to what is staged for a commit, instead.
             max_tokens: what any context may cost.
-            strict: examine every note; what was wrong before fails too.
+            strict: what was wrong before fails too.
 
         Raises:
             UsageError: no range, or no such revisions.
@@ -160,32 +158,16 @@ class Evaluation:
         repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
         no_home = self._vault.machine / "revisions" / ".no-home"
-        touched = None if strict else find_touched(repository, self._vault, sides[0][1], sides[1][1])
-        opened = [
-            self._open_past(
-                self._git.past_vault(
-                    repository, revision, self._vault.clock, no_home, touched.around if touched else None
-                )
-            )
-            for _, revision in sides
-        ]
-        try:
-            old, new = (past.evaluation.saved_queries() for past in opened)
-            asking = arrange(old, new, self._queries_path, max_tokens)
+        past, later = (self._git.past_vault(repository, revision, self._vault.clock, no_home) for _, revision in sides)
+        with self._open_past(past) as before, self._open_past(later) as after:
+            old, new = before.evaluation, after.evaluation
+            asking = arrange(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)
             both = [one for one in asking.queries if one.question in asking.known]
-            base, head = (
-                past.evaluation.observe(name, revision, asked, asking.queries)
-                for past, (name, revision), asked in zip(opened, sides, (both, asking.queries), strict=True)
-            )
-        finally:
-            for past in opened:
-                past.close()
+            base = old.observe(*sides[0], both, asking.queries)
+            head = new.observe(*sides[1], asking.queries, asking.queries)
         report = compare(base, head, self._queries_path, asking)
         broken, notices = self._find_broken(repository, sides[0][1], sides[1][1], staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
-        if touched:
-            known = tuple(one for one in report.known if one.path in touched.changed)
-            return replace(report, known=known, notices=(*report.notices, _ONLY_TOUCHED))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
     def _find_broken(
@@ -301,14 +283,3 @@ def _split(repository: Repository, range: str) -> tuple[tuple[str, str], tuple[s
 def _staged(repository: Repository) -> tuple[tuple[str, str], tuple[str, str]]:
     base = ("HEAD", repository.find("HEAD")) if repository.has_commits else ("nothing", repository.empty_tree())
     return base, ("what is staged", repository.staged_tree())
-
-
-class PastVault(Protocol):
-    """A vault of the past, as far as it is evaluated."""
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """How well it answers its saved queries."""
-
-    def close(self) -> None:
-        """Close its index."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,18 +26,9 @@ _MARKS = {
 
 
 def as_markdown(report: CiReport) -> str:
-    """Return the report; long differences of contexts are left out before it gets longer than a comment may be."""
-    text = "\n".join(_lines(report, with_text=True))
-    if len(text) <= MOST:
-        return text + "\n"
-    short = "\n".join(
-        (
-            *_lines(report, with_text=False),
-            "",
-            "The texts of the contexts are left out: the report would be too long for a comment.",
-        )
-    )
-    return short + "\n" if len(short) <= MOST else first_lines(short, MOST - 3) + "\n…\n"
+    """Return the report, cut where a comment would become too long."""
+    text = "\n".join(_lines(report)) + "\n"
+    return text if len(text) <= MOST else first_lines(text, MOST - 3) + "\n…\n"
 
 
 def escape(text: str) -> str:
@@ -51,7 +41,7 @@ def escape(text: str) -> str:
     return "".join(_ENTITIES.get(sign, sign) for sign in _SIGNS.sub(r"\\\1", shorten(on_one_line(text), _LONG)))
 
 
-def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:
+def _lines(report: CiReport) -> Iterator[str]:
     titles = {**(report.base.titles or {}), **(report.head.titles or {})}
     verdict = "nothing to fix" if report.is_sound else f"{len(report.findings)} to fix"
     yield f"## {'✅' if report.is_sound else '❌'} Memories: {verdict}"
@@ -60,7 +50,7 @@ def _lines(report: CiReport, *, with_text: bool) -> Iterator[str]:
     yield from _list("To fix", [f"`{_code(one.path)}:{one.line}` {escape(one.message)}" for one in report.findings])
     yield from _recall(report)
     yield from _queries(report.queries, titles)
-    yield from _contexts(report.contexts, titles, with_text=with_text)
+    yield from _contexts(report.contexts, titles)
     yield from _list("No longer asked", [escape(question) for question in report.unasked])
     yield from _list(
         "Was there before, and fails nothing",
@@ -123,7 +113,7 @@ def _rank(outcome: QuestionResult | None) -> str:
     return "new" if outcome is None else "–" if outcome.rank is None else str(outcome.rank)
 
 
-def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, with_text: bool) -> Iterator[str]:
+def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str]) -> Iterator[str]:
     shown = [change for change in changes if not change.is_same]
     if not changes:
         return
@@ -138,26 +128,6 @@ def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str], *, wi
             yield from (
                 f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED]
             )
-        if with_text:
-            yield from _difference(change)
     same = len(changes) - len(shown)
     if same:
         yield f"- {same} more are as before."
-
-
-def _difference(change: ContextChange) -> Iterator[str]:
-    lines = list(
-        difflib.unified_diff(
-            change.before.text.splitlines(), change.after.text.splitlines(), "before", "after", lineterm="", n=2
-        )
-    )
-    fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
-    yield ""
-    yield "  <details><summary>text</summary>"
-    yield ""
-    yield f"  {fence}diff"
-    yield from (f"  {''.join(sign if sign.isprintable() or sign == ' ' else ' ' for sign in line)}" for line in lines)
-    yield f"  {fence}"
-    yield ""
-    yield "  </details>"
-    yield ""

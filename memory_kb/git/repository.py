@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.plainfiles import make_folder
 from memory_kb.store.git_command import foreign_filters, read_started, run_git
 from memory_kb.store.queries import QUERIES
-from memory_kb.text import encode, hash_of, printable
+from memory_kb.text import printable
 from memory_kb.vault import Vault
 
 _SECONDS = 300
@@ -278,19 +278,6 @@ class Repository:
         )
         return [name for name in names if name.lower().endswith(".md")]
 
-    def differing(self, old: str, new: str, folder: str) -> tuple[list[Blob], list[Blob]]:
-        """Return the files below a folder that differ between two revisions, as they are in each; paths are seen from it."""
-        output = self.git("diff-tree", "-r", "-z", "--no-renames", "--full-index", old, new, "--", folder or ".").split(
-            b"\0"
-        )
-        sides: tuple[list[Blob], list[Blob]] = ([], [])
-        for head, name in zip(output[::2], output[1::2], strict=False):
-            words, path = head.decode().removeprefix(":").split(), os.fsdecode(name).removeprefix(folder)
-            for side, mode, hash_ in zip(sides, words[:2], words[2:4], strict=True):
-                if mode.strip("0"):
-                    side.append(Blob(path, mode, hash_))
-        return sides
-
     def blob(self, commit: str, path: str) -> bytes | None:
         """Return a file's bytes at a commit, or None where it was not there."""
         return self._try("cat-file", "blob", f"{commit}:{path}")
@@ -328,9 +315,7 @@ SETTINGS = "config.yaml"
 _TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
-def lay_out(
-    repository: Repository, revision: str, vault: Vault, machine: Path, only: Collection[str] | None = None
-) -> Vault:
+def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> Vault:
     """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
 
     Args:
@@ -338,20 +323,18 @@ def lay_out(
         revision: the hash of the commit or tree.
         vault: the vault as it is now.
         machine: the folder whose `revisions` keeps what was laid out.
-        only: the notes to lay out; None for all.
 
     Raises:
         GitFailed: git cannot read them.
         OSError: they cannot be written.
     """
-    part_of = "" if only is None else f"-{hash_of(encode(chr(0).join(sorted(only))))[:16]}"
-    place = make_folder(machine / FOLDER) / f"{revision}{part_of}"
+    place = make_folder(machine / FOLDER) / revision
     if place.is_symlink():
         place.unlink()
     if not place.is_dir():
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=machine / FOLDER))
         try:
-            _write(repository, revision, vault, part / "notes", only)
+            _write(repository, revision, vault, part / "notes")
             (part / "machine").mkdir()
             with contextlib.suppress(OSError):  # another process was faster
                 os.rename(part, place)
@@ -392,13 +375,13 @@ def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> Non
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(repository: Repository, revision: str, vault: Vault, folder: Path, only: Collection[str] | None) -> None:
+def _write(repository: Repository, revision: str, vault: Vault, folder: Path) -> None:
     folder.mkdir(parents=True)
     if vault.memory:
         (folder / "memory").mkdir()
     blobs = repository.files(revision, repository.prefix(vault.folder))
     chosen = choose(blobs, is_memory=vault.memory is not None)
-    for blob, data in repository.read([blob for blob in chosen if only is None or blob.path in only]):
+    for blob, data in repository.read(list(chosen)):
         file = folder / blob.path
         with contextlib.suppress(OSError):  # a name that this system does not take
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -382,11 +382,10 @@ class Git:
         revision: str,
         clock: Callable[[], datetime],
         home: Path | None = None,
-        only: Collection[str] | None = None,
     ) -> Vault:
-        """Return the vault of a commit or tree, or some notes of it; with another home than ours, that one."""
+        """Return the vault of a commit or tree; with another home than ours, that one."""
         try:
-            past = lay_out(repository, revision, self._vault, self._vault.machine, only)
+            past = lay_out(repository, revision, self._vault, self._vault.machine)
             loaded = LoadedSettings(self._vault.settings, ())
             if self._vault.memory:
                 loaded = self._settings_of(settings_file(repository, revision, self._vault, past))
