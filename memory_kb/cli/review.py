@@ -127,10 +127,8 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
         except UsageError as exc:
             lines.append(str(exc))
     if command:
-        run = "backtest" if is_allowed else "allow"
-        lines.append(
-            f"It checks with `{command}`, which {'is' if is_allowed else 'is not'} allowed: `rules {run} {rule.id}`."
-        )
+        allowed = "is allowed" if is_allowed else f"is not allowed: `rules allow {rule.id}`"
+        lines.append(f"It checks with `{command}`, which {allowed}.")
     return "\n".join(lines) or None
 
 

@@ -154,7 +154,7 @@ def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag:
 @click.argument("rule", metavar="RULE")
 @flag("--yes", "Do not ask.")
 def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
-    """Allow `ci` and `rules backtest` to run the command in the check: of RULE, as it is now, on this machine.
+    """Allow `ci` to run the command in the check: of RULE, as it is now, on this machine.
 
     A changed command has to be allowed anew. `checks` in your own configuration allows commands for every vault.
 
@@ -183,8 +183,7 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     """Count the past commits that broke RULE, how many were fixed within a week, and the edits of agents it refused.
 
     The rule has forbid: or require: in its frontmatter, regular expressions for the files of its applies_to. At most
-    2,000 commits of the branch that is checked out are looked through. A check: that `rules allow` allowed is run on
-    the newest 20 of these that touch its files, in a temporary folder.
+    2,000 commits of the branch that is checked out are looked through.
 
     \b
     memory-kb rules backtest 69712e00

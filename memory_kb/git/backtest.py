@@ -5,12 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import re
-import tarfile
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.git.repository import Repository
@@ -18,8 +15,6 @@ from memory_kb.learning.guards import Guard
 
 #: The most commits that are looked through, the newest.
 MOST_COMMITS = 2_000
-#: On how many of these a command is run.
-MOST_RUN = 20
 _DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "-U0")
 _NAMES = ("-c", "core.quotePath=false")
 _WEEK = 7 * 86_400
@@ -85,7 +80,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     found: list[Breach] = []
     waiting: list[tuple[int, int]] = []
     count = 0
-    for commit in _walk(repository, MOST_COMMITS):
+    for commit in _walk(repository):
         count += 1
         waiting = [one for one in waiting if one[1] + _WEEK >= commit.seconds]
         for place, seconds in list(waiting):
@@ -96,49 +91,6 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
             waiting.append((len(found), commit.seconds))
             found.append(breach)
     return Backtest(guard.rule, count, tuple(reversed(found)))
-
-
-def backtest_command(repository: Repository, guard: Guard, project: str, run: Callable[[Path], str | None]) -> Backtest:
-    """Run a rule's command on the newest commits that touch its files, each laid out in a temporary folder.
-
-    A commit breaks the rule where the command fails and went through for the one before it. It was fixed where the
-    command goes through again within seven days.
-
-    Args:
-        repository: the repository of the project.
-        guard: the rule.
-        project: the project's folder in the repository, with a slash at its end; "" for all of it.
-        run: returns why the command fails in a folder, None where it goes through.
-    """
-    touching = [
-        (one, path) for one in _walk(repository, MOST_COMMITS) if (path := find_covered(guard, project, one.files))
-    ]
-    found: list[Breach] = []
-    failing: tuple[int, int] | None = None
-    parent = repository.parent(touching[-MOST_RUN:][0][0].name) if touching else None
-    was_sound = parent is None or _run_at(repository, parent, project, run) is None
-    for commit, path in touching[-MOST_RUN:]:
-        said = _run_at(repository, commit.name, project, run)
-        if said is not None and was_sound:
-            failing = (len(found), commit.seconds)
-            found.append(Breach(commit.name[:10], _day(commit), commit.subject, path, 1, said))
-        elif said is None and failing:
-            place, seconds = failing
-            if commit.seconds <= seconds + _WEEK:
-                found[place] = found[place]._replace(mended_by=commit.name[:10])
-            failing = None
-        was_sound = said is None
-    return Backtest(guard.rule, len(touching[-MOST_RUN:]), tuple(reversed(found)))
-
-
-def _run_at(repository: Repository, commit: str, project: str, run: Callable[[Path], str | None]) -> str | None:
-    with tempfile.TemporaryDirectory(prefix="memory-kb-check-", ignore_cleanup_errors=True) as folder:
-        file, tree = Path(folder, "tree.tar"), Path(folder, "tree")
-        repository.git("archive", "--format=tar", f"--output={file}", commit)
-        with tarfile.open(file) as archive:
-            archive.extractall(tree, filter="data")
-        (tree / project).mkdir(parents=True, exist_ok=True)
-        return run(tree / project)
 
 
 def find_breaches(repository: Repository, guard: Guard, base: str, head: str, project: str = "") -> list[Breach]:
@@ -187,10 +139,10 @@ def _text(repository: Repository, commit: str, path: str) -> str:
     return (repository.blob(commit, path) or b"").decode("utf-8", "replace")
 
 
-def _walk(repository: Repository, most: int) -> Iterator[_Commit]:
+def _walk(repository: Repository) -> Iterator[_Commit]:
     """Yield commits, the oldest first, with the lines that each adds and removes in each file."""
     log = repository.git(
-        *_NAMES, "log", f"-{most}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
+        *_NAMES, "log", f"-{MOST_COMMITS}", "-p", "--first-parent", "-m", *_DIFF, "--format=%x01%H%x00%ct%x00%s%x00"
     )
     for record in reversed(log.split(b"\x01")[1:]):
         name, seconds, subject, diff = record.split(b"\0", 3)

@@ -21,13 +21,12 @@ from memory_kb.errors import (
     UsageError,
 )
 from memory_kb.git import merge_driver
-from memory_kb.git.backtest import backtest, backtest_command
+from memory_kb.git.backtest import backtest
 from memory_kb.git.history import MOST_COMMITS, Sought, trace
 from memory_kb.git.repository import Repository, lay_out, settings_file
 from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.guards import read_guard
-from memory_kb.learning.rules import Checks, run_check
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.files import find_note
@@ -360,21 +359,14 @@ class Git:
 
         Raises:
             NoRepository: the vault is in no git repository.
-            UsageError: the rule does not guard, a pattern is no regular expression or takes too long, or its command
-                was not allowed.
+            UsageError: the rule has no pattern, or one that is no regular expression or takes too long.
         """
         guard, repository = read_guard(rule), self.repository()
-        project = repository.prefix(self._vault.folder)
-        if guard.forbid or guard.require:
-            return backtest(repository, guard, project)
-        if not Checks(self._vault).allows(guard.check):
+        if not (guard.forbid or guard.require):
             raise UsageError(
-                f"the check of rule {rule.id} is not run: nobody allowed its command here",
-                f"`memory-kb rules allow {rule.id}` shows and allows it",
+                f"the check of rule {rule.id} is not run on past commits", "`memory-kb ci` runs it on a change"
             )
-        return backtest_command(
-            repository, guard, project, lambda folder: run_check(guard.check, folder, self._vault.environ)
-        )
+        return backtest(repository, guard, repository.prefix(self._vault.folder))
 
     def past_vault(
         self,
