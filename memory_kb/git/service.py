@@ -314,11 +314,11 @@ class Git:
         )
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
-        """Return an entry as the commits left it, the newest first, through renames and moves.
+        """Return an entry as the commits left it, the newest first, through renames of its file.
 
         Args:
             wanted: the entry.
-            most: how many commits of each file are looked through; 500 when not given.
+            most: how many commits are looked through; 500 when not given.
 
         Raises:
             UnknownEntry: there is no such entry.
@@ -333,8 +333,7 @@ class Git:
         source, sought = self._index.read(find)
         file = self._vault.resolve(source)
         repository = Repository(file.parent, self._vault.environ)
-        folder = repository.prefix(self._vault.folder) if file.is_relative_to(self._vault.folder) else ""
-        return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
+        return trace(repository, repository.inner(file) or source, sought, most or MOST_COMMITS)
 
     def vault_at(self, revision: str) -> Vault:
         """Return the vault as it was at a revision.
