@@ -254,7 +254,6 @@ def test_entries_without_ids_and_before_all_others() -> None:
     [
         ("tags: [b, a, x]", "tags: [b, a, c]", "tags: [b, a, c, x]"),
         ("tags: [b, a]\nmine: 1", "tags: [b, a]\nyours: 2", "tags: [b, a]\nyours: 2\nmine: 1"),
-        ("tags: [b, a] # said", "tags: [b, a]\n# before\nkey: 1", "tags: [b, a] # said\n# before\nkey: 1"),
     ],
 )
 def test_items_and_keys(ours: str, theirs: str, merged: str) -> None:

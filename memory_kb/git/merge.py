@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memory_kb.git.merge_fields import TextMerge, Texts, merge_blocks
+from memory_kb.git.merge_fields import GitTexts, TextMerge, merge_blocks
 from memory_kb.markdown.document import first_heading, parse_document
 from memory_kb.markdown.splice import newline_of, separated, yaml_span
 from memory_kb.model import Entry
@@ -53,7 +53,12 @@ class EntryText:
         return f"{self.opening}{self.block or ''}{self.closing}{self.body}"
 
 
-_Numbers = tuple[int | None, int | None, int | None]
+class _File(NamedTuple):
+    """A file cut into entries, and the blank lines before the first."""
+
+    lead: str
+    entries: tuple[EntryText, ...]
+    is_broken: bool
 
 
 class _Trio(NamedTuple):
@@ -72,39 +77,20 @@ class _Part(NamedTuple):
     id: str | None = None
 
 
-def merge_files(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
+def merge_files(base: str, ours: str, theirs: str, path: str, texts: GitTexts) -> FileMerge:
     """Merge a file of two branches that both began as `base`; all three are whole texts.
 
     Example:
-        >>> from memory_kb.git.merge_fields import GitTexts
         >>> base = "---\\nid: a\\nusage_count: 1\\n---\\nOne.\\n"
         >>> ours = base.replace("1", "2")
         >>> theirs = base.replace("1", "4") + "\\n---\\nid: b\\n---\\nTwo.\\n"
         >>> merge_files(base, ours, theirs, "a.md", GitTexts({})).text
         '---\\nid: a\\nusage_count: 5\\n---\\nOne.\\n\\n---\\nid: b\\n---\\nTwo.\\n'
     """
-    if ours == theirs and base == ours:
+    if base == ours == theirs:
         return FileMerge(ours)
-    if theirs < ours:
-        return _merge_sides(base, theirs, ours, path, _Turned(texts))
-    return _merge_sides(base, ours, theirs, path, texts)
-
-
-class _Turned:
-    """Merges texts of sides that were exchanged; what people must choose from is shown in their own order."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._texts = texts
-
-    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
-        merged = self._texts.merge(base, ours, theirs, is_union=is_union)
-        return self._texts.merge(base, theirs, ours, is_union=is_union) if merged.conflicts else merged
-
-    def oppose(self, ours: str, theirs: str) -> str:
-        return self._texts.oppose(theirs, ours)
-
-
-def _merge_sides(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
+    if theirs < ours:  # one order, so that both branches come to the same
+        ours, theirs, texts = theirs, ours, texts.turned()
     three = (base, ours, theirs)
     mark = _choose(*(text[:1] == _BOM for text in three))
     bare = [text.removeprefix(_BOM) for text in three]
@@ -112,7 +98,7 @@ def _merge_sides(base: str, ours: str, theirs: str, path: str, texts: Texts) -> 
     is_uneven = len({end for end in ends if end}) > 1 and None not in ends
     if is_uneven:
         bare = [text.replace("\r\n", "\n") for text in bare]
-    merged = _merge_bare(bare[0], bare[1], bare[2], path, texts)
+    merged = _merge_bare(bare, path, texts)
     text = merged.text
     if is_uneven and (_choose(*ends) or ends[1]) == "\r\n":
         text = text.replace("\n", "\r\n")
@@ -120,7 +106,7 @@ def _merge_sides(base: str, ours: str, theirs: str, path: str, texts: Texts) -> 
 
 
 def _line_end(text: str) -> str | None:
-    r"""Return the line end of a text, empty where it has one line, None where there are two kinds."""
+    """Return the line end of a text, empty where it has one line, None where there are two kinds."""
     both, feeds = text.count("\r\n"), text.count("\n")
     return None if 0 < both < feeds else "\r\n" if both else "\n" if feeds else ""
 
@@ -129,51 +115,36 @@ def _choose(base: Any, ours: Any, theirs: Any) -> Any:
     return theirs if ours == base else ours
 
 
-def _merge_bare(base: str, ours: str, theirs: str, path: str, texts: Texts) -> FileMerge:
-    files = [_cut(text, path) for text in (base, ours, theirs)]
-    is_broken = any(
-        entry.fault is not None for text in (base, ours, theirs) for entry in parse_document(text, path).entries
-    )
-    if not is_broken and all(files[1:]) and any(piece.block is not None for file in files[1:] for piece in file):
-        merger = _Merger(files, texts)
-        whole = merger.merge(_choose(*(_lead(text, path) for text in (base, ours, theirs))), newline_of(ours))
+def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
+    base, ours, theirs = (_cut(text, path) for text in three)
+    is_broken = base.is_broken or ours.is_broken or theirs.is_broken
+    has_frontmatter = any(one.block is not None for one in (*ours.entries, *theirs.entries))
+    if not is_broken and ours.entries and theirs.entries and has_frontmatter:
+        merger = _Merger(texts, newline_of(three[1]))
+        whole = merger.merge(base, ours, theirs)
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)
         if not merger.promised - found and (whole.conflicts or merger.promised == found):
             return whole
-    return FileMerge(*texts.merge(base, ours, theirs))
+    return FileMerge(*texts.merge(*three))
 
 
-def _lead(text: str, path: str) -> str:
-    """Return the blank lines before the first entry."""
+def _cut(text: str, path: str) -> _File:
     entries = parse_document(text, path).entries
-    return text[: entries[0].span.start] if entries else ""
-
-
-def _cut(text: str, path: str) -> list[EntryText]:
-    return [_cut_entry(text, entry) for entry in parse_document(text, path).entries]
+    lead = text[: entries[0].span.start] if entries else ""
+    return _File(lead, tuple(_cut_entry(text, one) for one in entries), any(one.fault is not None for one in entries))
 
 
 def _cut_entry(text: str, entry: Entry) -> EntryText:
     opening, block, closing = "", None, ""
     if entry.has_frontmatter:
         span = yaml_span(text, entry)
-        opening, block, closing = (
-            text[entry.span.start : span.start],
-            text[span.start : span.end],
-            text[span.end : entry.body.start],
-        )
+        opening, block = text[entry.span.start : span.start], text[span.start : span.end]
+        closing = text[span.end : entry.body.start]
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
     title = entry.title or first_heading(bare) or ""
-    return EntryText(
-        entry.id if entry.has_own_id else None,
-        title,
-        opening,
-        block,
-        closing,
-        bare,
-        body[len(bare) :],
-    )
+    entry_id = entry.id if entry.has_own_id else None
+    return EntryText(entry_id, title, opening, block, closing, bare, body[len(bare) :])
 
 
 class _Merger:
@@ -183,113 +154,67 @@ class _Merger:
         promised: the ids that the result must be read to have.
     """
 
-    def __init__(self, files: Sequence[Sequence[EntryText]], texts: Texts) -> None:
-        self._base, self._ours, self._theirs = files
+    def __init__(self, texts: GitTexts, newline: str) -> None:
         self._texts = texts
+        self._newline = newline
         self._notices: list[str] = []
         self._conflicts = 0
         self.promised: Counter[str] = Counter()
 
-    def merge(self, lead: str, newline: str) -> FileMerge:
-        """Return the merged file."""
-        parts = [part for trio in self._pair() for part in self._merge_entry(trio, newline)]
+    def merge(self, base: _File, ours: _File, theirs: _File) -> FileMerge:
+        trios = _pair(base.entries, ours.entries, theirs.entries)
+        parts = [part for trio in trios for part in self._merge_entry(*trio)]
         self.promised = Counter(part.id for part in parts if part.id is not None)
-        pieces = [separated(part.text + part.tail, newline) for part in parts[:-1]]
+        pieces = [separated(part.text + part.tail, self._newline) for part in parts[:-1]]
         pieces += [part.text + part.tail for part in parts[-1:]]
+        lead = _choose(base.lead, ours.lead, theirs.lead)
         return FileMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
-    def _pair(self) -> list[_Trio]:
-        """Return the entries of all three files, in our order, those of theirs behind what they are behind there."""
-        base, ours, theirs = (dict(enumerate(file)) for file in (self._base, self._ours, self._theirs))
-        mine, yours = _match(base, ours), _match(base, theirs)
-        of_ours, of_theirs = ({number: place for place, number in side.items()} for side in (mine, yours))
-        added = _match(
-            {number: piece for number, piece in ours.items() if number not in of_ours},
-            {number: piece for number, piece in theirs.items() if number not in of_theirs},
-        )
-        order: list[list[_Numbers]] = [[]]
-        places: dict[int, int] = {}
-        for number in range(len(self._ours)):
-            other = yours.get(of_ours[number]) if number in of_ours else added.get(number)
-            order.append([(of_ours.get(number), number, other)])
-            if other is not None:
-                places[other] = len(order) - 1
-        is_plain_first = bool(self._ours) and self._ours[0].block is None
-        anchor = 1 if is_plain_first and not (self._theirs and self._theirs[0].block is None) else 0
-        for number in range(len(self._theirs)):
-            anchor = places.get(number, anchor)
-            while (
-                number not in places
-                and anchor + 1 < len(order)
-                and (order[anchor + 1][0][0], order[anchor + 1][0][2]) == (None, None)
-            ):
-                anchor += 1  # what we put there is before what they did
-            if number not in places:
-                order[anchor].append((of_theirs.get(number), None, number))
-        files = (self._base, self._ours, self._theirs)
-        flat = (one for slot in order for one in slot)
-        return [
-            _Trio(*(None if place is None else file[place] for place, file in zip(one, files, strict=True)))
-            for one in flat
-        ]
-
-    def _merge_entry(self, trio: _Trio, newline: str) -> Iterator[_Part]:
-        base, ours, theirs = trio
-        if ours is None and theirs is None:
-            return
+    def _merge_entry(self, base: EntryText | None, ours: EntryText | None, theirs: EntryText | None) -> Iterator[_Part]:
+        left = ours or theirs
         if ours and theirs:
-            yield self._merge_both(base, ours, theirs, newline)
-        elif base is None:
-            (one,) = (side for side in (ours, theirs) if side)
-            yield _Part(one.text, one.tail, one.id)
-        else:
-            yield from self._settle_removal(base, ours, theirs, newline)
+            yield self._merge_both(base, ours, theirs)
+        elif left and base is None:
+            yield _Part(left.text, left.tail, left.id)
+        elif left and base and left.text != base.text:
+            yield from self._settle_removal(base, left, is_ours=left is ours)
 
-    def _settle_removal(
-        self, base: EntryText, ours: EntryText | None, theirs: EntryText | None, newline: str
-    ) -> Iterator[_Part]:
+    def _settle_removal(self, base: EntryText, left: EntryText, *, is_ours: bool) -> Iterator[_Part]:
         """Take out what one side took out, unless the other has written in it since."""
-        (left,) = (side for side in (ours, theirs) if side)
-        if left.text == base.text:
-            return
         frames = [(side.opening, side.closing, side.body) for side in (left, base)]
         if frames[0] == frames[1] and _is_only_bookkeeping(base.block, left.block):
-            self._notices.append(
-                f"{left.id or left.title}: taken out by one side, only counted by the other; it stays out"
-            )
+            name = left.id or left.title
+            self._notices.append(f"{name}: taken out by one side, only counted by the other; it stays out")
             return
         self._conflicts += 1
-        text = self._texts.oppose(*(f"{side.text}{newline}" if side else "" for side in (ours, theirs)))
-        yield _Part(text, "")
+        text = f"{left.text}{self._newline}"
+        yield _Part(self._texts.oppose(text, "") if is_ours else self._texts.oppose("", text), "")
 
-    def _merge_both(self, base: EntryText | None, ours: EntryText, theirs: EntryText, newline: str) -> _Part:
+    def _merge_both(self, base: EntryText | None, ours: EntryText, theirs: EntryText) -> _Part:
         tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
         if theirs.text == (base or ours).text:
             return _Part(ours.text, tail, ours.id)
         if base and ours.text == base.text:
             return _Part(theirs.text, tail, theirs.id)
-        head, conflicts = self._merge_heads(base, ours, theirs)
-        sides = [f"{side.body}{newline}" if side and side.body else "" for side in (base, ours, theirs)]
+        head = self._merge_heads(base, ours, theirs)
+        sides = [f"{side.body}{self._newline}" if side and side.body else "" for side in (base, ours, theirs)]
         body = self._texts.merge(*sides)
-        self._conflicts += conflicts + body.conflicts
+        self._conflicts += head.conflicts + body.conflicts
+        entry_id = None if head.conflicts else _id_of(head.text)
         if body.conflicts:
-            tail = tail.partition("\n")[2]
-            return _Part(head + body.text, tail, None if conflicts else _id_of(head))
-        return _Part(head + body.text.removesuffix(newline), tail, None if conflicts else _id_of(head))
+            return _Part(head.text + body.text, tail.partition("\n")[2], entry_id)
+        return _Part(head.text + body.text.removesuffix(self._newline), tail, entry_id)
 
     def _merge_heads(self, base: EntryText | None, ours: EntryText, theirs: EntryText) -> TextMerge:
         """Merge opening rule, frontmatter and closing rule."""
-        old_block = base.block if base else None
         if ours.block is None or theirs.block is None:
             one = theirs if ours.block is None else ours
-            is_taken_away = base is not None and one.block == old_block
+            is_taken_away = base is not None and one.block == base.block
             return TextMerge("" if is_taken_away else f"{one.opening}{one.block or ''}{one.closing}")
-        merged = merge_blocks(old_block, ours.block, theirs.block, self._texts)
+        merged = merge_blocks(base.block if base else None, ours.block, theirs.block, self._texts)
         old = base or ours
-        opening, closing = (
-            _choose(old.opening, ours.opening, theirs.opening),
-            _choose(old.closing, ours.closing, theirs.closing),
-        )
+        opening = _choose(old.opening, ours.opening, theirs.opening)
+        closing = _choose(old.closing, ours.closing, theirs.closing)
         return TextMerge(f"{opening}{merged.text}{closing}", merged.conflicts)
 
 
@@ -302,6 +227,32 @@ def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
     """Return whether counters and dates alone differ; a comment is somebody's words."""
     old, new = (_KEPT_LINES.sub("", f"{block or ''}\n") for block in (base, changed))
     return (base is None) == (changed is None) and old == new
+
+
+def _pair(base: Sequence[EntryText], ours: Sequence[EntryText], theirs: Sequence[EntryText]) -> list[_Trio]:
+    """Return the entries of all three files, in our order, those of theirs behind what they are behind there."""
+    left, right = dict(enumerate(ours)), dict(enumerate(theirs))
+    mine, yours = _match(dict(enumerate(base)), left), _match(dict(enumerate(base)), right)
+    of_ours, of_theirs = ({number: place for place, number in side.items()} for side in (mine, yours))
+    added = _match(
+        {number: one for number, one in left.items() if number not in of_ours},
+        {number: one for number, one in right.items() if number not in of_theirs},
+    )
+    rows: list[tuple[int | None, int | None, int | None]] = [
+        (of_ours.get(number), number, yours.get(of_ours[number]) if number in of_ours else added.get(number))
+        for number in left
+    ]
+    both = {row[2] for row in rows}
+    is_plain_first = bool(ours) and ours[0].block is None and not (theirs and theirs[0].block is None)
+    for number in right:
+        if number in both:
+            continue
+        place = next((at + 1 for at, row in enumerate(rows) if row[2] == number - 1), int(is_plain_first))
+        while place < len(rows) and rows[place][0] is None and rows[place][2] is None:
+            place += 1  # what we added there is before what they added
+        rows.insert(place, (of_theirs.get(number), None, number))
+    files = (base, ours, theirs)
+    return [_Trio(*(None if at is None else file[at] for at, file in zip(row, files, strict=True))) for row in rows]
 
 
 def _match(one: Mapping[int, EntryText], other: Mapping[int, EntryText]) -> dict[int, int]:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown.fields import parse_date
@@ -105,14 +105,14 @@ def _merge(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) -> Any
         return _further(base, ours, theirs)
     if parse_date(ours) and parse_date(theirs):
         if name.startswith("last_") or name in _LATER:
-            return max(ours, theirs, key=_moment)
+            return max(ours, theirs, key=_sortable)
         if name in _EARLIER:
-            return min(ours, theirs, key=_moment)
+            return min(ours, theirs, key=_sortable)
     return _UNSETTLED
 
 
-def _moment(value: str) -> str:
-    return value.strip().replace(" ", "T")
+def _sortable(date: str) -> str:
+    return date.strip().replace(" ", "T")
 
 
 def _count(base: Any, ours: Any, theirs: Any, *, is_new: bool) -> int | None:
@@ -137,15 +137,8 @@ def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> A
     gone = (known - mine) | (known - yours)
     united = [item for item in ours if _key(item) not in gone]
     united += list({_key(item): item for item in theirs if _key(item) not in gone | mine}.values())
-    names = [item["ref"] for item in united if isinstance(item, dict) and isinstance(item.get("ref"), str)]
-    most = max((side.count(name) for name in names for side in _refs(ours, theirs)), default=1)
-    return _UNSETTLED if any(names.count(name) > max(1, most) for name in names) else united
-
-
-def _refs(*sides: Sequence[Any]) -> list[list[str]]:
-    return [
-        [item["ref"] for item in side if isinstance(item, dict) and isinstance(item.get("ref"), str)] for side in sides
-    ]
+    cited = [str(item.get("ref")) for item in united if isinstance(item, dict) and "ref" in item]
+    return united if len(cited) == len(set(cited)) else _UNSETTLED
 
 
 def _key(item: Any) -> str:
@@ -215,9 +208,16 @@ class GitTexts:
         size: how many signs a conflict marker has.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE, *, is_turned: bool = False
+    ) -> None:
         self.size = size
         self._environ = dict(os.environ if environ is None else environ)
+        self._is_turned = is_turned
+
+    def turned(self) -> GitTexts:
+        """Return a merger of exchanged sides, whose conflicts still show each under its own name."""
+        return GitTexts(self._environ, self.size, is_turned=not self._is_turned)
 
     def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
         """Return what two texts come to that both began as `base`.
@@ -231,23 +231,23 @@ class GitTexts:
             return TextMerge(ours)
         if base == ours:
             return TextMerge(theirs)
-        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
-            files = []
-            for name, text in (("ours", ours), ("base", base), ("theirs", theirs)):
-                files.append(os.path.join(folder, name))
-                with open(files[-1], "wb") as stream:
-                    stream.write(encode(text))
-            return self._run(files, ours, theirs, is_union=is_union)
+        merged = self._merge_file(base, ours, theirs, is_union=is_union)
+        if merged.conflicts and self._is_turned:
+            return self._merge_file(base, theirs, ours, is_union=is_union)
+        return merged
 
-    def _run(self, files: list[str], ours: str, theirs: str, *, is_union: bool) -> TextMerge:
+    def _merge_file(self, base: str, ours: str, theirs: str, *, is_union: bool) -> TextMerge:
         options = ["-p", "-q", f"--marker-size={self.size}", *(["--union"] if is_union else ())]
         labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
-        done = None
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            folder = Path(files[0]).parent
-            done = run_git(folder, self._environ, ("merge-file", *options, *labels, *files), seconds=_SECONDS)
-        if done is None:
-            return TextMerge(self.oppose(ours, theirs), 1)
+        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
+            files = [Path(folder, name) for name in ("ours", "base", "theirs")]
+            for file, text in zip(files, (ours, base, theirs), strict=True):
+                file.write_bytes(encode(text))
+            arguments = ("merge-file", *options, *labels, *map(str, files))
+            try:
+                done = run_git(Path(folder), self._environ, arguments, seconds=_SECONDS)
+            except (OSError, subprocess.SubprocessError):
+                return TextMerge(self._between_markers(ours, theirs), 1)
         if not 0 <= done.returncode < _FAILED:
             raise CannotMerge
         return TextMerge(decode(done.stdout), done.returncode)
@@ -259,31 +259,19 @@ class GitTexts:
             >>> GitTexts({}).oppose("a\n", "")
             '<<<<<<< ours\na\n=======\n>>>>>>> theirs\n'
         """
+        return self._between_markers(theirs, ours) if self._is_turned else self._between_markers(ours, theirs)
+
+    def _between_markers(self, ours: str, theirs: str) -> str:
         newline = "\r\n" if "\r\n" in ours + theirs else "\n"
-        sides = [text if not text or text.endswith("\n") else text + newline for text in (ours, theirs)]
-        marks = (
-            f"{'<' * self.size} ours{newline}",
-            f"{'=' * self.size}{newline}",
-            f"{'>' * self.size} theirs{newline}",
-        )
-        return f"{marks[0]}{sides[0]}{marks[1]}{sides[1]}{marks[2]}"
+        one, other = (text if not text or text.endswith("\n") else text + newline for text in (ours, theirs))
+        begin, middle, end = "<" * self.size, "=" * self.size, ">" * self.size
+        return f"{begin} ours{newline}{one}{middle}{newline}{other}{end} theirs{newline}"
 
 
-_KEY = re.compile(r"[\w\"'-][^:#]*:")
 _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)
 
 
-class Texts(Protocol):
-    """What merges texts line by line."""
-
-    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
-        """Return what two texts come to."""
-
-    def oppose(self, ours: str, theirs: str) -> str:
-        """Return two texts between conflict markers."""
-
-
-def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> TextMerge:
+def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> TextMerge:
     """Merge the YAML of an entry's frontmatter; `base` is None where both sides made the entry.
 
     No comment and no value of either side is lost: where lines cannot be put together without
@@ -292,8 +280,6 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
     Raises:
         InvalidBlock: one of them is no mapping.
     """
-    if ours == theirs:
-        return _counted_twice(base, ours)
     if base in (ours, theirs):
         return TextMerge(theirs if base == ours else ours)
     held = [load_mapping(text) for text in (base or "", ours, theirs)]
@@ -301,51 +287,20 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: Texts) -> Text
     old, mine, yours = (
         align(text, values, merged) for text, values in zip((base or "", ours, theirs), held, strict=True)
     )
+    if ours == theirs:
+        return TextMerge(ours if base is None else mine)
     plain = texts.merge(old, mine, yours)
-    if merged.unsettled:
-        return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
-    if not plain.conflicts and _says(plain.text, merged):
-        return plain
-    united = texts.merge(old, mine, yours, is_union=True)
-    if _says(united.text, merged):
-        return TextMerge(united.text)
-    remarked = _with_remarks(mine, old, yours)
-    if _says(remarked, merged):
-        return TextMerge(remarked)
-    return TextMerge(texts.oppose(mine, yours), 1)
-
-
-def _with_remarks(mine: str, old: str, yours: str) -> str:
-    """Return our block with the comments that they wrote, each above the key that it is at, or behind it where we have none.
-
-    Example:
-        >>> _with_remarks("id: a # x\\nb: 1\\n", "id: a\\n", "id: a # y\\nb: 1 # z\\n")
-        '# y\\nid: a # x\\nb: 1 # z\\n'
-    """
-    newline = "\r\n" if "\r\n" in mine else "\n"
-    lines = (mine if not mine or mine.endswith("\n") else mine + newline).splitlines(keepends=True)
-    known = {*_COMMENT.findall(old), *_COMMENT.findall(mine)}
-    waiting: list[str] = []
-    for line in yours.splitlines():
-        waiting += [remark for remark in _COMMENT.findall(line) if remark not in known]
-        key = _KEY.match(line)
-        place = next((place for place, held in enumerate(lines) if key and held.startswith(key[0])), None)
-        if place is not None:
-            behind = _COMMENT.search(line)
-            if behind and waiting[-1:] == [behind[1]] and lines[place].rstrip() == line[: behind.start()].rstrip():
-                lines[place] = f"{line}{newline}"
-                waiting.pop()
-            lines[place:place] = [f"{remark}{newline}" for remark in waiting]
-            waiting = []
-    return "".join((*lines, *(f"{remark}{newline}" for remark in waiting)))
-
-
-def _counted_twice(base: str | None, both: str) -> TextMerge:
-    """Return a block that both sides changed alike: what each of them counted still adds up."""
-    if base is None or base == both:
-        return TextMerge(both)
-    held = load_mapping(both)
-    return TextMerge(align(both, held, merge_fields(load_mapping(base), held, held)))
+    if not merged.unsettled:
+        if not plain.conflicts and _says(plain.text, merged):
+            return plain
+        united = texts.merge(old, mine, yours, is_union=True)
+        if _says(united.text, merged):
+            return TextMerge(united.text)
+        comments = set(_COMMENT.findall(mine)), set(_COMMENT.findall(yours))
+        whole = mine if comments[0] >= comments[1] else yours if comments[1] >= comments[0] else None
+        if whole is not None and _says(whole, merged):
+            return TextMerge(whole)
+    return plain if plain.conflicts else TextMerge(texts.oppose(mine, yours), 1)
 
 
 def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
@@ -355,22 +310,14 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
         >>> align("id: a # mine\\nold: 1\\n", {"id": "a", "old": 1}, MergedFields({"id": "a", "new": 2}, frozenset()))
         'id: a # mine\\nnew: 2\\n'
     """
-    for name in held:
-        if name not in merged.values and name not in merged.unsettled:
-            text = _attempt(drop_key, text, name)
-    for name, value in merged.values.items():
-        if not is_same(held.get(name, ABSENT), value):
-            text = _attempt(
-                lambda block, key, value=value: set_value(block, Span(0, len(block)), key, value), text, name
-            )
+    for name in (*held, *(name for name in merged.values if name not in held)):
+        with contextlib.suppress(CannotSplice, InvalidBlock):
+            if name in merged.values:
+                if not is_same(held.get(name, ABSENT), merged.values[name]):
+                    text = set_value(text, Span(0, len(text)), name, merged.values[name])
+            elif name not in merged.unsettled:
+                text = drop_key(text, name)
     return text
-
-
-def _attempt(edit: Any, text: str, name: str) -> str:
-    try:
-        return str(edit(text, name))
-    except (CannotSplice, InvalidBlock):
-        return text
 
 
 def drop_key(block: str, key: str) -> str:
