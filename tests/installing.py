@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 CLAUDE_SETTINGS = """{
-    // ours since May
     "permissions": {"allow": ["Bash(git *)"], "deny": []},
     "hooks": {
         "PostToolUse": [
-            {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./format.sh"}]}, // keep
+            {"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "./format.sh"}]}
         ],
         "Stop": []
     }, "model":   "opus"

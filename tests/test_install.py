@@ -15,7 +15,7 @@ from conftest import Files, Run, write_files
 from installing import CLAUDE_SETTINGS, CODEX_CONFIG
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents import jsonc
+from memory_kb.agents import config_files
 from memory_kb.agents.agent import NAMES
 from memory_kb.errors import CannotSplice
 
@@ -28,10 +28,10 @@ HAND_MADE: dict[str, str | bytes] = {
     "AGENTS.md": "\ufeff# Us\n",
     ".cursor/mcp.json": "",
     ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}]}}\n',
-    ".gemini/settings.json": '{\r\n  "theme": "GitHub", /* calm */\r\n  "mcpServers": {}\r\n}\r\n',
+    ".gemini/settings.json": '{\r\n  "theme": "GitHub",\r\n  "mcpServers": {}\r\n}\r\n',
     "GEMINI.md": "",
-    ".vscode/mcp.json": '{\n  "inputs": [],\n  // none yet\n}\n',
-    "opencode.jsonc": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    // our own\n  },\n}\n',
+    ".vscode/mcp.json": '{\n  "inputs": []\n}\n',
+    "opencode.jsonc": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n  }\n}\n',
 }
 
 Open = Callable[[Path], KnowledgeBase]
@@ -44,7 +44,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def load(folder: Path, name: str) -> Any:
-    return jsonc.parse(name, (folder / name).read_bytes().decode())
+    return config_files.parse_json(name, (folder / name).read_bytes().decode())
 
 
 def make(folder: Path, files: Files) -> dict[str, bytes]:
@@ -171,10 +171,8 @@ def test_without_the_record_our_parts_still_go(folder: Path, open_kb: Open) -> N
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
-        (".mcp.json", '{\n  "mcpServers": {\n', ".mcp.json:3"),
         (".mcp.json", "[]", ".mcp.json:1"),
         (".mcp.json", '{\n\n"mcpServers": 7}', ".mcp.json:3"),
-        (".mcp.json", "[" * 100_000, ".mcp.json"),
         (".claude/settings.json", '{"hooks": []}', ".claude/settings.json:1"),
         (".claude/settings.json", b'{"a": "\xff"}', ".claude/settings.json:1"),
         ("CLAUDE.md", "<!-- memory-kb:begin install -->\nours\n", "CLAUDE.md:1"),
@@ -189,6 +187,31 @@ def test_a_damaged_file_is_one_sentence_and_nothing_is_written(
     assert str(error.value).startswith(f"not changed: {line}")
     assert len(str(error.value).splitlines()) == 1
     assert tree(folder) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  // ours\n  "mcpServers": {}\n}\n',
+        '{"mcpServers": {"a": {},}}',
+        '{\n  "mcpServers": {\n',
+        "[" * 100_000,
+    ],
+    ids=["comment", "comma", "open", "deep"],
+)
+def test_json_that_an_edit_could_damage_is_left_and_what_to_paste_is_printed(
+    text: str, folder: Path, open_kb: Open, run: Run
+) -> None:
+    make(folder, {".mcp.json": text})
+    for _ in range(2):
+        (said,) = [one for one in open_kb(folder).install("claude-code").notices if ".mcp.json" in one]
+        pasted = json.loads(said.partition("It needs: ")[2])
+        assert pasted == {"mcpServers": {"memory-kb": {"command": "memory-kb", "args": ["mcp"]}}}
+    assert (folder / ".mcp.json").read_text() == text
+    assert "memory-kb hook prompt" in (folder / ".claude/settings.json").read_text()
+    done = run("--vault", folder, "uninstall", "claude-code", "--yes")
+    assert ".mcp.json" in done.stderr and "remove what names memory-kb there" in done.stderr
+    assert tree(folder) == {".mcp.json": text.encode()}
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {docs = {}}\n", "mcp_servers = 1\n", 'x = "open\n'])

@@ -12,11 +12,11 @@ import pytest
 from conftest import Run, write_files
 
 from memory_kb import KnowledgeBase
-from memory_kb.agents.agent import Member
-from memory_kb.agents.splicing import put_in, take_out
+from memory_kb.agents.agent import Server
+from memory_kb.agents.parts import put_in, take_out
 
 Open = Callable[[Path], KnowledgeBase]
-OWN_JSON = '{\n  // ours, with the full profile\n  "mcpServers": {"memory-kb": {"command": "/opt/kb.sh", "env": {"A": "b"}}} }\n'
+OWN_JSON = '{\n  "mcpServers": {"memory-kb": {"command": "/opt/kb.sh", "env": {"A": "b"}}} }\n'
 OWN_TABLE = """# mine
 [mcp_servers.memory-kb]
 command = "memory-kb"
@@ -143,7 +143,7 @@ def test_ours_as_somebody_else_committed_it_can_be_uninstalled(folder: Path, ope
 
 
 def test_a_server_that_is_no_object_is_nobodys() -> None:
-    part = Member(("s", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
+    part = Server(("s", "memory-kb"), {"command": "memory-kb", "args": ["mcp"]})
     for text in (
         b'{"s": {"memory-kb": [1]}}',
         b'{"s": {"memory-kb": {"command": 1, "args": 2}}}',

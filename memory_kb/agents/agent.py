@@ -32,11 +32,11 @@ class Agent(NamedTuple):
     Attributes:
         servers: the file of MCP servers in a project, and that of the user; None where there is
             none that we know. `kind` is `table` for TOML, else the shape of the JSON value.
-        server_path: where servers are in it.
+        servers_key: where servers are in it.
         hooks_file: likewise; its hooks are below `hooks`.
         plugin: likewise, where a program calls the hooks instead; its text is beside the description.
         is_flat: whether a hook is a command, rather than a group of commands.
-        defaults: members that the file of hooks must have, with their values.
+        hooks_head: what a file of hooks that is made begins with.
         rules: the Markdown file that the agent reads at the start, likewise.
         vault: the agent's own variable for the project's folder in an argument; nothing where servers
             are started in that folder.
@@ -57,13 +57,13 @@ class Agent(NamedTuple):
     name: str
     title: str
     servers: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
-    server_path: tuple[str, ...]
+    servers_key: str
     kind: str = "command"
     hooks: tuple[Hook, ...] = ()
     hooks_file: tuple[str, str] | None = None
     plugin: tuple[str, str] | None = None
     is_flat: bool = False
-    defaults: tuple[tuple[str, Any], ...] = ()
+    hooks_head: str = ""
     rules: tuple[str | None, str | None] = (None, None)
     vault: str = ""
     context_key: str = ""
@@ -85,18 +85,12 @@ class Agent(NamedTuple):
         return next((hook for hook in self.hooks if hook.event == event), None)
 
 
-class Member(NamedTuple):
-    """A server as a member of a JSON object at a path."""
+class Server(NamedTuple):
+    """A server as a member of a JSON object at a path, or as a TOML table."""
 
-    path: tuple[str, ...]
-    value: Any
-
-
-class Default(NamedTuple):
-    """A member that a JSON object must have; it is left alone where there is one, and stays."""
-
-    path: tuple[str]
-    value: Any
+    path: tuple[str, str]
+    value: Mapping[str, Any]
+    is_toml: bool = False
 
 
 class ListItem(NamedTuple):
@@ -106,26 +100,15 @@ class ListItem(NamedTuple):
     value: Any
 
 
-class Table(NamedTuple):
-    """A server as a TOML table."""
-
-    path: tuple[str, str]
-    value: Mapping[str, Any]
-
-
 class MarkedLines(NamedTuple):
-    """Our marked lines in a Markdown file, or in a program with `lead` before the marks.
-
-    `head` is what a file begins with that is made for them.
-    """
+    """Our marked lines in a Markdown file, or in a program with `lead` before the marks."""
 
     word: str
     lines: str
     lead: str = ""
-    head: str = ""
 
 
-Part = Member | Default | ListItem | Table | MarkedLines
+Part = Server | ListItem | MarkedLines
 
 
 class AgentFile(NamedTuple):
@@ -136,10 +119,12 @@ class AgentFile(NamedTuple):
             another is, that one. `$NAME/` at the front is a variable with its default in
             `Agent.homes`.
         parts: in the order in which they are put in.
+        head: what a file that is made begins with.
     """
 
     names: tuple[str, ...]
     parts: tuple[Part, ...]
+    head: str = ""
 
 
 _AGENTS = (
@@ -147,7 +132,7 @@ _AGENTS = (
         name="claude-code",
         title="Claude Code",
         servers=((".mcp.json",), (".claude.json",)),
-        server_path=("mcpServers",),
+        servers_key="mcpServers",
         hooks=(
             Hook("SessionStart", "session-start", 10),
             Hook("UserPromptSubmit", "prompt", 10),
@@ -173,7 +158,7 @@ _AGENTS = (
         name="codex",
         title="Codex",
         servers=((".codex/config.toml",), ("$CODEX_HOME/config.toml",)),
-        server_path=("mcp_servers",),
+        servers_key="mcp_servers",
         kind="table",
         hooks=(
             Hook("SessionStart", "session-start", 10),
@@ -203,7 +188,7 @@ _AGENTS = (
         name="cursor",
         title="Cursor",
         servers=((".cursor/mcp.json",), (".cursor/mcp.json",)),
-        server_path=("mcpServers",),
+        servers_key="mcpServers",
         hooks=(
             Hook("sessionStart", "session-start"),
             Hook("beforeSubmitPrompt", "prompt"),
@@ -215,7 +200,7 @@ _AGENTS = (
         ),
         hooks_file=(".cursor/hooks.json", ".cursor/hooks.json"),
         is_flat=True,
-        defaults=(("version", 1),),
+        hooks_head='{\n  "version": 1\n}\n',
         rules=("AGENTS.md", None),
         vault="${workspaceFolder}",
         context_key="additional_context",
@@ -232,7 +217,7 @@ _AGENTS = (
         name="gemini-cli",
         title="Gemini CLI",
         servers=((".gemini/settings.json",), (".gemini/settings.json",)),
-        server_path=("mcpServers",),
+        servers_key="mcpServers",
         hooks=(
             Hook("SessionStart", "session-start", 10_000),
             # "auto" is called before each prompt, whether or not there is anything to compress.
@@ -262,7 +247,7 @@ _AGENTS = (
             ("opencode.json", "opencode.jsonc"),
             (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
         ),
-        server_path=("mcp",),
+        servers_key="mcp",
         kind="local",
         rules=("AGENTS.md", ".config/opencode/AGENTS.md"),
         hooks=(
@@ -283,7 +268,7 @@ _AGENTS = (
         name="vscode",
         title="VS Code",
         servers=((".vscode/mcp.json",), None),
-        server_path=("servers",),
+        servers_key="servers",
         kind="stdio",
         rules=("AGENTS.md", None),
         vault="${workspaceFolder}",

@@ -155,7 +155,7 @@ class Bridge:
                 text = decode(files.read(file) or b"")
                 if f"]({store.link})" in text and text_blocks.begin(store.word) not in text:
                     continue
-            after = files.put(file, [part], f"What always holds, for {store.title}.")
+            after = files.put(file, [part], f"What always holds, for {store.title}.", head=store.heads.get(file, ""))
             if file == store.index_file:
                 store.check_size(after)
         report = files.write("bridge", [*map(changes.__getitem__, made.edits)], dry_run=dry_run)
@@ -181,7 +181,8 @@ class Bridge:
                 if store.instructions and file == store.instructions[0] and _is_shared(store):
                     continue
                 inner = len(file.parent.relative_to(store.index_file.parent).parts)
-                files.take(file, [part], f"Taken out of {store.title}.", folders=inner)
+                head = store.heads.get(file, "")
+                files.take(file, [part], f"Taken out of {store.title}.", head=head, folders=inner)
             report = files.write("bridge", dry_run=dry_run)
             if not (dry_run or report.conflicts):
                 bases = self._read_bases()
@@ -251,7 +252,7 @@ def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
     if store.instructions:
         blocks_of[store.instructions[0]] = (WORD, store.instructions[1])
     blocks_of[store.index_file] = (store.word, store.pointer)
-    return {file: MarkedLines(*block, head=store.heads.get(file, "")) for file, block in blocks_of.items()}
+    return {file: MarkedLines(*block) for file, block in blocks_of.items()}
 
 
 def _refuse_links(store: Store) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.splicing import Installed, find_left, put_in, take_out
+from memory_kb.agents.agent import Server
+from memory_kb.agents.config_files import NotPlainJson
+from memory_kb.agents.parts import Installed, has_server, put_in, render_snippet, take_out
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import ChangeView
@@ -44,6 +46,7 @@ class AgentFiles:
 
     Attributes:
         left: the files that have a server of our name that is somebody's own.
+        by_hand: which files are not changed, and what a person is to do there.
     """
 
     def __init__(self, vault: Vault, writer: Writer, record: Path) -> None:
@@ -52,6 +55,7 @@ class AgentFiles:
         self._known = dict(self._old)
         self._planned: list[_Planned] = []
         self.left: list[str] = []
+        self.by_hand: list[str] = []
 
     def show(self, file: Path) -> str:
         """Return the path of a file in output."""
@@ -71,23 +75,39 @@ class AgentFiles:
         if before != after:
             self._planned.append(_Planned(FileEdit(self.show(file), file, before, after, prune=folders), reason))
 
-    def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "") -> bytes:
+    def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "") -> bytes:
         """Plan to put our parts into a file; return what it then holds.
+
+        JSON that is damaged or has comments stays as it is, and `by_hand` says what to paste.
+
+        Args:
+            file: the file.
+            parts: what goes in.
+            reason: why, for the report.
+            agent: who uses it.
+            head: what a file that is made begins with.
 
         Raises:
             CannotSplice: the file is damaged.
         """
         before, old, shown = self.read(file), self._known.get(str(file)), self.show(file)
-        after, trace = put_in(shown, before, parts, old)
+        try:
+            after, trace = put_in(shown, before, parts, old, head)
+        except NotPlainJson as exc:
+            self.by_hand.append(f"{exc}; comments would be lost. It needs: {render_snippet(parts)}")
+            return before or b""
         folders = count_missing(file) if before is None else old.folders if old else 0
         agents = dict.fromkeys((*(old.agents if old else ()), agent))
         self._known[str(file)] = trace._replace(folders=folders, agents=tuple(agents))
-        self.left += [shown] if find_left(shown, after, parts, trace) else []
+        if trace.server is None and any(isinstance(part, Server) for part in parts):
+            self.left.append(shown)
         self.replace(file, after, reason)
         return after
 
-    def take(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", folders: int = 0) -> None:
-        """Plan to take our parts out of a file, unless another agent uses them.
+    def take(
+        self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "", folders: int = 0
+    ) -> None:
+        """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well.
 
         Raises:
             CannotSplice: the file is damaged.
@@ -97,8 +117,14 @@ class AgentFiles:
         if trace and others:
             self._known[str(file)] = trace._replace(agents=others)
         elif before is not None:
-            after = take_out(shown, before, parts, trace)
-            self.left += [shown] if find_left(shown, after, parts) else []
+            try:
+                after = take_out(shown, before, parts, trace, head)
+                self.left += [shown] if has_server(shown, after, parts) else []
+            except NotPlainJson as exc:
+                self.by_hand.append(f"{exc}; remove what names memory-kb there")
+                if trace:
+                    self._known[str(file)] = trace
+                return
             self.replace(file, after, reason, max(folders, trace.folders if trace else 0))
 
     def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
@@ -169,8 +195,7 @@ def _read_trace(value: Mapping[str, Any]) -> Installed:
         str(value["after"]),
         bool(value["is_made"]),
         None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
-        tuple(tuple(map(str, path)) for path in value["made"]),
-        tuple((tuple(map(str, path)), dict(server)) for path, server in value["servers"]),
+        value.get("server"),
         int(value["folders"]),
         tuple(map(str, value["agents"])),
     )

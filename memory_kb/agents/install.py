@@ -13,13 +13,11 @@ from memory_kb.agents.agent import (
     SERVER,
     Agent,
     AgentFile,
-    Default,
     Hook,
     ListItem,
     MarkedLines,
-    Member,
     Part,
-    Table,
+    Server,
     find_agent,
 )
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
@@ -79,27 +77,25 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
         ['.gemini/settings.json', 'GEMINI.md']
     """
     number = SCOPES.index(scope)
-    found: dict[tuple[str, ...], tuple[Part, ...]] = {}
     servers, rules = agent.servers[number], agent.rules[number]
     if servers is None:
         raise UsageError(
             f"memory-kb does not know where {agent.title} keeps what holds for all projects",
             "install it into a project instead",
         )
-    found[servers] = (_server(agent, setup),)
+    found = {servers: AgentFile(servers, (_server(agent, setup),))}
     if agent.hooks_file:
-        name = (agent.hooks_file[number],)
-        found[name] = (
-            *found.get(name, ()),
-            *(Default((key,), value) for key, value in agent.defaults),
-            *_hooks(agent, setup),
-        )
+        names = (agent.hooks_file[number],)
+        before = found[names].parts if names in found else ()
+        found[names] = AgentFile(names, (*before, *_hooks(agent, setup)), agent.hooks_head)
+    files = list(found.values())
     if agent.plugin:
-        found[(agent.plugin[number],)] = (MarkedLines(WORD, _plugin(agent, setup), text_blocks.COMMENT),)
+        lines = MarkedLines(WORD, _plugin(agent, setup), text_blocks.COMMENT)
+        files.append(AgentFile((agent.plugin[number],), (lines,)))
     if rules:
         is_shared = rules.endswith("AGENTS.md")
-        found[(rules,)] = (MarkedLines(WORD, _LINES.format(ask=_ASK if is_shared else "")),)
-    return tuple(AgentFile(names, parts) for names, parts in found.items())
+        files.append(AgentFile((rules,), (MarkedLines(WORD, _LINES.format(ask=_ASK if is_shared else "")),)))
+    return tuple(files)
 
 
 def place_file(name: str, root: PurePath, homes: Mapping[str, str] | None, environ: Mapping[str, str]) -> PurePath:
@@ -118,15 +114,13 @@ def place_file(name: str, root: PurePath, homes: Mapping[str, str] | None, envir
 def _server(agent: Agent, setup: Setup) -> Part:
     command, *words = setup.command
     args = [*words, "mcp", *(("--vault", setup.server_vault) if setup.server_vault else ())]
-    path = (*agent.server_path, SERVER)
-    if agent.kind == "table":
-        return Table((path[0], path[1]), {"command": command, "args": args})
     shapes: dict[str, dict[str, Any]] = {
+        "table": {"command": command, "args": args},
         "command": {"command": command, "args": args},
         "stdio": {"type": "stdio", "command": command, "args": args},
         "local": {"type": "local", "command": [command, *args], "enabled": True},
     }
-    return Member(path, shapes[agent.kind])
+    return Server((agent.servers_key, SERVER), shapes[agent.kind], agent.kind == "table")
 
 
 def _hooks(agent: Agent, setup: Setup) -> Iterator[ListItem]:
@@ -259,12 +253,8 @@ class Agents:
     def _put_in(self, target: _Target, *, dry_run: bool) -> RunReport:
         files = self._files(target)
         for wanted in target.files:
-            files.put(
-                self._place(target, wanted),
-                wanted.parts,
-                f"Installed into {target.agent.title}.",
-                target.agent.name,
-            )
+            reason = f"Installed into {target.agent.title}."
+            files.put(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
         return _say_left(files, files.write("install", dry_run=dry_run), "to have ours, take it out and install again")
 
     def uninstall(
@@ -286,7 +276,7 @@ class Agents:
             files = self._files(target)
             for wanted in target.files:
                 reason = f"Taken out of {target.agent.title}."
-                files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name)
+                files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
             return _say_left(files, files.write("uninstall", dry_run=dry_run), "take it out by hand if it is to go")
 
     def export_agents_md(self, file: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> AgentsMd:
@@ -383,4 +373,4 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
 def _say_left(files: AgentFiles, report: RunReport, advice: str) -> RunReport:
     """Return a report that names servers that somebody configured by hand under our name."""
     left = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in files.left)
-    return report._replace(notices=(*report.notices, *left))
+    return report._replace(notices=(*report.notices, *left, *files.by_hand))
