@@ -20,8 +20,8 @@ from memory_kb.text import printable
 from memory_kb.vault import Vault
 
 _SECONDS = 300
-#: Paths on one command line.
-_AT_ONCE = 400
+#: Paths on one command line, and files that are read at once.
+_AT_ONCE, _BATCH = 400, 500
 #: What a half-done operation leaves in git's folder, and what it is called.
 _HALF_DONE = {
     "MERGE_HEAD": "a merge",
@@ -112,15 +112,20 @@ class Repository:
 
     def changed(self, paths: Iterable[str]) -> dict[str, str]:
         """Return which of some files differ from the last commit, with git's two letters for each."""
-        options = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--")
-        output = (name for batch in _batched(paths) for name in self.git(*options, *batch).split(b"\0"))
-        return {name[3:]: name[:2] for name in map(os.fsdecode, output) if len(name) > 3}
+        options = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        lines = self._for_paths(options, paths)
+        return {line[3:]: line[:2] for line in lines if len(line) > 3}
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return which of some files git ignores."""
-        options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
-        output = (name for batch in _batched(paths) for name in (self._try(*options, *batch) or b"").split(b"\0"))
-        return frozenset(os.fsdecode(name) for name in output if name)
+        options = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
+        return frozenset(filter(None, self._for_paths(options, paths)))
+
+    def _for_paths(self, command: Sequence[str], paths: Iterable[str]) -> Iterator[str]:
+        """Yield what a command says of paths, as many at once as fit on a command line."""
+        waiting = iter(paths)
+        while batch := list(itertools.islice(waiting, _AT_ONCE)):
+            yield from map(os.fsdecode, self.git(*command, "--", *batch).split(b"\0"))
 
     def commit(self, paths: Sequence[str], new: Sequence[str], message: str) -> str:
         """Commit exactly some files as they are now; what else is staged stays staged. Return the commit.
@@ -149,17 +154,13 @@ class Repository:
         foreign = foreign_filters(read_started(self.top, self._environ))
         if not foreign:
             return
-        output = self.git(
-            "check-attr", "-z", "--stdin", "filter", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
-        )
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        output = self.git("check-attr", "-z", "--stdin", "filter", stdin=names)
         words = [os.fsdecode(word) for word in output.split(b"\0")]
         for path, name in zip(words[::3], words[2::3], strict=False):
             if name in foreign:
-                raise GitFailed(
-                    f"{path} is to go through the filter {name!r}, which only the configuration of this repository names; "
-                    "memory-kb does not run it",
-                    "commit it with git itself",
-                )
+                said = f"{path} is to go through the filter {name!r}, which only the configuration of this repository names"
+                raise GitFailed(f"{said}; memory-kb does not run it", "commit it with git itself")
 
     def skipped_hooks(self) -> str | None:
         """Return the folder of hooks that the repository's own configuration names, which no commit of ours runs."""
@@ -171,16 +172,11 @@ class Repository:
         Raises:
             UsageError: there is none.
         """
-        output = (
-            None
-            if revision.startswith("-")
-            else self._try("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        )
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        output = None if revision.startswith("-") else self._try(*asked)
         if not output:
-            raise UsageError(
-                f"{revision!r} is no revision of {self.top}",
-                "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}",
-            )
+            hint = "name a commit, a branch, a tag, or such as HEAD~3 or main@{yesterday}"
+            raise UsageError(f"{revision!r} is no revision of {self.top}", hint)
         return output.decode().strip()
 
     def merge_base(self, one: str, other: str) -> str:
@@ -191,10 +187,8 @@ class Repository:
         """
         output = self._try("merge-base", one, other)
         if not output:
-            raise GitFailed(
-                f"{one[:12]} and {other[:12]} have no commit in common",
-                "fetch the whole history: git fetch --unshallow",
-            )
+            said = f"{one[:12]} and {other[:12]} have no commit in common"
+            raise GitFailed(said, "fetch the whole history: git fetch --unshallow")
         return output.decode().split()[0]
 
     @property
@@ -228,22 +222,18 @@ class Repository:
             if len(words) == 3 and words[1] == b"blob":
                 yield Blob(os.fsdecode(name), words[0].decode(), words[2].decode())
 
-    def contents(self, objects: Sequence[str]) -> Iterator[bytes]:
-        """Yield the bytes of some blobs, in their order; of one that is not here, none."""
-        output = self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
-        place = 0
-        for _ in objects:
-            end = output.index(b"\n", place)
-            words = output[place:end].split()
-            size = int(words[2]) if len(words) == 3 else 0
-            yield output[end + 1 : end + 1 + size]
-            place = end + 1 + (size + 1 if len(words) == 3 else 0)
-
     def read(self, blobs: Sequence[Blob]) -> Iterator[tuple[Blob, bytes]]:
-        """Yield files with their bytes, some hundred in memory at a time."""
+        """Yield files with their bytes, some hundred in memory at a time; of one that is not here, none."""
         for start in range(0, len(blobs), _BATCH):
             batch = blobs[start : start + _BATCH]
-            yield from zip(batch, self.contents([blob.object for blob in batch]), strict=True)
+            output = self.git("cat-file", "--batch", stdin="".join(f"{blob.object}\n" for blob in batch).encode())
+            place = 0
+            for blob in batch:
+                end = output.index(b"\n", place)
+                words = output[place:end].split()
+                size = int(words[2]) if len(words) == 3 else -1
+                yield blob, output[end + 1 : end + 1 + max(size, 0)]
+                place = end + 2 + size
 
     def log(self, path: str, most: int) -> list[tuple[str, str, str, str, str]]:
         """Return the commits that changed a file, newest first: hash, time, author, subject, its path then.
@@ -269,15 +259,8 @@ class Repository:
         return self._try("cat-file", "blob", f"{commit}:{path}")
 
 
-def _batched(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the paths in lists that fit on a command line."""
-    waiting = iter(paths)
-    while batch := list(itertools.islice(waiting, _AT_ONCE)):
-        yield batch
-
-
 def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
-    """Return why git names no working tree: most often there is none, but it may refuse one that belongs to somebody else."""
+    """Return why git names no working tree: there is none, or it refuses one that belongs to somebody else."""
     lines = [line.strip().removeprefix("fatal: ") for line in said.splitlines() if line.strip()]
     way = next((line for line in lines if line.startswith("git config ") and "safe.directory" in line), None)
     if way:
@@ -290,7 +273,6 @@ def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
 FOLDER = "revisions"
 #: Revisions whose notes and index are kept; those longest out of use go first.
 MOST_KEPT = 8
-_BATCH = 500
 #: The file of a vault's own settings.
 SETTINGS = "config.yaml"
 _TOP_NOTES = ("MEMORY.md", "institutional.md")

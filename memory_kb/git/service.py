@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,13 +53,6 @@ _MOST_LINES = 60
 _GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "reverted")
 
 
-class EntryName(NamedTuple):
-    """An entry as a message names it."""
-
-    kind: str
-    title: str
-
-
 @dataclass(frozen=True, slots=True)
 class CommitMade:
     """A commit that was made, or would be.
@@ -87,14 +80,15 @@ class CommitReport:
 
 
 class _Line(NamedTuple):
+    """What was done to an entry, for a message: `text` is the line, `title` the entry."""
+
     group: str
-    entry: EntryName
-    path: str
-    reasons: tuple[str, ...]
+    title: str
+    text: str
 
 
-#: Returns the title of an entry, by the file that it is in and its id.
-EntryNamer = Callable[[str, "str | None"], EntryName]
+#: Returns the kind and the title of an entry, by the file that it is in and its id.
+EntryNamer = Callable[[str, "str | None"], tuple[str, str]]
 
 
 def compose_message(
@@ -105,46 +99,38 @@ def compose_message(
     Args:
         runs: oldest first.
         paths: the files of the commit, as paths are written in output.
-        name_entry: returns the title of an entry.
+        name_entry: returns what an entry is called.
         subject: the first line, where a person gave one.
     """
     lines = sorted(_gather(runs, paths, name_entry), key=lambda line: _GROUPS.index(line.group))
     topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]
     if len(lines) == 1:
-        topics = [f"{lines[0].group} {lines[0].entry.title}"]
+        topics = [f"{lines[0].group} {lines[0].title}"]
     occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
     about = f" ({on_one_line(occasions[0])})" if len(occasions) == 1 else ""
     first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
     body: list[str] = []
     for group, chosen in itertools.groupby(lines, key=lambda line: line.group):
-        body += ["", f"{group.capitalize()}:", *map(_say, chosen)]
+        body += ["", f"{group.capitalize()}:", *(line.text for line in chosen)]
     if len(body) > _MOST_LINES:
         rest = sum(line.startswith("- ") for line in body[_MOST_LINES:])
         body = [*body[:_MOST_LINES], f"- and {rest} more"]
     return "\n".join((subject.strip() if subject and subject.strip() else first, *body)) + "\n"
 
 
-def _say(line: _Line) -> str:
-    why = " ".join(line.reasons)
-    return shorten(f"- {line.entry.kind}: {line.entry.title} ({line.path}){f'. {why}' if why else ''}", _LINE)
-
-
 def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer) -> Iterator[_Line]:
     """Yield every entry once, by the strongest thing that was done to it, with all reasons."""
-    found: dict[tuple[str, str | None], list[tuple[str, LoggedDecision]]] = {}
+    found: dict[str, list[LoggedDecision]] = {}
     for run in runs:
         for one in run.made:
             if one.path in paths or one.to in paths:
-                key = (one.entry_id or one.to or one.path, one.entry_id)
-                found.setdefault(key, []).append((_group(one), one))
+                found.setdefault(one.entry_id or one.to or one.path, []).append(one)
     for done in found.values():
-        last = done[-1][1]
-        path = last.to or last.path
-        groups: Mapping[str, None] = dict.fromkeys(group for group, _ in done)
-        group = next(name for name in _GROUPS if name in groups)
-        reasons = tuple(dict.fromkeys(on_one_line(one.reason) for _, one in done if one.reason))
-        entry = name_entry(path, last.entry_id)
-        yield _Line(group, EntryName(entry.kind, on_one_line(entry.title)), on_one_line(path), reasons)
+        path = done[-1].to or done[-1].path
+        kind, title = name_entry(path, done[-1].entry_id)
+        why = " ".join(dict.fromkeys(on_one_line(one.reason) for one in done if one.reason))
+        text = f"- {kind}: {on_one_line(title)} ({on_one_line(path)}){f'. {why}' if why else ''}"
+        yield _Line(min(map(_group, done), key=_GROUPS.index), on_one_line(title), shorten(text, _LINE))
 
 
 def _group(one: LoggedDecision) -> str:
@@ -166,23 +152,19 @@ class Git:
         self._undo = undo
 
     def install(self, *, uninstall: bool = False, dry_run: bool = False) -> GitSetup:
-        """Teach the repository around the vault to merge memory files; a second time nothing changes.
+        """Teach the repository around the vault to merge memory files, or take that out again.
 
-        Args:
-            uninstall: take everything out again.
-            dry_run: write nothing.
+        A second time nothing changes.
 
         Raises:
             NoRepository: the vault is in no git repository.
             GitFailed: its configuration cannot be written.
         """
-        repository = self.repository()
+        repository, folder = self.repository(), self._vault.folder
         if uninstall:
-            return merge_driver.uninstall(repository, self._vault.folder, dry_run=dry_run)
-        command = find_command(self._vault.environ.get("PATH"))
-        return merge_driver.install(
-            repository, self._vault.folder, command, is_memory=self._vault.memory is not None, dry_run=dry_run
-        )
+            return merge_driver.uninstall(repository, folder, dry_run=dry_run)
+        command, is_memory = find_command(self._vault.environ.get("PATH")), self._vault.memory is not None
+        return merge_driver.install(repository, folder, command, is_memory=is_memory, dry_run=dry_run)
 
     def commit(
         self, run: str | None = None, *, message: str | None = None, session: str | None = None, dry_run: bool = False
@@ -213,11 +195,10 @@ class Git:
             runs = runs[-1:]
         if not runs:
             return CommitReport((), notices=("no run has written anything yet",))
-        commits: list[CommitMade] = []
         notices: list[str] = []
-        for repository, paths in self._repositories(runs, notices):
-            made = self._commit_in(repository, runs, paths, message, notices, dry_run=dry_run)
-            commits += [made] if made else []
+        found = self._repositories(runs, notices)
+        made = [self._commit_in(one, runs, paths, message, notices, dry_run=dry_run) for one, paths in found]
+        commits = [one for one in made if one]
         if not commits:
             notices.append("nothing to commit: the repository has what was written already")
         return CommitReport(tuple(one.head.run for one in runs), tuple(commits), tuple(notices))
@@ -237,13 +218,9 @@ class Git:
         for path in dict.fromkeys(file.path for run in runs for file in run.files):
             file = self._vault.resolve(path)
             try:
-                folder = next(place for place in file.parents if place.is_dir())
-                repository = open_repository(folder)
+                repository = open_repository(next(place for place in file.parents if place.is_dir()))
                 found.setdefault(repository.top, (repository, {}))[1][repository.inner(file) or path] = path
-            except NoRepository as exc:
-                lost = lost or exc
-                notices.append(f"{path} is in no git repository")
-            except GitFailed as exc:
+            except (NoRepository, GitFailed) as exc:
                 lost = lost or exc
                 notices.append(f"{path} is not committed: {exc}")
         if lost and not found:
@@ -268,7 +245,7 @@ class Git:
             )
         ignored = repository.ignored(paths)
         notices += [f"{paths[name]} is ignored by git" for name in paths if name in ignored]
-        changed = repository.changed([name for name in paths if name not in ignored]) if set(paths) - ignored else {}
+        changed = repository.changed(name for name in paths if name not in ignored)
         files = [name for name in paths if name in changed]
         if not files:
             return None
@@ -294,24 +271,18 @@ class Git:
         last = [file.after for run in runs for file in run.files if file.path == path][-1]
         return (note and note.hash) != last
 
-    def _name_entry(self, path: str, entry_id: str | None) -> EntryName:
-        """Return what an entry is called in a message."""
-        name = path.rpartition("/")[2]
+    def _name_entry(self, path: str, entry_id: str | None) -> tuple[str, str]:
         try:
             note = find_note(self._vault, path)
             text = note.text if note else ""
         except MemoryKBError:
             text = ""
         entries = parse_document(text, path).entries
-        one = next(
-            (one for one in entries if one.id == entry_id),
-            entries[0] if entry_id is None and len(entries) == 1 else None,
-        )
-        if one is None:
-            return EntryName("entry" if entry_id else "file", entry_id or name)
-        return EntryName(
-            one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=len(entries) == 1)
-        )
+        is_only = len(entries) == 1
+        for one in entries:
+            if one.id == entry_id or (entry_id is None and is_only):
+                return one.kind, display_title(one, text[one.body.start : one.body.end], path, is_only=is_only)
+        return "entry" if entry_id else "file", entry_id or path.rpartition("/")[2]
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
         """Return an entry as the commits left it, the newest first, through renames of its file.
@@ -377,13 +348,12 @@ class Git:
         """Return the vault of a commit or tree; with another home than ours, that one."""
         try:
             past = lay_out(repository, revision, self._vault, self._vault.machine)
-            loaded = LoadedSettings(self._vault.settings, ())
-            if self._vault.memory:
-                loaded = self._settings_of(settings_file(repository, revision, self._vault, past))
+            file = settings_file(repository, revision, self._vault, past) if self._vault.memory else None
         except OSError as exc:
             raise GitFailed(
                 f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
             ) from exc
+        loaded = self._settings_of(file) if file else LoadedSettings(self._vault.settings, ())
         vault = past if home is None else past._replace(home=home, home_note=None)
         environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
         return vault._replace(
@@ -397,18 +367,15 @@ class Git:
 
     def _settings_of(self, file: Path) -> LoadedSettings:
         """Return the settings of a revision's file under the person's own; models and the places of files are as now."""
-        own = self._vault.home / file.name
+        own, now = self._vault.home / file.name, self._vault.settings
         warnings: tuple[str, ...] = ()
         try:
             settings = load_settings(own, file, self._vault.environ).settings
         except InvalidSettings as exc:
             settings = load_settings(own, file / "nothing", self._vault.environ).settings
             warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
-        index = settings.index._replace(path=self._vault.settings.index.path)
-        return LoadedSettings(
-            settings._replace(index=index, embeddings=self._vault.settings.embeddings, llm=self._vault.settings.llm),
-            warnings,
-        )
+        index = settings.index._replace(path=now.index.path)
+        return LoadedSettings(settings._replace(index=index, embeddings=now.embeddings, llm=now.llm), warnings)
 
     def refuse_vectors(self) -> Embedder | None:
         """Say that a vault of the past is searched by words alone, where a model is configured.
