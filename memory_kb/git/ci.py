@@ -93,22 +93,22 @@ class Evaluation:
                 f"there are no saved queries in {self._queries_path}", "`memory-kb eval --propose 10` proposes some"
             )
         depth = max([_DEPTH, *(one.k for one in queries.queries)])
-        modes: dict[str, list[QuestionResult]] = {}
+        modes: dict[str, list[QuestionResult]] = {"auto": [], "text": []}
         degraded: dict[str, None] = {}
         for one in queries.queries:
-            for mode in ("auto", "text"):
+            for mode, outcomes in modes.items():
                 outcome, used, reasons = self._answer(one, Request(one.question, limit=depth, mode=mode))
-                modes.setdefault(mode, []).append(outcome)
+                outcomes.append(outcome)
                 degraded |= dict.fromkeys(reasons)
                 if used == "text":
                     break
         files = self._index.read(self._files)
-        rows = [summarize("memory-kb", modes.get("auto", ()))]
-        if "text" in modes and len(modes["text"]) == len(modes["auto"]):
+        rows = [summarize("memory-kb", modes["auto"])]
+        if modes["text"] and len(modes["text"]) == len(modes["auto"]):
             rows.append(summarize("memory-kb, words alone", modes["text"]))
         rows.append(summarize("grep", [grep(one, files) for one in queries.queries]))
         problems = tuple(self._index.read(lambda index: check_queries(self._vault, index)))
-        return EvalReport(self._queries_path, tuple(rows), tuple(modes.get("auto", ())), problems, tuple(degraded))
+        return EvalReport(self._queries_path, tuple(rows), tuple(modes["auto"]), problems, tuple(degraded))
 
     def eval_propose(self, count: int) -> tuple[SavedQuery, ...]:
         """Propose saved queries from what people asked and from what the notes say; nothing is written.
@@ -244,11 +244,8 @@ class Evaluation:
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
         for one in find_contradictions(memories):
             sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
-            problems.append(
-                Problem(
-                    one.newer.path, one.newer.line, f"{sides} contradict each other, and no link says so: {one.signal}"
-                )
-            )
+            said = f"{sides} contradict each other, and no link says so: {one.signal}"
+            problems.append(Problem(one.newer.path, one.newer.line, said))
         return tuple(problems), {memory.id: memory.title for memory in memories}
 
     def _raw_problems(self, index: SqliteIndex) -> Iterator[Problem]:

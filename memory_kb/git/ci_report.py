@@ -42,7 +42,7 @@ def escape(text: str) -> str:
 
 
 def _lines(report: CiReport) -> Iterator[str]:
-    titles = {**(report.base.titles or {}), **(report.head.titles or {})}
+    titles = {**report.base.titles, **report.head.titles}
     verdict = "nothing to fix" if report.is_sound else f"{len(report.findings)} to fix"
     yield f"## {'✅' if report.is_sound else '❌'} Memories: {verdict}"
     yield ""
@@ -89,24 +89,21 @@ def _recall(report: CiReport) -> Iterator[str]:
 
 
 def _queries(changes: Sequence[QueryChange], titles: Mapping[str, str]) -> Iterator[str]:
-    shown = [change for change in changes if change.verdict != "same"]
     if not changes:
         return
+    shown = [change for change in changes if change.verdict != "same"]
     yield from _head("Standing queries")
-    if not shown:
-        yield f"All {len(changes)} answer as before."
-        return
-    yield "| query | | rank before | rank after | first hit after |"
-    yield "|---|---|---:|---:|---|"
+    if shown:
+        yield "| query | | rank before | rank after | first hit after |"
+        yield "|---|---|---:|---:|---|"
     for change in shown[:_MOST_LISTED]:
         first = change.after.top[0] if change.after.top else None
         name = escape(titles.get(first, first)) if first else "nothing"
-        ranks = " | ".join((_rank(change.before), _rank(change.after)))
+        ranks = f"{_rank(change.before)} | {_rank(change.after)}"
         yield f"| {escape(change.after.query.question)} | {_MARKS[change.verdict]} | {ranks} | {name} |"
-    same = len(changes) - len(shown)
-    if same or len(shown) > _MOST_LISTED:
-        yield ""
-        yield f"{same} answer as before{f', {len(shown) - _MOST_LISTED} more are not listed' if len(shown) > _MOST_LISTED else ''}."
+    left = len(shown[_MOST_LISTED:])
+    yield ""
+    yield f"{len(changes) - len(shown)} answer as before{f', {left} more are not listed' if left else ''}."
 
 
 def _rank(outcome: QuestionResult | None) -> str:
@@ -114,20 +111,14 @@ def _rank(outcome: QuestionResult | None) -> str:
 
 
 def _contexts(changes: Sequence[ContextChange], titles: Mapping[str, str]) -> Iterator[str]:
-    shown = [change for change in changes if not change.is_same]
     if not changes:
         return
+    shown = [change for change in changes if not change.is_same]
     yield from _head("What agents are given")
-    if not shown:
-        yield f"All {len(changes)} contexts are as before."
-        return
     for change in shown[:_MOST_LISTED]:
-        counts = f"{change.before.tokens:,} → {change.after.tokens:,} tokens"
-        yield f"- **{escape(change.task)}**: {counts}"
+        yield f"- **{escape(change.task)}**: {change.before.tokens:,} → {change.after.tokens:,} tokens"
         for sign, ids in (("+", change.added), ("−", change.removed)):
             yield from (
                 f"  - {sign} {escape(titles.get(one, one))} (`{_code(one)[:60]}`)" for one in ids[:_MOST_LISTED]
             )
-    same = len(changes) - len(shown)
-    if same:
-        yield f"- {same} more are as before."
+    yield f"- {len(changes) - len(shown)} are as before."

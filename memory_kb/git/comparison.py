@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memory_kb.context.service import Context
 from memory_kb.model import Problem
@@ -50,9 +50,9 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
     is_emptied = bool(old.queries) and not new.queries
     kept = gone if problems or is_emptied else []
     if is_emptied and not problems:
-        count = len(old.queries)
-        said = f"the {count} that were asked before are" if count > 1 else "the one that was asked before is"
-        problems = (Problem(path, 1, f"the saved queries are gone; {said} asked still"),)
+        problems = (
+            Problem(path, 1, f"the saved queries are gone; the {len(gone)} that were asked before are asked still"),
+        )
     queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
     notices = () if queries or new.problems else (f"{path} has no queries; recall is not measured",)
     unasked = () if kept else tuple(one.question for one in gone)
@@ -90,9 +90,9 @@ class RevisionView:
     name: str
     revision: str
     outcomes: tuple[QuestionResult, ...] = ()
-    contexts: Mapping[str, GivenContext] | None = None
+    contexts: Mapping[str, GivenContext] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    titles: Mapping[str, str] | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,26 +172,26 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = 
         asking: what both were asked, for its problems and notices.
     """
     before = {one.query.question: one for one in base.outcomes}
-    queries = tuple(
-        QueryChange(judge(before.get(one.query.question), one), before.get(one.query.question), one)
-        for one in head.outcomes
-    )
-    counted = base.contexts or {}
+    queries = []
+    for after in head.outcomes:
+        old = before.get(after.query.question)
+        queries.append(QueryChange(judge(old, after), old, after))
     contexts = tuple(
-        ContextChange(task, counted.get(task, GivenContext()), after) for task, after in (head.contexts or {}).items()
+        ContextChange(task, base.contexts.get(task, GivenContext()), given) for task, given in head.contexts.items()
     )
     new, known = split_problems(base.problems, head.problems)
     lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
-    findings, was_there = [*asking.problems, *lost, *new], list(known)
-    for change in contexts:
-        old = {_NUMBERS.sub("", one) for one in change.before.complaints}
-        for one in change.after.complaints:
-            (was_there if _NUMBERS.sub("", one) in old else findings).append(Problem(path, 1, one))
+    dear = [
+        split_problems(*([Problem(path, 1, said) for said in side.complaints] for side in (one.before, one.after)))
+        for one in contexts
+    ]
+    findings = (*asking.problems, *lost, *new, *(one for side in dear for one in side[0]))
+    was_there = (*known, *(one for side in dear for one in side[1]))
     return CiReport(
         base,
         head,
         (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
-        queries,
+        tuple(queries),
         contexts,
         tuple(dict.fromkeys(findings)),
         tuple(dict.fromkeys(was_there)),
@@ -222,17 +222,12 @@ def judge(before: QuestionResult | None, after: QuestionResult) -> str:
 
 
 def _say_lost(change: QueryChange, path: str) -> Problem:
-    query = change.after.query
-    wanted = ", ".join(query.expect)
-    if change.before is None:
-        return Problem(
-            path, query.line, f"the new query {query.question!r} finds none of {wanted} among its first {query.k} hits"
-        )
-    return Problem(
-        path,
-        query.line,
-        f"{query.question!r} no longer finds any of {wanted} among its first {query.k} hits (was rank {change.before.rank})",
-    )
+    query, old = change.after.query, change.before
+    wanted = f"{', '.join(query.expect)} among its first {query.k} hits"
+    if old is None:
+        return Problem(path, query.line, f"the new query {query.question!r} finds none of {wanted}")
+    said = f"{query.question!r} no longer finds any of {wanted} (was rank {old.rank})"
+    return Problem(path, query.line, said)
 
 
 def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
@@ -259,22 +254,20 @@ def split_problems(
         >>> [len(side) for side in split_problems(old, [Problem("b.md", 9, old[0].message), Problem("c.md", 1, old[0].message)])]
         [1, 1]
     """
-    old = list(before)
+    old, known = list(before), list[Problem]()
     places = Counter((one.path, _NUMBERS.sub("", one.message)) for one in old)
     messages = Counter(_NUMBERS.sub("", one.message) for one in old)
-    known: list[Problem] = []
-    left: list[Problem] = []
+    rest: list[tuple[Problem, str]] = []
     for one in after:
-        key = (one.path, _NUMBERS.sub("", one.message))
-        if places[key]:
-            places[key] -= 1
-            messages[key[1]] -= 1
+        message = _NUMBERS.sub("", one.message)
+        if places[one.path, message]:
+            places[one.path, message] -= 1
+            messages[message] -= 1
             known.append(one)
         else:
-            left.append(one)
+            rest.append((one, message))
     new: list[Problem] = []
-    for one in left:
-        message = _NUMBERS.sub("", one.message)
+    for one, message in rest:
         (known if messages[message] > 0 else new).append(one)
         messages[message] -= 1
     return tuple(new), tuple(known)
