@@ -308,10 +308,6 @@ def find_agent(name: str) -> Agent:
 
     Raises:
         UsageError: there is none that we know.
-
-    Example:
-        >>> find_agent("codex").title
-        'Codex'
     """
     agent = next((one for one in _AGENTS if one.name == name), None)
     if agent is None:
@@ -323,12 +319,7 @@ def find_agent(name: str) -> Agent:
 
 
 def file_names() -> frozenset[str]:
-    """Return the files of all agents, as their paths end.
-
-    Example:
-        >>> sorted(file_names() & {".mcp.json", "AGENTS.md", ".git/config"})
-        ['.mcp.json', 'AGENTS.md']
-    """
+    """Return the files of all agents, as their paths end."""
     found = set[str]()
     for agent in _AGENTS:
         found.update(name for names in agent.servers for name in names or ())

@@ -23,12 +23,6 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
     """Return what always holds, the best rules, and what to avoid, within a budget; "" where there is nothing.
 
     Neither confidence nor date is in it: a committed file changes when the rules do.
-
-    Args:
-        memories: all entries.
-        today: the day confidences count to.
-        max_tokens: for all of it.
-        max_rules: the most rules, pitfalls among them.
     """
     seen = [
         memory

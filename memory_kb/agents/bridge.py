@@ -116,16 +116,6 @@ class Bridge:
         """Write what always holds into the memory of an agent: one pointer line, and one file of ours.
 
         What was changed in that file since goes into the vault, each text for itself, where the vault has not changed it too.
-
-        Args:
-            agent: `claude-code` or `codex`.
-            take: let texts that were changed in the agent's memory into the vault.
-            dry_run: write nothing; the report says what would be written.
-
-        Raises:
-            UsageError: the agent has no memory that is documented, its index is full, or a link is in the place of our file.
-            CannotSplice: our marks in a file are damaged, and nothing was written.
-            UnreadableInput: a file cannot be read or written.
         """
         store = find_store(agent, self._vault)
         with self._writer.lock(dry_run=dry_run):
@@ -168,10 +158,6 @@ class Bridge:
         """Take our file and our line out of the memory of an agent.
 
         Files that nobody wrote to since are byte for byte what they were; from others only our parts go.
-
-        Raises:
-            UsageError: the agent has no memory that is documented.
-            CannotSplice: our marks in a file are damaged, and nothing was written.
         """
         store = find_store(agent, self._vault)
         _refuse_links(store)
@@ -256,11 +242,7 @@ def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
 
 
 def _refuse_links(store: Store) -> None:
-    """Refuse to write through a link to where a file of ours would be; the index is the person's own.
-
-    Raises:
-        UsageError: one is a link.
-    """
+    """Refuse to write through a link to where a file of ours would be; the index is the person's own."""
     for file in _parts(store, ""):
         if file != store.index_file and os.path.realpath(file) != os.fspath(file):
             raise UsageError(

@@ -66,11 +66,7 @@ class Store(NamedTuple):
     notice: str = ""
 
     def check_size(self, index: bytes) -> None:
-        """Check that the agent loads all of an index.
-
-        Raises:
-            UsageError: it is longer than that.
-        """
+        """Check that the agent loads all of an index."""
         text, name = decode(index), self.index_file.name
         if self.index_file.name == SUMMARY:
             size = count_tokens(text)
@@ -88,11 +84,7 @@ class Store(NamedTuple):
 
 
 def find_store(agent: str, vault: Vault) -> Store:
-    """Return where an agent keeps its memory of a vault's project.
-
-    Raises:
-        UsageError: there is no bridge to it, or it is not here.
-    """
+    """Return where an agent keeps its memory of a vault's project."""
     makers = {"claude-code": _claude_code, "codex": _codex}
     if agent not in makers:
         raise UsageError(

@@ -48,9 +48,6 @@ def insert_json(name: str, text: str, path: Path, value: Any) -> str:
 
     Objects and the list on the way are made where they are missing.
 
-    Raises:
-        CannotSplice: something else is on the way.
-
     Example:
         >>> insert_json("x.json", '{\\n  "a": 1\\n}\\n', ("b",), {"c": [2]})
         '{\\n  "a": 1,\\n  "b": {\\n    "c": [\\n      2\\n    ]\\n  }\\n}\\n'
@@ -136,11 +133,7 @@ _HEADER = re.compile(r"[ \t]*\[\[?([^\[\]\r\n]+)\]\]?[ \t]*(?:#[^\r\n]*)?$")
 
 
 def parse_toml(name: str, text: str) -> dict[str, Any]:
-    """Return what a text says.
-
-    Raises:
-        CannotSplice: it is not TOML; the sentence says where.
-    """
+    """Return what a text says."""
     import tomllib
 
     try:
@@ -151,9 +144,6 @@ def parse_toml(name: str, text: str) -> dict[str, Any]:
 
 def insert_toml(name: str, text: str, table: tuple[str, str], values: Mapping[str, Any]) -> str:
     """Put a table at the end.
-
-    Raises:
-        CannotSplice: the text is not TOML, or has what the table belongs to in another form.
 
     Example:
         >>> insert_toml("config.toml", 'model = "x"\\n', ("mcp_servers", "kb"), {"command": "kb", "args": ["mcp"]})
@@ -176,9 +166,6 @@ def insert_toml(name: str, text: str, table: tuple[str, str], values: Mapping[st
 
 def remove_toml(name: str, text: str, table: tuple[str, str]) -> str:
     """Remove a table and those below it, with the empty line before it.
-
-    Raises:
-        CannotSplice: the text is not TOML, or the table is not written as one.
 
     Example:
         >>> remove_toml("config.toml", '[a.b]\\nx = 1\\n\\n[a.c]\\ny = [\\n  [2],\\n]\\n\\n[d]\\n', ("a", "c"))

@@ -18,13 +18,7 @@ _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
-    """Return what a tool would do to files of a project, each with its text before and after.
-
-    Args:
-        args: the arguments of the tool: a whole text, an old and a new one, a list of such pairs, or a patch.
-        project: the project's folder.
-        here: the folder that the agent works in.
-    """
+    """Return what a tool would do to files of a project, each with its text before and after."""
     patch = next((args[name] for name in ("command", "input", "patch", "value") if _is_patch(args.get(name))), None)
     named = next((args[name] for name in _FILES if isinstance(args.get(name), str)), None)
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])

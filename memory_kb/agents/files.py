@@ -62,11 +62,7 @@ class AgentFiles:
         return self._vault.show(file) if file.is_relative_to(self._vault.folder) else str(file)
 
     def read(self, file: Path) -> bytes | None:
-        """Return the bytes of a file, None where there is none.
-
-        Raises:
-            UnreadableInput: it cannot be read.
-        """
+        """Return the bytes of a file, None where there is none."""
         return read_if_there(self.show(file), file)
 
     def replace(self, file: Path, after: bytes | None, reason: str, folders: int = 0) -> None:
@@ -79,16 +75,6 @@ class AgentFiles:
         """Plan to put our parts into a file; return what it then holds.
 
         JSON that is damaged or has comments stays as it is, and `by_hand` says what to paste.
-
-        Args:
-            file: the file.
-            parts: what goes in.
-            reason: why, for the report.
-            agent: who uses it.
-            head: what a file that is made begins with.
-
-        Raises:
-            CannotSplice: the file is damaged.
         """
         before, old, shown = self.read(file), self._known.get(str(file)), self.show(file)
         try:
@@ -107,11 +93,7 @@ class AgentFiles:
     def take(
         self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "", folders: int = 0
     ) -> None:
-        """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well.
-
-        Raises:
-            CannotSplice: the file is damaged.
-        """
+        """Plan to take our parts out of a file, unless another agent uses them; empty folders around it go as well."""
         before, trace, shown = self.read(file), self._known.pop(str(file), None), self.show(file)
         others = tuple(name for name in trace.agents if name != agent) if trace else ()
         if trace and others:
@@ -128,11 +110,7 @@ class AgentFiles:
             self.replace(file, after, reason, max(folders, trace.folders if trace else 0))
 
     def write(self, verb: str, changes: Sequence[Change] = (), *, dry_run: bool) -> RunReport:
-        """Write what was planned, with other changes of the vault, or show what would be written.
-
-        Raises:
-            VaultNotFound: the record cannot be written.
-        """
+        """Write what was planned, with other changes of the vault, or show what would be written."""
         from memory_kb.store.render_changes import FileOutcome, diff
 
         inner = [one for one in self._planned if one.edit.file.is_relative_to(self._vault.folder)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from memory_kb.store.plan import Memory
     from memory_kb.vault import Vault
 
-#: The part of CONTINUITY.md that says what is being done.
+#: The most of what CONTINUITY.md says is being done.
 _MAX_TASK = 500
 #: The time within which a repeated prompt is the same one, sent by two configurations.
 _ECHO = timedelta(seconds=5)
@@ -81,11 +82,7 @@ class Hooks:
     """
 
     def __init__(
-        self,
-        vault: Vault,
-        sessions: Sessions,
-        index: Callable[[], VaultIndex],
-        is_behind: Callable[[], bool],
+        self, vault: Vault, sessions: Sessions, index: Callable[[], VaultIndex], is_behind: Callable[[], bool]
     ) -> None:
         self._vault = vault
         self._sessions = sessions
@@ -100,9 +97,6 @@ class Hooks:
         `before-tool` refuses an edit that breaks a rule, once; `tool` gives what names the file that was opened or
         edited and was not shown; at `stop` (for some agents `ask`) its model may be asked once what to remember; at
         `session-end` the session is to be ended.
-
-        Raises:
-            UsageError: there is no such event.
         """
         from memory_kb.agents.agent import EVENTS
         from memory_kb.agents.payloads import format_answer, format_refusal
@@ -140,25 +134,24 @@ class Hooks:
         """Return whether a session began anew and its agent dropped what the start gave."""
         if not (agent.late_starts and call.session and self._sessions.files.path(call.session).exists()):
             return False
-        last = None
-        for event in self._sessions.files.recent(call.session, _MAX_LATE):
-            last = event
-        return last is not None and last.type == "event" and (last.args or {}).get("source") in agent.late_starts
+        events = list(self._sessions.files.recent(call.session, _MAX_LATE))
+        return (
+            bool(events) and events[-1].type == "event" and (events[-1].args or {}).get("source") in agent.late_starts
+        )
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
-        from memory_kb.learning.agent_claims import ASKED, QUESTION, is_headless, should_ask
-
-        has_model = self._vault.settings.llm.provider not in ("none", "offline")
-        if call.session is None or not call.can_be_asked or has_model or not self._vault.settings.learning.ask_agent:
-            return ""
-        if is_headless(self._vault.environ):
-            return ""
         from memory_kb.agents.payloads import format_question
         from memory_kb.injected import wrap
+        from memory_kb.learning.agent_claims import ASKED, QUESTION, is_headless, should_ask
         from memory_kb.store.events import Event
         from memory_kb.store.session_log import prepare
 
+        settings = self._vault.settings
+        has_model = settings.llm.provider not in ("none", "offline")
+        may_ask = call.can_be_asked and settings.learning.ask_agent and not has_model
+        if call.session is None or not may_ask or is_headless(self._vault.environ):
+            return ""
         with self._sessions.files.writing(call.session) as writer:
             if writer.is_empty or not should_ask(self._sessions.files.recent(call.session, _MAX_LOG)):
                 return ""
@@ -189,24 +182,17 @@ class Hooks:
             return False
         now = self._vault.clock()
         with self._sessions.files.writing(call.session) as writer:
-            events = [*self._late_results(call, agent, is_empty=writer.is_empty), *call.events]
-            if event == "session-start" or writer.is_empty:
+            is_new = writer.is_empty
+            events = [*([] if is_new else self._late_results(call, agent)), *call.events]
+            if event == "session-start" or is_new:
                 args = {"cwd": call.folders[0]} if call.folders else {}
                 if call.source in (COMPACTION, "clear", "resume"):
                     args["source"] = call.source
-                events.insert(
-                    0,
-                    Event(
-                        type="event",
-                        event="start" if writer.is_empty else "resume",
-                        agent=agent.name,
-                        args=args or None,
-                    ),
-                )
+                word = "start" if is_new else "resume"
+                events.insert(0, Event(type="event", event=word, agent=agent.name, args=args or None))
             done = [prepare(one, now, writer.first).event for one in events]
             if done and writer.last and writer.last.ts >= format_time(now - _ECHO) and _is_same(writer.last, done[-1]):
                 return True
-            is_new = writer.is_empty
             for one in done:
                 writer.append(one)
         if is_new or event == "session-start":
@@ -215,9 +201,9 @@ class Hooks:
             append_plain(mark).close()
         return False
 
-    def _late_results(self, call: HookCall, agent: Agent, *, is_empty: bool) -> list[Event]:
+    def _late_results(self, call: HookCall, agent: Agent) -> list[Event]:
         """Return what the calls gave that are logged without a result, as the agent's transcript has it by now."""
-        if not (agent.has_late_results and call.transcript) or is_empty or call.session is None:
+        if not (agent.has_late_results and call.transcript and call.session):
             return []
         from memory_kb.agents.payloads import read_results
 
@@ -279,16 +265,7 @@ class Hooks:
         return given.text
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
-        """Return why hooks do not put an entry before an agent at a prompt.
-
-        Args:
-            prompt: what was typed.
-            wanted: the entry, named as for `show`.
-            session: the session it was typed in, whose shown entries do not come again.
-
-        Raises:
-            UnknownEntry: there is no such entry.
-        """
+        """Return why hooks do not put an entry before an agent at a prompt."""
         from memory_kb.context.prompts import explain_silence, find_task, look_up, own_words
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
@@ -326,36 +303,29 @@ class Hooks:
         naming = self._index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
-        today = self._vault.clock().date()
-        given = build_file_context(naming, self._shown_in(call.session), today, self._assess)
+        given = build_file_context(naming, self._shown_in(call.session), self._vault.clock().date(), self._assess)
         self._log_given("context", given, call, agent, file)
         return given.text
 
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
         """Return why an edit is refused: the rules that it breaks and that refused nothing in this session yet."""
-        if not (
-            call.asked and call.asked.args and call.session and agent.refusal and self._vault.settings.context.hooks
-        ):
+        is_wanted = agent.refusal and self._vault.settings.context.hooks
+        if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
         from memory_kb.agents.edits import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
+        from memory_kb.learning.playbook import rule_text
 
-        edits = read_edits(call.asked.args, self._vault.project, Path(call.folders[0]) if call.folders else None)
-        memory = self._vault.memory
-        edits = [one for one in edits if not (memory and (self._vault.project / one.path).is_relative_to(memory))]
+        project, memory = self._vault.project, self._vault.memory
+        edits = read_edits(call.asked.args, project, Path(call.folders[0]) if call.folders else None)
+        edits = [one for one in edits if not (memory and (project / one.path).is_relative_to(memory))]
         if not edits:
             return ""
         log, reasons = GuardLog(self._vault.machine / "log"), list[str]()
-        guards = self._index().read(read_guards)
-        for rule, edit in find_broken_rules(guards, edits):
+        for rule, edit in find_broken_rules(self._index().read(read_guards), edits):
             if log.refuse(rule.id, edit.path, call.session, call.asked.call_id, agent.name, self._vault.clock()):
-                from memory_kb.learning.playbook import rule_text
-
                 reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
-        if not reasons:
-            return ""
-        reasons.append(_REFUSED)
-        return "\n".join(reasons)
+        return "\n".join((*reasons, _REFUSED)) if reasons else ""
 
     def _log_given(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> None:
         if given.ids or verb == START:
@@ -369,21 +339,17 @@ class Hooks:
         from memory_kb.learning.citations import assess
         from memory_kb.store.project import ProjectFiles
 
-        return assess(
-            memory, ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS), self._vault.clock().date()
-        )
+        files = ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS)
+        return assess(memory, files, self._vault.clock().date())
 
     def _shown_in(self, session: str | None) -> frozenset[str]:
         return RetrievalLog(self._vault.machine / "log").shown_in(session) if session else frozenset()
 
     def _current_task(self, call: HookCall) -> str:
         """Return what is being done, as CONTINUITY.md says, else the branch; "" where neither does."""
-        try:
-            data = read_file(self._vault.scope_folder("project") / "CONTINUITY.md", _MAX_LOG)
-        except OSError:
-            data = b""
         words = ""
-        if data:
+        with contextlib.suppress(OSError):
+            data = read_file(self._vault.scope_folder("project") / "CONTINUITY.md", _MAX_LOG)
             from memory_kb.working.continuity import own_words
 
             words = own_words(data.decode("utf-8", "replace"), _MAX_TASK)
@@ -392,25 +358,24 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
-    if any(event.ok is False for event in call.events):
-        return None
-    args = next((event.args for event in call.events if event.type == "tool_call" and event.args), {})
-    named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
-    here = Path(call.folders[0]) if call.folders else project
     from memory_kb.store.project import locate
 
-    if named:
-        paths: Iterable[str | None] = [locate(named, project, here)]
-    elif _SHOWS.match(command := str((args or {}).get("command"))):
-        words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
-        paths = (locate(word, project, here) for word in words if not word.startswith("-"))
-    elif not any(isinstance(value, str) and _PATCH in value for value in (args or {}).values()):
+    args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
+    if args is None or any(event.ok is False for event in call.events):
         return None
-    else:
+    here = Path(call.folders[0]) if call.folders else project
+    named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
+    command = str(args.get("command"))
+    paths: list[str | None] = []
+    if named:
+        paths = [locate(named, project, here)]
+    elif _SHOWS.match(command):
+        words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
+        paths = [locate(word, project, here) for word in words if not word.startswith("-")]
+    elif any(_PATCH in str(value) for value in args.values()):
         from memory_kb.agents.edits import read_edits
 
-        # Codex edits by a patch.
-        paths = (one.path for one in read_edits(args or {}, project, here))
+        paths = [one.path for one in read_edits(args, project, here)]
     return next((path for path in paths if path and (project / path).is_file()), None)
 
 

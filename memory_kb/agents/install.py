@@ -68,9 +68,6 @@ class Setup(NamedTuple):
 def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
     """Return the files of an agent in a scope, each once, with our parts.
 
-    Raises:
-        UsageError: we know of no file of the agent in that scope.
-
     Example:
         >>> from memory_kb.agents.agent import find_agent
         >>> [file.names[0] for file in list_files(find_agent("gemini-cli"), "project", Setup())]
@@ -209,11 +206,6 @@ class Agents:
             pin: name this vault in what is written, so that every project uses it. A project
                 outside the vault's folder gets the name in any case.
             dry_run: write nothing; the report says what would be written.
-
-        Raises:
-            UsageError: we do not know the agent, or not in that scope.
-            CannotSplice: a file is damaged, and nothing was written.
-            UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=pin)
         with self._writer.lock(dry_run=dry_run):
@@ -229,11 +221,7 @@ class Agents:
     def prove_agent(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False
     ) -> Iterator[ProofCheck]:
-        """Yield whether what `install` wrote is there, and whether each hook and the server answer as the agent calls them.
-
-        Raises:
-            UsageError: we do not know the agent, or not in that scope.
-        """
+        """Yield whether what `install` wrote is there, and whether each hook and the server answer as the agent calls them."""
         from memory_kb.agents.proof import ProofCheck, call_hooks, call_server
 
         target = self._target(agent, scope, folder, is_named=pin)
@@ -265,11 +253,6 @@ class Agents:
         A file that nobody wrote to since is what it was before, byte for byte; from another only
         our own parts go, and a server of our name that somebody wrote by hand stays. What another
         agent uses as well stays until that one is uninstalled.
-
-        Raises:
-            UsageError: we do not know the agent, or not in that scope.
-            CannotSplice: a file is damaged, and nothing was written.
-            UnreadableInput: a file cannot be read or written.
         """
         target = self._target(agent, scope, folder, is_named=False)
         with self._writer.lock(dry_run=dry_run):
@@ -283,14 +266,6 @@ class Agents:
         """Return the policies and the best rules as lines for AGENTS.md, and put them into a file between marks.
 
         All else in the file stays byte for byte; where nothing is known, the lines are taken out.
-
-        Args:
-            file: where they go; without it nothing is written.
-            dry_run: write nothing; the report says what would be written.
-
-        Raises:
-            CannotSplice: the marks in the file are damaged.
-            UnreadableInput: the file cannot be read or written.
         """
         limits = self._vault.settings.context
         text = render_rules(

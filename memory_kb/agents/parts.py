@@ -52,16 +52,6 @@ def put_in(
 
     So does a server of our name that somebody wrote by hand.
 
-    Args:
-        name: what messages call the file.
-        data: its bytes; None where there is none.
-        parts: what goes in.
-        old: the trace of the last time.
-        head: what a file that is made begins with.
-
-    Raises:
-        CannotSplice: the file is damaged, or not what it should be.
-
     Example:
         >>> data, trace = put_in("mcp.json", b'{"servers": {}}', [Server(("servers", "kb"), {"x": 1})])
         >>> take_out("mcp.json", data, [], trace)
@@ -87,9 +77,6 @@ def take_out(name: str, data: bytes, parts: Sequence[Part], trace: Installed | N
 
     That is what was before, byte for byte, if nobody wrote to it since; else all but our own parts.
     A server of our name that somebody wrote by hand is none of these.
-
-    Raises:
-        CannotSplice: the file is damaged.
     """
     text = _without(name, _decode(name, data), parts, trace)
     is_empty = text.strip() in ("", "{}", head.strip())

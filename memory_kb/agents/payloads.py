@@ -56,14 +56,11 @@ class HookCall(NamedTuple):
 def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
     """Return what an agent sends about an event.
 
-    Raises:
-        UsageError: it is not a JSON object.
-
     Example:
         >>> from memory_kb.agents.agent import find_agent
         >>> call = read_call(find_agent("codex"), "prompt", b'{"session_id": "s1", "cwd": "/x", "prompt": "Fix it."}')
-        >>> call.session, call.folders, call.events[0].role, call.events[0].content
-        ('s1', ('/x',), 'user', 'Fix it.')
+        >>> call.session, call.folders, call.prompt
+        ('s1', ('/x',), 'Fix it.')
     """
     if len(data) > MAX_INPUT:
         raise UsageError(f"what {agent.title} said at {event} is longer than {MAX_INPUT:,} bytes")
@@ -73,27 +70,21 @@ def read_call(agent: Agent, event: str, data: bytes) -> HookCall:
         raise UsageError(f"what {agent.title} said at {event} is not JSON: {exc}") from exc
     if not isinstance(values, dict):
         raise UsageError(f"what {agent.title} said at {event} is no JSON object")
-    named = next(
-        (
-            str(values[name])
-            for name in _SESSIONS
-            if isinstance(values.get(name), str | int) and str(values[name]).strip()
-        ),
-        None,
-    )
+    named = next((str(values[name]) for name in _SESSIONS if isinstance(values.get(name), str | int)), "")
     roots = values.get("workspace_roots")
     places = [values.get("cwd"), *(roots if isinstance(roots, list) else ())]
     said = _HOOK_CONTEXT.sub("", text_of(values.get("prompt"))) if event == "prompt" else ""
     prompt = cut_private(said).strip()
+    is_call = event == "before-tool" and isinstance(values.get("tool_name"), str)
     return HookCall(
-        None if named is None else name_session(agent, named),
-        tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
-        prompt,
-        tuple(_events(agent, event, values, prompt)),
-        "compact" if values.get("hook_event_name") == "PreCompress" else text_of(values.get("source")),
-        _transcript(values),
-        _tool_call(agent, values) if event == "before-tool" and isinstance(values.get("tool_name"), str) else None,
-        not _is_followed(values),
+        session=name_session(agent, named) if named.strip() else None,
+        folders=tuple(place for place in places if isinstance(place, str) and place and "\0" not in place),
+        prompt=prompt,
+        events=tuple(_events(agent, event, values, prompt)),
+        source="compact" if values.get("hook_event_name") == "PreCompress" else text_of(values.get("source")),
+        transcript=_transcript(values),
+        asked=_tool_call(agent, values) if is_call else None,
+        can_be_asked=not _is_followed(values),
     )
 
 
@@ -187,16 +178,11 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
         code = result.get("exit_code", result.get("exitCode"))
         if "llmContent" in result and (found := _EXIT.search(text_of(result["llmContent"]))):
             code = int(found[1])
-        if (
-            result.get("is_error") is True
-            or result.get("isError") is True
-            or result.get("success") is False
-            or result.get("error")
-            or (type(code) is int and code != 0)
-        ):
+        marks = (result.get("is_error") is True, result.get("isError") is True, result.get("success") is False)
+        if any(marks) or result.get("error"):
             return False
         if type(code) is int:
-            return True
+            return code == 0
     return True if agent.name in ("claude-code", "gemini-cli") else None
 
 
@@ -207,8 +193,6 @@ def format_question(agent: Agent, text: str) -> str:
         >>> from memory_kb.agents.agent import find_agent
         >>> format_question(find_agent("codex"), "Anything to keep?")
         '{"decision": "block", "reason": "Anything to keep?"}'
-        >>> format_question(find_agent("cursor"), "Anything to keep?")
-        '{"followup_message": "Anything to keep?"}'
     """
     if agent.question is None:
         return ""
@@ -254,12 +238,7 @@ _MAX_TRANSCRIPT = 2_000_000
 
 
 def read_results(transcript: str, calls: Mapping[str, Event]) -> list[Event]:
-    """Return what calls gave, for agents that write it to their transcript alone; a file that cannot be read gives nothing.
-
-    Args:
-        transcript: the agent's file of the session, JSON lines.
-        calls: the calls that wait for a result, by their ids.
-    """
+    """Return what calls gave, by their ids, for agents that write it to their transcript alone."""
     try:
         with read_plain(Path(transcript)) as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _MAX_TRANSCRIPT))

@@ -55,11 +55,7 @@ def call_hooks(
 ) -> Iterator[ProofCheck]:
     """Call each hook once with what the agent would say, without a session, so that nothing is logged.
 
-    Args:
-        agent: whose hooks they are.
-        commands: the command line of each hook, by the agent's name of it.
-        folder: the project.
-        environ: the variables of the process.
+    `commands` has the command line of each hook by the agent's name of it.
     """
     program = shlex.split(next(iter(commands.values()), ""), posix=os.name != "nt")[:1]
     if program and shutil.which(program[0].strip('"'), path=environ.get("PATH")) is None:
@@ -74,7 +70,6 @@ def call_hooks(
 
 def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str, str]) -> ProofCheck:
     begun = time.monotonic()
-    # Agents run the line in a shell, too.
     done = _run(command, said, folder, environ, _PATIENCE)
     if isinstance(done, str):
         return ProofCheck(what, False, done)
@@ -82,7 +77,7 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
     if done.returncode or done.stderr.strip():
         return ProofCheck(what, False, f"`{command}` fails: {_reason(done)}")
     try:
-        answer = load_json(done.stdout) if done.stdout.strip() else None
+        answer = load_json(done.stdout.strip() or "{}")
     except ValueError:
         return ProofCheck(what, False, f"`{command}` prints what is no JSON")
     given = f" with {len(_context_of(answer)):,} characters of context" if answer else ""
@@ -92,19 +87,15 @@ def _call(what: str, command: str, said: str, folder: Path, environ: Mapping[str
 def _run(
     command: str | Sequence[str], said: str, folder: Path, environ: Mapping[str, str], patience: float
 ) -> subprocess.CompletedProcess[str] | str:
-    """Run a command with something on its standard input; return what came of it, or why that is not known."""
+    """Run a command, a line in a shell as agents do, with something on its standard input; return why that is not possible."""
+    options: dict[str, Any] = {
+        "cwd": folder,
+        "env": dict(environ),
+        "timeout": patience,
+        "shell": isinstance(command, str),
+    }
     try:
-        return subprocess.run(  # noqa: S603
-            command,
-            check=False,
-            shell=isinstance(command, str),
-            input=said,
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env=dict(environ),
-            timeout=patience,
-        )
+        return subprocess.run(command, check=False, input=said, capture_output=True, text=True, **options)  # noqa: S603
     except subprocess.TimeoutExpired:
         return f"no answer within {patience:g} s"
     except OSError as exc:

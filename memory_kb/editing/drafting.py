@@ -105,11 +105,7 @@ class Drafting:
     _review: Review
 
     def entry_use(self, path: str, entry_id: str, drafts: Drafts | None = None) -> EntryUse:
-        """Return how prominent an entry is, how often it was shown, and what came of that.
-
-        Raises:
-            UnknownEntry: it is neither in the drafts nor in the index.
-        """
+        """Return how prominent an entry is, how often it was shown, and what came of that."""
         memory, ranking = self._at(path, entry_id, drafts or {}), self._vault.settings.ranking
         today = self._vault.today()
         age = max(0, (today - memory.seen).days) if memory.seen else 0
@@ -148,10 +144,6 @@ class Drafting:
             file: rename its file, whatever its title is.
             folder: move its file to the folder `new` of the vault; "" is its top.
             dry_run: write nothing; the report's run says what would be written.
-
-        Raises:
-            UnknownEntry: there is no such entry.
-            UsageError: the name is taken, or links could not hold it.
         """
         if title + file + folder > 1:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
@@ -209,11 +201,7 @@ class Drafting:
             return self._writer.run("rename", plan())
 
     def propose_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Composition:
-        """Return what renaming an entry would make of the files, with the drafts in their places.
-
-        Raises:
-            UnknownEntry, UsageError, CannotSplice: as `rename`.
-        """
+        """Return what renaming an entry would make of the files, with the drafts in their places."""
         return self._composed(self._plan_renaming(named, new, drafts), drafts)
 
     def propose_moving(self, moves: Mapping[str, str], drafts: Drafts) -> Composition:
@@ -293,19 +281,7 @@ class Drafting:
         return linking
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
-        """Return what one of `ACTIONS` would make of the files, with the drafts in their places.
-
-        Args:
-            action: what is to be done.
-            path: where the entry is.
-            entry_id: the entry.
-            drafts: texts that are not saved.
-            other: for `merge`, the entry that says the same.
-
-        Raises:
-            UnknownEntry: one of them is not there.
-            UsageError: it cannot be done to this entry.
-        """
+        """Return what one of `ACTIONS` would make of the files, with the drafts in their places."""
         memory = self._at(path, entry_id, drafts)
         makers: Mapping[str, Callable[[], Sequence[Change]]] = {
             "retire": lambda: list(filter(None, [plan_fields(memory, {"status": "retired"}, "Forgotten on request.")])),
@@ -360,11 +336,7 @@ class Drafting:
         return merge(primary, others, archive, body_of, "A person merged them.")
 
     def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
-        """Return an entry as it is in a draft, else in the index.
-
-        Raises:
-            UnknownEntry: it is in neither.
-        """
+        """Return an entry as it is in a draft, else in the index."""
         if path in drafts:
             stored = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
         else:

@@ -107,9 +107,6 @@ def plan_renaming(
         stays: returns whether a target leads to it by another name too when it is renamed.
         change_anchors: returns the text of a file with the heading exchanged that links name beside their target.
 
-    Raises:
-        CannotSplice: a file cannot be changed without changing more than that.
-
     Example:
         >>> old = NoteText("a.md", b"---\\nid: a\\n---\\nOne.\\n")
         >>> other = NoteText("b.md", b"See [[a|this]].\\n")
@@ -230,15 +227,7 @@ def rename_links(text: str, entry: Entry, new_name: Callable[[str], str | None])
 
 
 def _replace_names(text: str, block: Span, key: str, value: Value, names: Mapping[str, str]) -> str:
-    """Return a text in which a field has a new value; of a list only the changed names are replaced, if that is simple.
-
-    Args:
-        text: the text.
-        block: its frontmatter.
-        key: the field.
-        value: its new value.
-        names: the new names by the old ones in lower case.
-    """
+    """Return a text in which a field has a new value; of a list only the changed names are replaced, if that is simple."""
     old = text[block.start : block.end]
     held = re.compile(rf"^{key}[ \t]*:.*?(?=^[^\s#-]|\Z)", re.DOTALL | re.MULTILINE).search(old)
     if held is not None and key in ("links", *_ALIASES, *_ID_LISTS):
@@ -269,15 +258,7 @@ def shown_title(title: str) -> str:
 
 
 class HeadingRenaming(NamedTuple):
-    """A heading with its new words.
-
-    Attributes:
-        path: the file it is in.
-        text: the text of that file.
-        heading: the heading.
-        new: its new words.
-        resolve: returns the file that a target leads to from a file.
-    """
+    """A heading with its new words."""
 
     path: str
     text: str
@@ -304,21 +285,12 @@ class HeadingRenaming(NamedTuple):
 
 
 def heading_at(text: str, line: int) -> Heading | None:
-    """Return the heading on a line, counted from 0.
-
-    Example:
-        >>> heading_at("# Tea\\n\\n## Steps\\n", 2).words
-        'Steps'
-    """
+    """Return the heading on a line, counted from 0."""
     return next((one for one in find_headings(text) if text.count("\n", 0, one.span.start) == line), None)
 
 
 def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) -> tuple[Change, ...]:
     """Plan to rename a heading, and to rewrite the links that name it.
-
-    Args:
-        renaming: what is renamed.
-        notes: its file, and all files with links to it.
 
     Raises:
         UsageError: the note has another heading of that name.
@@ -372,10 +344,6 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
     """Plan to move files and to rewrite the links to them and in them that would lead elsewhere.
 
     A link by a file's name stays one where the name is that of one file alone. Links by titles and ids stay.
-
-    Args:
-        moving: what moves.
-        notes: the files, and all notes with links to them.
 
     Example:
         >>> notes = [NoteText("a/x.md", b"[y](y.md) [[z]]"), NoteText("b.md", b"[x](a/x.md#p) [[a/x]] [[x]]")]

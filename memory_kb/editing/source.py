@@ -59,14 +59,7 @@ class Editing:
         self._reading = reading
 
     def source(self, wanted: str) -> Source:
-        """Return an entry as it is in its file, with the hash that `edit` compares.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
-            CannotSplice: it is no longer there.
-            UnreadableInput: the file cannot be read.
-        """
+        """Return an entry as it is in its file, with the hash that `edit` compares."""
         view = self._reading.show(wanted)
         text = self._writer.read(view.path).text
         same = find_entries(text, view.path, view.id)
@@ -80,12 +73,6 @@ class Editing:
 
         Lines that stay keep their line ends, new ones get those of their neighbours. What else
         is in the file is not touched, and may have changed meanwhile.
-
-        Args:
-            wanted: the entry, as for `show`.
-            text: all of it; its line ends may be those of a form.
-            was: the hash of what it was made from, as `source` gave it.
-            dry_run: only report what would change.
 
         Raises:
             ChangedOnDisk: the entry is no longer what the text was made from.

@@ -68,14 +68,6 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
 
     A commit breaks `forbid` with a line that it adds, and `require` with a file that it changes and that lacks the
     pattern then. It was fixed where the line went, or the file got the pattern, within seven days.
-
-    Args:
-        repository: the repository of the project.
-        guard: what the rule forbids or requires.
-        project: the project's folder in the repository, with a slash at its end; "" for all of it.
-
-    Raises:
-        TooSlow: a pattern takes too long for a file.
     """
     found: list[Breach] = []
     waiting: list[tuple[int, int]] = []
@@ -94,11 +86,7 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
 
 
 def find_breaches(repository: Repository, guard: Guard, base: str, head: str, project: str = "") -> list[Breach]:
-    """Return where a change from one revision to another breaks a rule, the first such line of each file.
-
-    Raises:
-        TooSlow: a pattern takes too long for a file.
-    """
+    """Return where a change from one revision to another breaks a rule, the first such line of each file."""
     return list(_breaches(repository, guard, project, _Commit(head, 0, "", read_change(repository, base, head))))
 
 

@@ -147,11 +147,6 @@ class Evaluation:
             staged: from HEAD to what is staged for a commit, instead.
             max_tokens: what any context may cost.
             strict: what was wrong before fails too.
-
-        Raises:
-            UsageError: no range, or no such revisions.
-            NoRepository: the vault is in no git repository.
-            GitFailed: git cannot read the revisions.
         """
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")

@@ -163,14 +163,7 @@ class CiReport:
 
 
 def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = Asking()) -> CiReport:
-    """Hold two revisions against each other.
-
-    Args:
-        base: the one before; it was asked the queries of the one after.
-        head: the one after.
-        path: the file of the queries, to which lost answers are attributed.
-        asking: what both were asked, for its problems and notices.
-    """
+    """Hold two revisions against each other."""
     before = {one.query.question: one for one in base.outcomes}
     queries = []
     for after in head.outcomes:
@@ -231,13 +224,7 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
 
 
 def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
-    """Return in which ways a context costs more than it may.
-
-    Args:
-        context: what an agent is given.
-        most: the tokens it may cost; None for no bound of its own.
-        task: what it is for.
-    """
+    """Return in which ways a context costs more than it may."""
     found = [one for one in context.degraded if one.startswith(_TOO_LARGE)]
     if most is not None and context.tokens > most:
         found.append(f"the context for {task!r} takes {context.tokens:,} tokens and may take {most:,}")

@@ -54,14 +54,7 @@ class Sought(NamedTuple):
 
 
 def trace(repository: Repository, path: str, sought: Sought, most: int = MOST_COMMITS) -> tuple[Version, ...]:
-    """Return the versions of an entry, the newest first, through renames of its file.
-
-    Args:
-        repository: where to look.
-        path: its file now, from the repository's top.
-        sought: the entry.
-        most: how many commits are looked through.
-    """
+    """Return the versions of an entry, the newest first, through renames of its file."""
     versions: list[Version] = []
     before: str | None = None
     old_path = ""

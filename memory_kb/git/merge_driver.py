@@ -22,9 +22,6 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
     """Merge three files, the result in the place of `ours`; return 0, or 1 where people must choose.
 
     `path` is what the file is called in the repository.
-
-    Raises:
-        OSError: a file cannot be read, or `ours` not written.
     """
     texts = GitTexts(size=marker_size)
     data = [Path(name).read_bytes() for name in (base, ours, theirs)]
@@ -94,12 +91,7 @@ class GitSetup(NamedTuple):
 
 
 def driver_command(command: tuple[str, ...]) -> str:
-    """Return the shell line that git runs; where memory-kb is gone, git's own merge does the work.
-
-    Example:
-        >>> driver_command(("memory-kb",)).partition(";")[0]
-        'if command -v memory-kb >/dev/null 2>&1'
-    """
+    """Return the shell line that git runs; where memory-kb is gone, git's own merge does the work."""
     import shlex
 
     ours = " ".join(map(shlex.quote, command))
@@ -108,12 +100,7 @@ def driver_command(command: tuple[str, ...]) -> str:
 
 
 def put_lines(text: str, *, is_memory: bool) -> str:
-    r"""Return the text of `.gitattributes` with our lines first.
-
-    Example:
-        >>> put_lines("*.png binary", is_memory=False).splitlines()[1:]
-        ['*.md merge=memory-kb', '# memory-kb: end', '*.png binary']
-    """
+    r"""Return the text of `.gitattributes` with our lines first."""
     bare = take_lines(text).removeprefix(_BOM)
     newline = newline_of(text)
     block = newline.join((_BEGIN, *(_IN_VAULT if is_memory else _IN_PLAIN), _END, ""))
@@ -138,12 +125,7 @@ def take_lines(text: str) -> str:
 def install(
     repository: Repository, folder: Path, command: tuple[str, ...], *, is_memory: bool, dry_run: bool = False
 ) -> GitSetup:
-    """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes.
-
-    Raises:
-        GitFailed: the configuration cannot be written.
-        UnreadableInput: the attributes cannot be.
-    """
+    """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes."""
     file = folder / _NAME
     done = _edit(file, partial(put_lines, is_memory=is_memory), dry_run=dry_run)
     wanted = {
@@ -170,12 +152,7 @@ def _edit(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[st
 
 
 def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) -> GitSetup:
-    """Take out what `install` wrote, to the byte.
-
-    Raises:
-        GitFailed: the configuration cannot be written.
-        UnreadableInput: the attributes cannot be.
-    """
+    """Take out what `install` wrote, to the byte."""
     file = folder / _NAME
     done = _edit(file, take_lines, dry_run=dry_run)
     if repository.config(f"{_SECTION}.driver") is not None:

@@ -202,11 +202,7 @@ class TextMerge(NamedTuple):
 
 
 class GitTexts:
-    """Merges texts with the `git` that the person uses; without one, what differs becomes a conflict.
-
-    Attributes:
-        size: how many signs a conflict marker has.
-    """
+    """Merges texts with the `git` that the person uses; without one, what differs becomes a conflict."""
 
     def __init__(
         self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE, *, is_turned: bool = False
@@ -276,9 +272,6 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> T
 
     No comment and no value of either side is lost: where lines cannot be put together without
     losing one, both blocks are between markers.
-
-    Raises:
-        InvalidBlock: one of them is no mapping.
     """
     if base in (ours, theirs):
         return TextMerge(theirs if base == ours else ours)
@@ -322,9 +315,6 @@ def align(text: str, held: Mapping[str, Any], merged: MergedFields) -> str:
 
 def drop_key(block: str, key: str) -> str:
     r"""Return a block without one of its keys; comments behind it stay.
-
-    Raises:
-        CannotSplice: the key is not on lines of its own.
 
     Example:
         >>> drop_key("id: a\ntags:\n  - x\n# Why.\nkind: rule\n", "tags")

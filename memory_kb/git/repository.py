@@ -77,11 +77,7 @@ class Repository:
         return done.stdout if done.returncode == 0 else None
 
     def git(self, *arguments: str, stdin: bytes = b"", with_hooks: bool = False) -> bytes:
-        """Return what a git command prints, its hooks run where that is asked for.
-
-        Raises:
-            GitFailed: it fails; the message is git's.
-        """
+        """Return what a git command prints, its hooks run where that is asked for."""
         done = self._run(arguments, stdin, with_hooks=with_hooks)
         if done.returncode:
             said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
@@ -167,11 +163,7 @@ class Repository:
         return read_started(self.top, self._environ).get("core.hookspath")
 
     def find(self, revision: str) -> str:
-        """Return the whole hash of the commit that a revision names.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Return the whole hash of the commit that a revision names."""
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         output = None if revision.startswith("-") else self._try(*asked)
         if not output:
@@ -180,11 +172,7 @@ class Repository:
         return output.decode().strip()
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return where two commits parted.
-
-        Raises:
-            GitFailed: they never were one.
-        """
+        """Return where two commits parted."""
         output = self._try("merge-base", one, other)
         if not output:
             said = f"{one[:12]} and {other[:12]} have no commit in common"
@@ -201,11 +189,7 @@ class Repository:
         return self.git("hash-object", "-t", "tree", os.devnull).decode().strip()
 
     def staged_tree(self) -> str:
-        """Return the tree of what is staged.
-
-        Raises:
-            GitFailed: there are conflicts in it.
-        """
+        """Return the tree of what is staged."""
         return self.git("write-tree").decode().strip()
 
     def time_of(self, commit: str) -> int:
@@ -279,18 +263,7 @@ _TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
 def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> Vault:
-    """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again.
-
-    Args:
-        repository: where the revision is.
-        revision: the hash of the commit or tree.
-        vault: the vault as it is now.
-        machine: the folder whose `revisions` keeps what was laid out.
-
-    Raises:
-        GitFailed: git cannot read them.
-        OSError: they cannot be written.
-    """
+    """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again."""
     place = make_folder(machine / FOLDER) / revision
     if place.is_symlink():
         place.unlink()
@@ -311,11 +284,7 @@ def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) 
 
 
 def settings_file(repository: Repository, revision: str, vault: Vault, past: Vault) -> Path:
-    """Return a file with the settings that were in a revision; where there were none, there is no such file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Return a file with the settings that were in a revision; where there were none, there is no such file."""
     file = past.machine.parent / SETTINGS
     if not file.exists():
         data = repository.blob(revision, f"{repository.prefix(vault.folder)}memory/{SETTINGS}")

@@ -94,14 +94,7 @@ EntryNamer = Callable[[str, "str | None"], tuple[str, str]]
 def compose_message(
     runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer, subject: str | None = None
 ) -> str:
-    """Return the message for what some runs wrote to some files.
-
-    Args:
-        runs: oldest first.
-        paths: the files of the commit, as paths are written in output.
-        name_entry: returns what an entry is called.
-        subject: the first line, where a person gave one.
-    """
+    """Return the message for what some runs wrote to some files."""
     lines = sorted(_gather(runs, paths, name_entry), key=lambda line: _GROUPS.index(line.group))
     topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]
     if len(lines) == 1:
@@ -155,10 +148,6 @@ class Git:
         """Teach the repository around the vault to merge memory files, or take that out again.
 
         A second time nothing changes.
-
-        Raises:
-            NoRepository: the vault is in no git repository.
-            GitFailed: its configuration cannot be written.
         """
         repository, folder = self.repository(), self._vault.folder
         if uninstall:
@@ -206,12 +195,7 @@ class Git:
     def _repositories(
         self, runs: Sequence[RunRecord], notices: list[str]
     ) -> Iterable[tuple[Repository, dict[str, str]]]:
-        """Return the repositories that the files of some runs are in, each with its files by their path from the top.
-
-        Raises:
-            NoRepository: none of them is in one.
-            GitFailed: git refuses the one that they are in.
-        """
+        """Return the repositories that the files of some runs are in, each with its files by their path from the top."""
         open_repository = functools.cache(lambda folder: Repository(folder, self._vault.environ))
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
         lost: NoRepository | GitFailed | None = None
@@ -285,16 +269,7 @@ class Git:
         return "entry" if entry_id else "file", entry_id or path.rpartition("/")[2]
 
     def history(self, wanted: str, *, most: int | None = None) -> tuple[Version, ...]:
-        """Return an entry as the commits left it, the newest first, through renames of its file.
-
-        Args:
-            wanted: the entry.
-            most: how many commits are looked through; 500 when not given.
-
-        Raises:
-            UnknownEntry: there is no such entry.
-            NoRepository: its file is in no git repository.
-        """
+        """Return an entry as the commits left it, the newest first, through renames of its file."""
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = listing.find(self._vault, index, wanted)
@@ -311,10 +286,6 @@ class Git:
 
         Ages count to the day of the commit, the vault's own settings are those of the revision, the
         global home is as it is now. A search is one by words alone: vectors exist only of the notes as they are now.
-
-        Raises:
-            UsageError: there is no such revision.
-            NoRepository: the vault is in no git repository.
         """
         repository = self.repository()
         commit = repository.find(revision)
@@ -325,12 +296,7 @@ class Git:
         return Repository(self._vault.folder, self._vault.environ)
 
     def backtest(self, rule: Memory) -> Backtest:
-        """Return which past commits broke a rule that guards, and which of these were fixed within a week.
-
-        Raises:
-            NoRepository: the vault is in no git repository.
-            UsageError: the rule has no pattern, or one that is no regular expression or takes too long.
-        """
+        """Return which past commits broke a rule that guards, and which of these were fixed within a week."""
         guard, repository = read_guard(rule), self.repository()
         if not (guard.forbid or guard.require):
             raise UsageError(
@@ -378,11 +344,7 @@ class Git:
         return LoadedSettings(settings._replace(index=index, embeddings=now.embeddings, llm=now.llm), warnings)
 
     def refuse_vectors(self) -> Embedder | None:
-        """Say that a vault of the past is searched by words alone, where a model is configured.
-
-        Raises:
-            ProviderFailed: a model is configured.
-        """
+        """Say that a vault of the past is searched by words alone, where a model is configured."""
         if self._index.vector_search.embedder is not None:
             raise ProviderFailed("vectors exist only of the notes as they are now")
         return None
