@@ -241,9 +241,11 @@ def test_each_side_keeps_its_own_order(ours: tuple[str, ...], theirs: tuple[str,
     assert list(said_by(between.text)) == [*merged, "last"]
 
 
-def test_entries_without_ids_and_before_all_others() -> None:
+def test_entries_without_ids_are_left_to_git_and_text_before_all_others_stays_there() -> None:
     nameless = "\n---\nkind: fact\n---\nNew {}.\n"
-    assert not both_ways(ENTRY, ENTRY + nameless.format("one"), ENTRY + nameless.format("two")).conflicts
+    merged = both_ways(ENTRY, ENTRY + nameless.format("one"), ENTRY + nameless.format("two"))
+    assert merged.conflicts == 1
+    assert {"New one.", "New two."} <= set(lines_of(merged.text))
     text = "# Notes\n\nText.\n"
     first = both_ways(text, text + entry("b"), text + entry("a"))
     assert first.text == text + entry("a") + entry("b")

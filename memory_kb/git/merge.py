@@ -1,21 +1,20 @@
 """Merge memory files of two branches entry by entry and field by field.
 
-Entries are matched by id, else by text, title or place. A change of one side is taken; a change of
-both is merged, fields by their meaning and text by git. A file without entries, or one that would be
-read differently afterwards, is merged by git as a whole. Nothing is dropped: a conflict is marked
-within its one entry. Either branch may be merged into the other with the same result; only markers name sides.
+Entries are matched by id. A change of one side is taken; a change of both is merged, fields by their
+meaning and text by git. A file whose entries have no ids, or one that would be read differently
+afterwards, is merged by git as a whole. Nothing is dropped: a conflict is marked within its one entry. Either branch may be merged into the other with the same result; only markers name sides.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.git.merge_fields import GitTexts, TextMerge, merge_blocks
-from memory_kb.markdown.document import first_heading, parse_document
+from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import newline_of, separated, yaml_span
 from memory_kb.model import Entry
 
@@ -40,7 +39,6 @@ class EntryText:
     """An entry as text: its frontmatter between its rules, its body, and the blank lines behind."""
 
     id: str | None
-    title: str
     opening: str
     block: str | None
     closing: str
@@ -61,12 +59,8 @@ class _File(NamedTuple):
     is_broken: bool
 
 
-class _Trio(NamedTuple):
-    """One entry in the three files, None where it is not."""
-
-    base: EntryText | None
-    ours: EntryText | None
-    theirs: EntryText | None
+#: The entries of a file by their names, in its order.
+Entries = Mapping[str, EntryText]
 
 
 class _Part(NamedTuple):
@@ -116,12 +110,12 @@ def _choose(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _merge_bare(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
-    base, ours, theirs = (_cut(text, path) for text in three)
-    is_broken = base.is_broken or ours.is_broken or theirs.is_broken
-    has_frontmatter = any(one.block is not None for one in (*ours.entries, *theirs.entries))
-    if not is_broken and ours.entries and theirs.entries and has_frontmatter:
+    files = [_cut(text, path) for text in three]
+    named = _name_all(files)
+    has_frontmatter = any(one.block is not None for file in files[1:] for one in file.entries)
+    if named and has_frontmatter and not any(file.is_broken for file in files):
         merger = _Merger(texts, newline_of(three[1]))
-        whole = merger.merge(base, ours, theirs)
+        whole = merger.merge(_choose(*(file.lead for file in files)), *named)
         found = Counter(entry.id for entry in parse_document(whole.text, path).entries if entry.has_own_id)
         if not merger.promised - found and (whole.conflicts or merger.promised == found):
             return whole
@@ -142,9 +136,8 @@ def _cut_entry(text: str, entry: Entry) -> EntryText:
         closing = text[span.end : entry.body.start]
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
-    title = entry.title or first_heading(bare) or ""
     entry_id = entry.id if entry.has_own_id else None
-    return EntryText(entry_id, title, opening, block, closing, bare, body[len(bare) :])
+    return EntryText(entry_id, opening, block, closing, bare, body[len(bare) :])
 
 
 class _Merger:
@@ -161,13 +154,13 @@ class _Merger:
         self._conflicts = 0
         self.promised: Counter[str] = Counter()
 
-    def merge(self, base: _File, ours: _File, theirs: _File) -> FileMerge:
-        trios = _pair(base.entries, ours.entries, theirs.entries)
-        parts = [part for trio in trios for part in self._merge_entry(*trio)]
+    def merge(self, lead: str, base: Entries, ours: Entries, theirs: Entries) -> FileMerge:
+        """Return the merged file: our entries in our order, those of theirs behind what they are behind there."""
+        order = _order(base, ours, theirs)
+        parts = [part for name in order for part in self._merge_entry(base.get(name), ours.get(name), theirs.get(name))]
         self.promised = Counter(part.id for part in parts if part.id is not None)
         pieces = [separated(part.text + part.tail, self._newline) for part in parts[:-1]]
         pieces += [part.text + part.tail for part in parts[-1:]]
-        lead = _choose(base.lead, ours.lead, theirs.lead)
         return FileMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
     def _merge_entry(self, base: EntryText | None, ours: EntryText | None, theirs: EntryText | None) -> Iterator[_Part]:
@@ -183,8 +176,7 @@ class _Merger:
         """Take out what one side took out, unless the other has written in it since."""
         frames = [(side.opening, side.closing, side.body) for side in (left, base)]
         if frames[0] == frames[1] and _is_only_bookkeeping(base.block, left.block):
-            name = left.id or left.title
-            self._notices.append(f"{name}: taken out by one side, only counted by the other; it stays out")
+            self._notices.append(f"{left.id}: taken out by one side, only counted by the other; it stays out")
             return
         self._conflicts += 1
         text = f"{left.text}{self._newline}"
@@ -229,52 +221,30 @@ def _is_only_bookkeeping(base: str | None, changed: str | None) -> bool:
     return (base is None) == (changed is None) and old == new
 
 
-def _pair(base: Sequence[EntryText], ours: Sequence[EntryText], theirs: Sequence[EntryText]) -> list[_Trio]:
-    """Return the entries of all three files, in our order, those of theirs behind what they are behind there."""
-    left, right = dict(enumerate(ours)), dict(enumerate(theirs))
-    mine, yours = _match(dict(enumerate(base)), left), _match(dict(enumerate(base)), right)
-    of_ours, of_theirs = ({number: place for place, number in side.items()} for side in (mine, yours))
-    added = _match(
-        {number: one for number, one in left.items() if number not in of_ours},
-        {number: one for number, one in right.items() if number not in of_theirs},
-    )
-    rows: list[tuple[int | None, int | None, int | None]] = [
-        (of_ours.get(number), number, yours.get(of_ours[number]) if number in of_ours else added.get(number))
-        for number in left
-    ]
-    both = {row[2] for row in rows}
-    is_plain_first = bool(ours) and ours[0].block is None and not (theirs and theirs[0].block is None)
-    for number in right:
-        if number in both:
-            continue
-        place = next((at + 1 for at, row in enumerate(rows) if row[2] == number - 1), int(is_plain_first))
-        while place < len(rows) and rows[place][0] is None and rows[place][2] is None:
-            place += 1  # what we added there is before what they added
-        rows.insert(place, (of_theirs.get(number), None, number))
-    files = (base, ours, theirs)
-    return [_Trio(*(None if at is None else file[at] for at, file in zip(row, files, strict=True))) for row in rows]
+def _name_all(files: Sequence[_File]) -> list[Entries] | None:
+    """Return the entries of three files by name, None where some have none.
+
+    That is the id, "" for a first entry without one, and for one that each file has to itself.
+    """
+    if all(len(file.entries) == 1 for file in files):
+        return [{"": file.entries[0]} for file in files]
+    found: list[Entries] = []
+    for file in files:
+        named = {one.id or "": one for one in file.entries}
+        if len(named) < len(file.entries) or (file.entries and "" in named and file.entries[0].id):
+            return None
+        found.append(named)
+    return found if found[1] and found[2] else None
 
 
-def _match(one: Mapping[int, EntryText], other: Mapping[int, EntryText]) -> dict[int, int]:
-    """Return which entry of a file is which of another: by id, where one has none by text or title, or both before all entries."""
-    found, left = dict[int, int](), dict(other)
-    for is_same in _TESTS:
-        for place, piece in one.items():
-            fitting = (number for number, new in left.items() if is_same(piece, new))
-            number = None if place in found else next(fitting, None)
-            if number is not None:
-                found[place] = number
-                del left[number]
-    first = one.get(0), left.get(0)
-    if 0 not in found and all(piece and piece.block is None for piece in first):
-        found[0] = 0
-    return found
-
-
-#: Of entries with the same id those with the same text come first; one without an id may have got one since.
-_TESTS: Sequence[Callable[[EntryText, EntryText], bool]] = (
-    lambda old, new: old.id is not None and old.id == new.id and old.text == new.text,
-    lambda old, new: old.id is not None and old.id == new.id,
-    lambda old, new: None in (old.id, new.id) and bool(old.body) and old.body == new.body,
-    lambda old, new: None in (old.id, new.id) and bool(old.title) and old.title == new.title,
-)
+def _order(base: Entries, ours: Entries, theirs: Entries) -> list[str]:
+    """Return the names of all entries, in our order, those of theirs behind what they are behind there."""
+    order, before = list(ours), ""
+    for name in theirs:
+        if name not in ours:
+            place = order.index(before) + 1 if before in order else 0
+            while place < len(order) and order[place] not in base and order[place] not in theirs:
+                place += 1  # what we added there is before what they added
+            order.insert(place, name)
+        before = name
+    return order
