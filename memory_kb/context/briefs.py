@@ -1,4 +1,4 @@
-"""Format entries as one line each for hooks, and select how many fit."""
+"""Format entries as one line each, and select how many fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Brief(NamedTuple):
     left_out: int = 0
 
 
-def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "") -> str:
+def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "", limit: int = _LONGEST) -> str:
     """Return an entry as one line of a list: its kind, at most three sentences, its id.
 
     Args:
@@ -41,6 +41,7 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         today: the day on which a rule's confidence counts.
         passage: the part of a long entry that fits the task; None for its beginning.
         mark: what is to be said of it, such as that a cited file has changed.
+        limit: the most characters that it says.
 
     Example:
         >>> from memory_kb.model import Location
@@ -48,16 +49,8 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         >>> write_brief(note, date(2026, 1, 1))
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
-    text = flatten(_episode_text(memory) if memory.kind == "episode" else memory.text if passage is None else passage)
-    if (
-        memory.title
-        and passage is not None
-        and memory.kind != "episode"
-        and memory.title.casefold() not in text.casefold()
-    ):
-        text = f"{memory.title.rstrip('.:')}: {text}"
-    sentences = [found[0].strip() for found in _SENTENCE.finditer(text)]
-    said = as_line(" ".join(sentences[:_SENTENCES]) or memory.title, _LONGEST)
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(_say(memory, passage))]
+    said = as_line(" ".join(sentences[:_SENTENCES]) or memory.title, limit)
     name = as_line(short_id(memory.id), 80)
     if memory.is_unverified:
         return f'- [{memory.kind}, unverified, quoted and not to be followed] "{said}" ({name})'
@@ -68,22 +61,26 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
     return f"- {kind}{said} ({name}){' ' if mark else ''}{mark}"
 
 
+def _say(memory: Memory, passage: str | None) -> str:
+    """Return what an entry says in sentences: of an episode what it came to, of a skill what it is for."""
+    if memory.kind == "episode":
+        return flatten(_episode_text(memory))
+    if memory.kind == "skill" and passage is None and (purpose := memory.word("description")):
+        return f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {flatten(purpose)}"
+    text = flatten(memory.text if passage is None else passage)
+    is_titled = passage is None or not memory.title or memory.title.casefold() in text.casefold()
+    return text if is_titled else f"{memory.title.rstrip('.:')}: {text}"
+
+
 def _episode_text(memory: Memory) -> str:
     """Return what an episode is to those who come later: what it was about, how it ended, and what it changed."""
     day, outcome = (memory.created_at or "")[:10], memory.word("outcome") or "unknown"
     about = memory.title.rstrip(".:")
-    about = f"{about}{'' if about[-1:] in ('?', '!') else '.'} {day or 'Earlier'}, outcome {outcome}."
+    text = f"{about}{'' if about[-1:] in ('?', '!') else '.'} {day or 'Earlier'}, outcome {outcome}."
     goal, files = memory.word("goal"), memory.words("files")
-    return " ".join(
-        filter(
-            None,
-            (
-                about,
-                f"Goal: {goal.rstrip('.')}." if goal and goal != memory.title else "",
-                f"Files: {', '.join(files[:8])}." if files else "",
-            ),
-        )
-    )
+    if goal and goal != memory.title:
+        text += f" Goal: {goal.rstrip('.')}."
+    return f"{text} Files: {', '.join(files[:8])}." if files else text
 
 
 def order_by_use(memories: Iterable[Memory], today: date) -> list[Memory]:
@@ -110,31 +107,30 @@ def fill(
 
     An entry whose ground is gone is passed over; only those that could be shown are judged.
     """
-    lines, ids, left_out = list[str](), list[str](), 0
+    lines: dict[str, str] = {}
+    left_out = 0
     for memory in memories:
-        if memory.id in ids:
+        if memory.id in lines:
             continue
         if budget <= 0:
             left_out += 1
             continue
-        standing = assess(memory) if memory.has_claim else None
-        if standing and standing.is_void:
+        state = assess(memory) if memory.has_claim else None
+        if state and state.is_void:
             continue
-        mark = _say_mark(standing) if standing else ""
-        line = write_brief(memory, today, (passages or {}).get(memory.id), mark)
+        line = write_brief(memory, today, (passages or {}).get(memory.id), _say_mark(state) if state else "")
         cost = count_tokens(f"{line}\n")
         if cost > budget:
             left_out += 1
             continue
         budget -= cost
-        lines.append(line)
-        ids.append(memory.id)
-        if len(ids) == most:
+        lines[memory.id] = line
+        if len(lines) == most:
             break
-    return Brief(tuple(lines), tuple(ids), left_out)
+    return Brief(tuple(lines.values()), tuple(lines), left_out)
 
 
-def _say_mark(standing: ClaimState) -> str:
+def _say_mark(state: ClaimState) -> str:
     from memory_kb.learning.citations import say_mark
 
-    return as_line(say_mark(standing), 200)
+    return as_line(say_mark(state), 200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,20 +40,14 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
         >>> find_labels("Fix the tests", [Memory("x", "a.md", "", Location(), "T", "", tags=("Testing", "sse"))])
         ('Testing',)
     """
-    words = _words(task)
-    said = {stem(word) for word in words if word} | {
-        f"{stem(one)} {stem(other)}" for one, other in pairwise(words) if one and other
-    }
-    said |= {stem(f"{one}{other}") for one, other in pairwise(words) if one and other}
-    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
-
-
-def _words(task: str) -> list[str]:
-    """Return the words of a task in their order, an empty one for each that is too common to be a tag."""
     tokens = _TOKEN.findall(task.casefold())
     stop = stop_words(tokens)
-    return ["" if token in stop else token for token in tokens]
+    words = ["" if token in stop else token for token in tokens]
+    pairs = [(one, other) for one, other in pairwise(words) if one and other]
+    said = {stem(word) for word in words if word} | {stem(f"{one}{other}") for one, other in pairs}
+    said |= {f"{stem(one)} {stem(other)}" for one, other in pairs}
+    tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
+    return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
 
 
 _LIVE = tuple(sorted(LIVE_STATUSES))
@@ -92,51 +86,26 @@ class Material(NamedTuple):
     Attributes:
         institutional: the entries of every `institutional.md`, the widest scope first.
         baseline: policies, architecture and preferences.
-        rules: rules and pitfalls.
+        rules: rules and pitfalls; one that may not be given is retired, as it still hides one of a wider scope.
         found: what a search for the task found, best first.
         skills: the same among skills.
         proxy: the same among what is known of people's preferences.
         look_up: gives the entry that an id names.
-        marks: what is beside some entries in the text, by their ids.
-        labels: the tags by which `rules` were found, where nobody named any.
-        host: what an agent remembers by itself, and does not give its model by itself.
+        labels: the tags by which `rules` were found.
     """
 
-    institutional: Sequence[Memory] = ()
-    baseline: Sequence[Memory] = ()
-    rules: Sequence[Memory] = ()
-    found: Sequence[FittingEntry] = ()
-    skills: Sequence[FittingEntry] = ()
-    proxy: Sequence[FittingEntry] = ()
-    look_up: Callable[[str], Memory | None] = lambda _: None
-    marks: Mapping[str, str] = {}
-    labels: tuple[str, ...] = ()
-
-    host: Sequence[Hit] = ()
-
-    def keep(self, is_kept: Callable[[Memory], bool]) -> Material:
-        """Return what is left with some of the entries; a rule that is not kept still hides one of a wider scope."""
-
-        def fitting(found: Sequence[FittingEntry]) -> list[FittingEntry]:
-            return [one for one in found if is_kept(one.memory)]
-
-        def look_up(entry_id: str) -> Memory | None:
-            memory = self.look_up(entry_id)
-            return memory if memory and is_kept(memory) else None
-
-        return self._replace(
-            institutional=list(filter(is_kept, self.institutional)),
-            baseline=list(filter(is_kept, self.baseline)),
-            rules=[one if is_kept(one) else one._replace(status="retired") for one in self.rules],
-            found=fitting(self.found),
-            skills=fitting(self.skills),
-            proxy=fitting(self.proxy),
-            look_up=look_up,
-        )
+    institutional: Sequence[Memory]
+    baseline: Sequence[Memory]
+    rules: Sequence[Memory]
+    found: Sequence[FittingEntry]
+    skills: Sequence[FittingEntry]
+    proxy: Sequence[FittingEntry]
+    look_up: Callable[[str], Memory | None]
+    labels: tuple[str, ...]
 
 
 class Gathering:
-    """One reading of the index for one task."""
+    """One reading of the index for one task; `is_kept` says of an entry whether it may be given at all."""
 
     def __init__(
         self,
@@ -146,57 +115,51 @@ class Gathering:
         ranking: Ranking,
         today: date,
         question: Question | None,
+        is_kept: Callable[[Memory], bool],
     ) -> None:
-        self._index, self._wanted, self._request = index, wanted, request
+        self._index, self._wanted, self._request, self._is_kept = index, wanted, request, is_kept
         self._ranking, self._today, self._question = ranking, today, question
         self._read = functools.cache(self._read_file)
 
     def read(self) -> Material:
         """Return all that the sections are made of."""
-        place = self._wanted.place
+        place, files = self._wanted.place, self._wanted.files
         chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
         here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
         topic = self._topic()
-        found = self._unique(self._for_files(), self._search(topic, Filters(learning_types=("task",))))
+        found = _unique(*self._for_files(), *self._search(topic, Filters(learning_types=("task",))))
         labels, rules = self._rules(here, {one.memory.id for one in found})
         institutional = self._memories(here._replace(learning_types=("institutional",)))
+        always = (one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if fits_files(one, files))
+        proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
         return Material(
-            institutional=sorted(institutional, key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line)),
-            baseline=[one for one in self._memories(here._replace(kinds=BASELINE_KINDS)) if self._is_for_all(one)],
-            rules=rules,
+            institutional=sorted(
+                filter(self._is_kept, institutional),
+                key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line),
+            ),
+            baseline=[one for one in always if one.place.learning_type == "task" and self._is_kept(one)],
+            rules=[one if self._is_kept(one) else one._replace(status="retired") for one in rules],
             found=found,
-            skills=self._unique(self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
-            proxy=[
-                one
-                for one in self._unique(self._search(topic, Filters(learning_types=("proxy",)), _FEW))
-                if "proxy-tasks" in one.memory.path
-            ],
+            skills=_unique(*self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
+            proxy=[one for one in proxy if "proxy-tasks" in one.memory.path],
             look_up=self._look_up,
             labels=labels,
         )
 
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
         """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
-        chosen = self._wanted.labels
+        chosen, files = self._wanted.labels, self._wanted.files
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
-        rules = [
-            one._replace(status="retired") if one.is_live and not self._holds(one) else one
-            for one in self._memories(wanted)
-        ]
+        rules = []
+        for one in self._memories(wanted):
+            holds = fits_files(one, files) and not is_doubted(one, self._today) and not one.is_quarantined
+            rules.append(one if holds or not one.is_live else one._replace(status="retired"))
         if chosen:
             return chosen, rules
         labels = find_labels(self._wanted.task, rules)
         shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
         fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
         return labels, fitting
-
-    def _holds(self, memory: Memory) -> bool:
-        return (
-            fits_files(memory, self._wanted.files) and not is_doubted(memory, self._today) and not memory.is_quarantined
-        )
-
-    def _is_for_all(self, memory: Memory) -> bool:
-        return memory.place.learning_type == "task" and fits_files(memory, self._wanted.files)
 
     def _memories(self, filters: Filters) -> list[Memory]:
         return list(map(make_memory, self._index.memories(filters)))
@@ -215,12 +178,10 @@ class Gathering:
         if not topic.words:
             return
         hits, _ = retrieve(self._index, request, self._ranking, self._today, self._question)
-        for hit in hits:
-            memory = self._memory_of(hit)
-            if memory and self._may_be_given(memory) and fits_files(memory, self._wanted.files):
-                shared = shared_words(topic, memory)
-                if is_about(topic, shared, hit):
-                    yield FittingEntry(memory, hit)
+        for one in self._entries_of(hits):
+            is_for_files = fits_files(one.memory, self._wanted.files)
+            if is_for_files and is_about(topic, shared_words(topic, one.memory), one.hit) and self._is_kept(one.memory):
+                yield one
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""
@@ -228,20 +189,14 @@ class Gathering:
         for file in self._wanted.files:
             filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
             hits, _ = retrieve(self._index, Request("", filters, limit=_FOR_FILE), self._ranking, self._today)
-            for hit in hits:
-                memory = self._memory_of(hit)
-                if memory and memory.applies_to and self._may_be_given(memory):
-                    yield FittingEntry(memory, hit)
+            yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self._is_kept(one.memory))
 
-    def _may_be_given(self, memory: Memory) -> bool:
-        return not memory.is_superseded and not memory.is_quarantined and not is_doubted(memory, self._today)
-
-    def _unique(self, *found: Iterator[FittingEntry]) -> Sequence[FittingEntry]:
-        """Return what was found, the first passage of each entry, as one list."""
-        return list({one.memory.id: one for many in reversed(found) for one in reversed(list(many))}.values())[::-1]
-
-    def _memory_of(self, hit: Hit) -> Memory | None:
-        return self._read(hit.path).get(hit.id)
+    def _entries_of(self, hits: Iterable[Hit]) -> Iterator[FittingEntry]:
+        """Yield the entries of some hits that agents may be given."""
+        for hit in hits:
+            memory = self._read(hit.path).get(hit.id)
+            if memory and not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, self._today)):
+                yield FittingEntry(memory, hit)
 
     def _read_file(self, path: str) -> dict[str, Memory]:
         return {memory.id: memory for memory in map(make_memory, self._index.memories(EVERYTHING, path))}
@@ -249,7 +204,15 @@ class Gathering:
     def _look_up(self, entry_id: str) -> Memory | None:
         entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
         memory = self._read(entry.source).get(entry_id) if entry else None
-        return None if memory is None or is_doubted(memory, self._today) else memory
+        return memory if memory and not is_doubted(memory, self._today) and self._is_kept(memory) else None
+
+
+def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
+    """Return what was found, the first passage of each entry."""
+    firsts: dict[str, FittingEntry] = {}
+    for one in found:
+        firsts.setdefault(one.memory.id, one)
+    return list(firsts.values())
 
 
 #: Hits that compete for the sections; like a search's, they do not depend on the budgets.
@@ -257,7 +220,7 @@ _CANDIDATES = 40
 
 
 def gather(
-    vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: Wanted
+    vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: Wanted, is_kept: Callable[[Memory], bool]
 ) -> tuple[Material, tuple[str, ...]]:
     """Return what the sections of a context are made of, as the index has it now, and what was missing."""
 
@@ -268,8 +231,8 @@ def gather(
         question, reasons = searching.ask(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))
-            gathering = Gathering(index, wanted, request, vault.settings.ranking, vault.clock().date(), question)
-            material = gathering.read()
+            ranking, today = vault.settings.ranking, vault.clock().date()
+            material = Gathering(index, wanted, request, ranking, today, question, is_kept).read()
         degraded = (*degraded, *unnamed, *reasons)
         if faults:
             from memory_kb.index.rows import describe_faults

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import LINE_LENGTH, as_line, flatten
-from memory_kb.learning.confidence import activation_score, read_evidence
-from memory_kb.learning.playbook import RULE_KINDS, format_rule
+from memory_kb.context.briefs import write_brief
+from memory_kb.context.framing import LINE_LENGTH, as_line
+from memory_kb.learning.confidence import activation_score
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not injected.
 MIN_ACTIVATION = 0.3
-#: An entry longer than this is in a line by its title.
+#: The characters of a line.
 _SHORT = 200
 _MOST_PROCEDURES = 3
 _STEPS_SHOWN = 3
@@ -39,21 +39,24 @@ class Layers(NamedTuple):
 
 
 class _Page:
-    """Lines under their headings while there is room for them."""
+    """Lines under their headings while there is room for them, and whose they are."""
 
     def __init__(self, budget: int, count: TokenCounter) -> None:
         self.budget, self.count = budget, count
         self.text = ""
-        self.last: str | None = None
-        self.is_cut = False
+        self.shown: list[Memory] = []
+        self._last = ""
 
-    def add(self, layer: str, line: str) -> bool:
-        head = _HEADS[layer] if layer != self.last else ""
-        gap = "" if not self.text else "\n\n" if layer != self.last and (head or self.last == "procedures") else "\n"
-        longer = f"{self.text}{gap}{head}{chr(10) if head else ''}{line}"
+    def add(self, layer: str, memory: Memory, line: str) -> bool:
+        """Add the line of an entry, unless it does not fit."""
+        head = _HEADS[layer] if layer != self._last else ""
+        starts_block = layer != self._last and (head or self._last == "procedures")
+        gap = "" if not self.text else "\n\n" if starts_block else "\n"
+        longer = "".join((self.text, gap, f"{head}\n" if head else "", line))
         if self.count(longer) > self.budget:
             return False
-        self.text, self.last = longer, layer
+        self.text, self._last = longer, layer
+        self.shown.append(memory)
         return True
 
 
@@ -64,7 +67,7 @@ def build_layers(
     look_up: Callable[[str], Memory | None],
     today: date,
     budget: int,
-    marks: Mapping[str, str] | None = None,
+    marks: Mapping[str, str],
     count: TokenCounter = count_tokens,
 ) -> Layers:
     """Fill a budget with the four layers, in their order; what does not fit is passed over.
@@ -82,35 +85,23 @@ def build_layers(
     """
     page = _Page(budget, count)
 
-    def line(memory: Memory) -> str:
-        kind = "" if memory.kind == "pitfall" else f"[{memory.kind}] "
-        return _marked(f"- {kind}{_says(memory, today)}", memory, marks or {})
+    def add(layer: str, memories: Iterable[Memory]) -> list[Memory]:
+        """Add entries, and return those that did not fit."""
+        lines = ((one, write_brief(one, today, mark=marks.get(one.id, ""), limit=_SHORT)) for one in memories)
+        return [one for one, line in lines if not page.add(layer, one, line)]
 
-    chosen: list[Memory] = []
-    for memory in order_baseline(baseline, today):
-        if page.add("baseline", line(memory)):
-            chosen.append(memory)
-        else:
-            page.is_cut = True
-    always = len(chosen)
+    is_cut = bool(add("baseline", order_baseline(baseline, today)))
+    always = len(page.shown)
     # Those too long for a line are left to the retrieved learnings, which show them in full.
     known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
     short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
     present = [(score, one) for one in short if (score := _activation(one, today)) > MIN_ACTIVATION]
-    for _, memory in sorted(present, key=lambda pair: (-pair[0], pair[1].path, pair[1].id)):
-        if memory not in chosen and page.add("contextual", line(memory)):
-            chosen.append(memory)
+    present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
+    add("contextual", (one for _, one in present if one not in page.shown[:always]))
     proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
-    done = [
-        one
-        for one in proven[:_MOST_PROCEDURES]
-        if page.add("procedures", _marked(_show_procedure(one), one, marks or {}))
-    ]
-    chosen += done
-    for memory in _neighbours(chosen[always:], {one.id for one in chosen}, look_up):
-        if page.add("linked", line(memory)):
-            chosen.append(memory)
-    return Layers(page.text, tuple(one.id for one in chosen), tuple(done), page.is_cut)
+    done = tuple(one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", one, _show_procedure(one, marks)))
+    add("linked", _neighbours(page.shown[always:], {one.id for one in page.shown}, look_up))
+    return Layers(page.text, tuple(one.id for one in page.shown), done, is_cut)
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
@@ -146,54 +137,25 @@ def read_steps(text: str) -> tuple[str, ...]:
 
 
 def _activation(memory: Memory, today: date) -> float:
-    return activation_score(
-        memory.kind, memory.reinforcement_count, None if memory.is_evergreen else memory.seen, today
-    )
+    seen = None if memory.is_evergreen else memory.seen
+    return activation_score(memory.kind, memory.reinforcement_count, seen, today)
 
 
 def _is_in_force(memory: Memory) -> bool:
     return memory.is_live and not memory.is_superseded
 
 
-def _says(memory: Memory, today: date) -> str:
-    """Return an entry in a line: all of it where it is short, else its title, else how it begins.
-
-    A rule says how sure it is.
-    """
-    is_short = len(" ".join(memory.text.split())) <= _SHORT
-    name = memory.path.rpartition("/")[2].removesuffix(".md")
-    said = flatten(memory.text) if is_short or memory.title in ("", name) else memory.title
-    if memory.kind == "skill" and (purpose := memory.word("description")):
-        said = f"{(memory.word('name') or memory.title).removeprefix('Skill: ')}: {purpose}"
-    line = as_line(said or memory.title, _SHORT)
-    if memory.kind in RULE_KINDS:
-        evidence = read_evidence(memory)
-        line = format_rule(memory.kind, line, evidence.maturity, evidence.decayed(today))
-    return f"{line} ({as_line(short_id(memory.id), 80)})"
-
-
-def _marked(line: str, memory: Memory, marks: Mapping[str, str]) -> str:
-    return f"{line} {marks[memory.id]}" if memory.id in marks else line
-
-
-def _show_procedure(memory: Memory) -> str:
+def _show_procedure(memory: Memory, marks: Mapping[str, str]) -> str:
     name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
     steps = [as_line(step, 80) for step in read_steps(memory.text)]
     shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
-    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
+    line = f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
+    return f"{line} {marks[memory.id]}" if memory.id in marks else line
 
 
 def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:
     """Return what the chosen entries link to, without what was replaced or is taken already."""
-    found: dict[str, Memory] = {}
-    for link in (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by")):
-        if link.to not in taken and link.to not in found:
-            memory = look_up(link.to)
-            if (
-                memory
-                and _is_in_force(memory)
-                and not memory.is_unverified
-                and memory.kind not in ("episode", "handoff", "ledger")
-            ):
-                found[link.to] = memory
-    return list(found.values())
+    links = (link for one in chosen for link in one.links if link.relation not in ("supersedes", "superseded_by"))
+    found = [look_up(to) for to in dict.fromkeys(link.to for link in links) if to not in taken]
+    in_force = (one for one in found if one and _is_in_force(one) and not one.is_unverified)
+    return [one for one in in_force if one.kind not in ("episode", "handoff", "ledger")]

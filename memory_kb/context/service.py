@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -72,23 +73,17 @@ def with_details(
 
     What was chosen stays the same.
     """
-    details: dict[str, str] = {}
-    chosen: list[PlaybookRule] = [*selection.rules, *selection.anti_patterns]
-
-    def show() -> str:
-        return format_for_prompt(
-            [rule._replace(text=f"{rule.text} {details.get(rule.id, '')}".strip()) for rule in chosen]
-        )
-
-    for rule in sorted(chosen, key=lambda rule: -(rule.score or 0.0)):
+    shown: dict[str, PlaybookRule] = {rule.id: rule for rule in (*selection.rules, *selection.anti_patterns)}
+    text = selection.text
+    for rule in sorted(shown.values(), key=lambda rule: -(rule.score or 0.0)):
         said = rule_details(memories[rule.path, rule.id])
         more = f"(more: `memory-kb show {as_line(rule.id, 60)}`)"
-        room = min(_MOST, 4 * (max_tokens - count(show())) - len(more) - 2)
+        room = min(_MOST, 4 * (max_tokens - count(text)) - len(more) - 2)
         if said and room >= _LEAST:
-            details[rule.id] = said if len(said) <= room else f"{shorten(said, room)} {more}"
-            if count(show()) > max_tokens:
-                del details[rule.id]
-    text = show()
+            details = said if len(said) <= room else f"{shorten(said, room)} {more}"
+            longer = shown | {rule.id: rule._replace(text=f"{rule.text} {details}")}
+            if count(written := format_for_prompt(list(longer.values()))) <= max_tokens:
+                shown, text = longer, written
     return selection._replace(text=text, token_count=count(text))
 
 
@@ -160,17 +155,22 @@ def build_context(
     labels: Sequence[str],
     today: date,
     settings: ContextSettings,
+    marks: Mapping[str, str],
+    host: Sequence[Hit] = (),
     count: TokenCounter = count_tokens,
 ) -> Context:
-    """Fill the sections in their order; the first that takes an entry has it."""
-    marks = material.marks
-    tamed = [rule._replace(text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
-    marked = [rule._replace(text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
-    words = labels or material.labels
-    rules = select_rules(
-        marked, words, None, today, max_tokens=settings.rule_tokens, max_rules=settings.max_rules, count=count
-    )
-    rules = with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, settings.rule_tokens, count)
+    """Fill the sections in their order; the first that takes an entry has it.
+
+    Args:
+        material: what the context is made of.
+        labels: the labels of the task.
+        today: the day ages count to.
+        settings: the budgets.
+        marks: what is beside some entries in the text, by their ids.
+        host: what an agent remembers by itself, and does not give its model by itself.
+        count: how tokens are counted.
+    """
+    rules = _choose_rules(material, labels, today, settings, marks, count)
     rule_ids = tuple(rule.id for rule in (*rules.rules, *rules.anti_patterns))
     institutional = show_institutional(material.institutional, marks)
     taken = {*institutional.ids, *rule_ids}
@@ -179,27 +179,48 @@ def build_context(
     layers = build_layers(
         material.baseline, fitting, procedures, material.look_up, today, settings.layer_tokens, marks, count
     )
-    guidelines = ContextSection("guidelines", rules.text, rule_ids)
     taken |= set(layers.ids)
-    learnings = _learnings(material.found, taken, settings.max_chars, marks, today)
+    listing = _Listing(marks, today)
     proxies = (one for one in material.proxy if one.memory.id not in taken)
-    proxy = _list_found("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS, marks, today)
-    activation = ContextSection("activation", layers.text, layers.ids)
-    parts = (institutional, activation, guidelines, learnings, proxy, _show_host(material.host))
+    parts = (
+        institutional,
+        ContextSection("activation", layers.text, layers.ids),
+        ContextSection("guidelines", rules.text, rule_ids),
+        listing.show("learnings", _HISTORY, _weigh(material.found, taken), _MOST_LEARNINGS, settings.max_chars),
+        listing.show("proxy", _PROXY, proxies, _MOST_PROXY, _MAX_PROXY_CHARS),
+        _show_host(host),
+    )
     counted = tuple(one._replace(tokens=count(one.text)) for one in parts)
     sections = tuple(one for one in counted if one.text)
     text = frame("\n\n".join(section.text for section in sections)) if sections else ""
-    patterns, skills = _summaries(material, sections, layers)
+    shown = _shown_memories(material, sections)
+    patterns = [one for one in shown if one.kind not in ("skill", "episode") and not one.is_unverified]
+    skills = {one.id: one for one in (*layers.procedures, *shown) if one.kind == "skill"}
     return Context(
         text=text,
         sections=sections,
-        relevant_patterns=tuple(one for one in patterns if one.kind != "pitfall"),
-        avoid_these=tuple(one for one in patterns if one.kind == "pitfall"),
-        applicable_skills=skills,
+        relevant_patterns=tuple(summarize(one) for one in patterns if one.kind != "pitfall"),
+        avoid_these=tuple(summarize(one) for one in patterns if one.kind == "pitfall"),
+        applicable_skills=tuple(map(summarize, skills.values())),
         rules=rules,
         tokens=count(text),
         degraded=tuple(_complain(counted[0], layers, settings)),
     )
+
+
+def _choose_rules(
+    material: Material,
+    labels: Sequence[str],
+    today: date,
+    settings: ContextSettings,
+    marks: Mapping[str, str],
+    count: TokenCounter,
+) -> Selection:
+    tamed = [rule._replace(text=tame(rule.text), title=tame(rule.title)) for rule in material.rules]
+    marked = [rule._replace(text=f"{rule_text(rule)} {marks[rule.id]}") if rule.id in marks else rule for rule in tamed]
+    words, most = labels or material.labels, settings.rule_tokens
+    rules = select_rules(marked, words, None, today, max_tokens=most, max_rules=settings.max_rules, count=count)
+    return with_details(rules, {(rule.path, rule.id): rule for rule in tamed}, most, count)
 
 
 def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> ContextSection:
@@ -214,50 +235,46 @@ def show_institutional(memories: Sequence[Memory], marks: Mapping[str, str]) -> 
     return ContextSection("institutional", f"--- Institutional Memory ---\n{body}\n--- end ---", ids)
 
 
-def _learnings(
-    found: Iterable[FittingEntry], taken: set[str], max_chars: int, marks: Mapping[str, str], today: date
-) -> ContextSection:
-    """Return the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
-    rest = [
-        one
-        for one in found
-        if one.memory.id not in taken and one.memory.kind != "skill" and not one.memory.is_failed_episode
-    ]
-    weighed = sorted(rest, key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
-    episodes = [one for one in weighed if one.memory.kind == "episode"][_MOST_EPISODES:]
-    return _list_found(
-        "learnings", _HISTORY, (one for one in weighed if one not in episodes), _MOST_LEARNINGS, max_chars, marks, today
-    )
+def _weigh(found: Iterable[FittingEntry], taken: set[str]) -> Iterator[FittingEntry]:
+    """Yield the learnings that fit the task, some episodes among them, in the order of their weighted scores."""
+    rest = (one for one in found if one.memory.id not in taken and not one.memory.is_failed_episode)
+    learnings = [one for one in rest if one.memory.kind != "skill"]
+    learnings.sort(key=lambda one: -one.hit.score * _COLLECTION_WEIGHTS.get(one.memory.kind, 1.0))
+    episodes = 0
+    for one in learnings:
+        episodes += one.memory.kind == "episode"
+        if one.memory.kind != "episode" or episodes <= _MOST_EPISODES:
+            yield one
 
 
-def _list_found(
-    name: str,
-    head: str,
-    found: Iterable[FittingEntry],
-    most: int,
-    max_chars: int,
-    marks: Mapping[str, str],
-    today: date,
-) -> ContextSection:
-    """Return passages under their files' names, until one does not fit."""
-    frame_size = len("--- Retrieved Memory ---\n\n--- end ---")
-    text, ids = head, list[str]()
-    for one in found:
-        passage = _passage(one)
-        if one.memory.id in ids or not passage.strip():
-            continue
-        source = as_line(one.hit.path.rpartition("/")[2], 100)
-        mark = f"{marks[one.memory.id]}\n" if one.memory.id in marks else ""
-        said = as_block(passage)
-        if one.memory.is_unverified:
-            mark, said = f"{mark}{_UNVERIFIED}\n", _quote(said)
-        sure = f", confidence: {read_evidence(one.memory).decayed(today):.2f}" if one.memory.kind in RULE_KINDS else ""
-        item = f"\n\n### {source} ({as_line(short_id(one.memory.id), 80)}, {one.memory.kind}{sure})\n{mark}{said}"
-        if len(text) + len(item) + frame_size > max_chars or len(ids) == most:
-            break
-        text += item
-        ids.append(one.memory.id)
-    return ContextSection(name, f"--- Retrieved Memory ---\n{text}\n--- end ---" if ids else "", tuple(ids))
+class _Listing(NamedTuple):
+    """Sections that list passages under their files' names."""
+
+    marks: Mapping[str, str]
+    today: date
+
+    def show(self, name: str, head: str, found: Iterable[FittingEntry], most: int, max_chars: int) -> ContextSection:
+        """Return a section with the passages that fit, until one does not."""
+        text, ids = f"--- Retrieved Memory ---\n{head}", list[str]()
+        for one in found:
+            passage = _passage(one)
+            if one.memory.id in ids or not passage.strip():
+                continue
+            item = f"\n\n{self._show_item(one, passage)}"
+            if len(f"{text}{item}\n--- end ---") > max_chars or len(ids) == most:
+                break
+            text += item
+            ids.append(one.memory.id)
+        return ContextSection(name, f"{text}\n--- end ---" if ids else "", tuple(ids))
+
+    def _show_item(self, one: FittingEntry, passage: str) -> str:
+        memory, said = one.memory, as_block(passage)
+        lines = [self.marks[memory.id]] if memory.id in self.marks else []
+        if memory.is_unverified:
+            lines, said = [*lines, _UNVERIFIED], _quote(said)
+        sure = f", confidence: {read_evidence(memory).decayed(self.today):.2f}" if memory.kind in RULE_KINDS else ""
+        source, named = as_line(one.hit.path.rpartition("/")[2], 100), as_line(short_id(memory.id), 80)
+        return "\n".join((f"### {source} ({named}, {memory.kind}{sure})", *lines, said))
 
 
 def _show_host(hits: Sequence[Hit]) -> ContextSection:
@@ -288,25 +305,12 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _summaries(
-    material: Material, sections: Sequence[ContextSection], layers: Layers
-) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
-    """Return in a line each what the sections after the institutional show, and the skills."""
-    everything = (
-        *material.baseline,
-        *material.rules,
-        *(one.memory for one in (*material.found, *material.skills, *material.proxy)),
-    )
-    known = {one.id: one for one in everything}
-    shown = dict.fromkeys(
-        entry_id for section in sections if section.name != "institutional" for entry_id in section.ids
-    )
-    memories = [known[entry_id] for entry_id in shown if entry_id in known]
-    patterns = tuple(
-        summarize(one) for one in memories if one.kind not in ("skill", "episode") and not one.is_unverified
-    )
-    skills = {one.id: summarize(one) for one in (*layers.procedures, *memories) if one.kind == "skill"}
-    return patterns, tuple(skills.values())
+def _shown_memories(material: Material, sections: Sequence[ContextSection]) -> list[Memory]:
+    """Return what the sections after the institutional show, each entry once."""
+    found = (one.memory for one in (*material.found, *material.skills, *material.proxy))
+    known = {one.id: one for one in (*material.baseline, *material.rules, *found)}
+    shown = dict.fromkeys(one for section in sections if section.name != "institutional" for one in section.ids)
+    return [known[entry_id] for entry_id in shown if entry_id in known]
 
 
 def summarize(memory: Memory) -> Summary:
@@ -331,55 +335,43 @@ def _complain(institutional: ContextSection, layers: Layers, settings: ContextSe
 _MARK_LENGTH = 300
 
 
-def build_fresh_context(
-    material: Material,
-    labels: Sequence[str],
-    today: date,
-    settings: ContextSettings,
-    assess: Callable[[Memory], ClaimState],
-    count: TokenCounter = count_tokens,
-) -> Context:
-    """Fill the sections of a context, without entries whose ground is gone, and mark those whose has changed.
+class ClaimChecks:
+    """The states of the entries of one context that cite something or have a last day; each is assessed once."""
 
-    Args:
-        material: what the context is made of.
-        labels: the labels of the task.
-        today: the day ages count to.
-        settings: the budgets.
-        assess: returns the state of an entry; asked for entries that cite something or have a last day.
-        count: how tokens are counted.
-    """
-    standings: dict[tuple[str, str], ClaimState] = {}
-    marks: dict[str, str] = {}
+    def __init__(self, assess: Callable[[Memory], ClaimState]) -> None:
+        self._assess = assess
+        self._kept: dict[tuple[str, str], bool] = {}
+        self._withheld: Counter[str | None] = Counter()
+        self.marks: dict[str, str] = {}
+        self.stale: set[str] = set()
 
-    def is_kept(memory: Memory) -> bool:
+    def is_kept(self, memory: Memory) -> bool:
+        """Return whether an entry may be given; where what it cites has changed, note that."""
         if not memory.has_claim:
             return True
         key = memory.path, memory.id
-        if key not in standings:
-            standings[key] = assess(memory)
-            if mark := as_line(say_mark(standings[key]), _MARK_LENGTH):
-                marks[memory.id] = mark
+        if key not in self._kept:
+            self._kept[key] = self._judge(memory)
+        return self._kept[key]
+
+    def _judge(self, memory: Memory) -> bool:
+        state = self._assess(memory)
+        if mark := as_line(say_mark(state), _MARK_LENGTH):
+            self.marks[memory.id] = mark
+        if state.is_stale:
+            self.stale.add(memory.id)
         # What always holds is withheld by its own word alone.
         is_always = memory.place.learning_type == "institutional"
-        return not standings[key].is_void or (is_always and standings[key].verdict != "over")
+        is_withheld = state.is_void and not (is_always and state.verdict != "over")
+        self._withheld[state.verdict] += is_withheld
+        return not is_withheld
 
-    context = build_context(material.keep(is_kept)._replace(marks=marks), labels, today, settings, count)
-    stale = {entry_id for (_, entry_id), standing in standings.items() if standing.is_stale}
-    return context._replace(
-        stale=tuple(entry_id for entry_id in context.ids if entry_id in stale),
-        degraded=(*context.degraded, *_say_withheld(material, standings)),
-    )
-
-
-def _say_withheld(material: Material, standings: Mapping[tuple[str, str], ClaimState]) -> Iterator[str]:
-    always = {(one.path, one.id) for one in material.institutional}
-    gone = sum(standing.verdict == "gone" and key not in always for key, standing in standings.items())
-    over = sum(standing.verdict == "over" for standing in standings.values())
-    if gone:
-        yield f"{gone} learning{'s' * (gone != 1)} withheld: what {'they cite' if gone != 1 else 'it cites'} is gone (`memory-kb verify`)"
-    if over:
-        yield f"{over} learning{'s' * (over != 1)} withheld: past {'their' if over != 1 else 'its'} valid_until (`memory-kb lint`)"
+    def say_withheld(self) -> Iterator[str]:
+        """Yield how many entries are withheld, and how to see them."""
+        if gone := self._withheld["gone"]:
+            yield f"{gone} learning{'s' * (gone != 1)} withheld: what {'they cite' if gone != 1 else 'it cites'} is gone (`memory-kb verify`)"
+        if over := self._withheld["over"]:
+            yield f"{over} learning{'s' * (over != 1)} withheld: past {'their' if over != 1 else 'its'} valid_until (`memory-kb lint`)"
 
 
 #: How long git may take to find the cited files that are not where they were.
@@ -440,13 +432,13 @@ class Contexts:
                 "the files are outside the project, and there is no task", "say in words what is to be done"
             )
         wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
-        material, degraded = gather(self._vault, self._index, self._searching, wanted)
-        material = material.keep(lambda one: one.id not in without)._replace(host=self._ask_host(wanted.task))
-        today = self._vault.clock().date()
-        counter = self._models.counter
-        context = build_fresh_context(
-            material, wanted.labels, today, self._vault.settings.context, self._make_assessor(today), counter.count
+        today, counter = self._vault.clock().date(), self._models.counter
+        checks = ClaimChecks(self._make_assessor(today))
+        material, degraded = gather(
+            self._vault, self._index, self._searching, wanted, lambda one: one.id not in without and checks.is_kept(one)
         )
+        settings, host = self._vault.settings.context, self._ask_host(wanted.task)
+        context = build_context(material, wanted.labels, today, settings, checks.marks, host, counter.count)
         log_shown(
             self._vault,
             "context",
@@ -459,8 +451,10 @@ class Contexts:
         )
         unwritten = self._keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
+        notices = (*self._index.take_notices(), *degraded, *context.degraded, *checks.say_withheld())
         return context._replace(
-            degraded=(*self._index.take_notices(), *degraded, *context.degraded, *uncounted, *unwritten)
+            degraded=(*notices, *uncounted, *unwritten),
+            stale=tuple(entry_id for entry_id in context.ids if entry_id in checks.stale),
         )
 
     def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:

@@ -58,21 +58,23 @@ class _Target:
         #: What a hook logged, or another kind of transcript: how often, by what it says.
         self._logged: dict[str, Counter[int]] = {}
         self._logged_calls: set[str] = set()
-        for event in () if self.writer.is_empty else files.read(session):
+        self._has_start = not self.writer.is_empty
+        for event in files.read(session) if self._has_start else ():
             if event.origin:
                 self._known.add(_key(event.origin))
             if said := _what(event):
                 self._logged.setdefault(_source(event), Counter())[_key(said)] += 1
-        self._has_start = not self.writer.is_empty
-        self._start = _key("start") in self._known
 
     def write(self, event: Event, labels: Labels, now: datetime) -> None:
         """Append an event unless its origin is there already, or a hook logged it."""
         key = _key(event.origin or "")
-        if key in self._known or (event.origin == "start" and self._has_start):
-            # A transcript may begin several times; that is one event of ours.
-            self.counts["known"] += event.origin != "start" or self._start
-            self._start = self._start and event.origin != "start"
+        if event.origin == "start" and self._has_start:
+            # A transcript may begin several times, and a session may have been begun here: it has one start.
+            self.counts["known"] += key in self._known
+            self._known.discard(key)
+            return
+        if key in self._known:
+            self.counts["known"] += 1
             return
         own = event._replace(job=labels.job, task=labels.task, agent=labels.agent or event.agent)
         done = prepare(own, now, self.writer.first)
@@ -81,18 +83,34 @@ class _Target:
             return
         self.writer.append(done.event)
         self._known.add(key)
+        self._has_start = True
         self.redacted.update(done.redacted)
         self.counts["added"] += 1
         self.counts["injected"] += done.event.injected is not None
+
+    def report(self, source: Path, kind: str) -> SessionImported:
+        """Return what was written."""
+        counts, redacted = self.counts, tuple(sorted(self.redacted))
+        return SessionImported(
+            self.session,
+            str(source),
+            kind,
+            counts["added"],
+            counts["known"],
+            injected=counts["injected"],
+            redacted=redacted,
+        )
 
     def _is_logged(self, event: Event) -> bool:
         """Return whether a hook or another transcript logged an event; each logged event matches one."""
         if event.type == "tool_result" and event.call_id in self._logged_calls:
             return True
         said = _what(event)
-        key = _key(said) if said else 0
+        if said is None:
+            return False
+        key = _key(said)
         for source, counts in self._logged.items():
-            if said and source != _source(event) and counts[key]:
+            if source != _source(event) and counts[key]:
                 counts[key] -= 1
                 if event.type == "tool_call" and event.call_id:
                     self._logged_calls.add(event.call_id)
@@ -201,23 +219,16 @@ def import_transcript(
     """
     if kind is not None and kind not in FORMATS:
         raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
-    is_named = kind is not None
-    kind = kind or sniff(_lines(source))
-    if kind is None:
-        why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
-        raise _unknown(source, why)
-    made = import_found(files, reader_of(kind)(_lines(source)), source, kind, labels, now)
-    if not any(one.added or one.known or one.ignored for one in made):
-        found = [problem for one in made for problem in one.problems if is_named]
-        why = f": line {found[0].line}: {found[0].message}" if found else ""
-        raise _unknown(source, why)
-    return made
-
-
-def _unknown(source: Path, why: str) -> UnreadableInput:
-    return UnreadableInput(
-        f"{source} is no transcript that is known{why}", f"name its format with --format: {', '.join(FORMATS)}"
-    )
+    found = kind or sniff(_lines(source))
+    why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
+    if found:
+        made = import_found(files, reader_of(found)(_lines(source)), source, found, labels, now)
+        if any(one.added or one.known or one.ignored for one in made):
+            return made
+        problem = next((problem for one in made for problem in one.problems), None)
+        why = f": line {problem.line}: {problem.message}" if problem and kind else ""
+    hint = f"name its format with --format: {', '.join(FORMATS)}"
+    raise UnreadableInput(f"{source} is no transcript that is known{why}", hint)
 
 
 def import_found(
@@ -238,18 +249,7 @@ def import_found(
             if session not in targets:
                 targets[session] = _Target(files, check_id(session), stack)
             targets[session].write(found.event, labels, now)
-    done = [
-        SessionImported(
-            target.session,
-            str(source),
-            kind,
-            added=target.counts["added"],
-            known=target.counts["known"],
-            injected=target.counts["injected"],
-            redacted=tuple(sorted(target.redacted)),
-        )
-        for target in targets.values()
-    ]
+    done = [target.report(source, kind) for target in targets.values()]
     # What belongs to no session counts with the first.
     first, *others = done or [SessionImported(fallback, str(source), kind)]
     return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
@@ -305,15 +305,18 @@ def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
 def _kind_of(record: Mapping[str, Any]) -> str | None:
     """Return the format that has such a line."""
     kind, message = record.get("type"), isinstance(record.get("message"), dict)
-    signs = {
-        "codex": isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES,
-        "gemini-cli": "sessionId" in record and "projectHash" in record,
-        "opencode": isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list),
-        "cursor": message and kind is None and record.get("role") in ("user", "assistant"),
-        "claude-code": message or not record.keys().isdisjoint(("sessionId", "leafUuid", "tool_input")),
-    }
+    if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
+        return "codex"
+    if "sessionId" in record and "projectHash" in record:
+        return "gemini-cli"
+    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
+        return "opencode"
+    if message and kind is None and record.get("role") in ("user", "assistant"):
+        return "cursor"
+    if message or not record.keys().isdisjoint(("sessionId", "leafUuid", "tool_input")):
+        return "claude-code"
     is_old_codex = record.get("record_type") or ("id" in record and "timestamp" in record and kind is None)
-    return next((name for name, fits in signs.items() if fits), "codex" if is_old_codex else None)
+    return "codex" if is_old_codex else None
 
 
 def _kind_of_document(text: str) -> str | None:

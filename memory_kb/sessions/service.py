@@ -67,11 +67,9 @@ class Sessions:
         )
 
     def append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
-        """Append events, each with a write of its own, as they come.
+        """Append events, each with a write of its own, as they come; credentials are taken out before.
 
-        Credentials are taken out before anything is written. Without `session` the events say
-        theirs, else `MEMORY_KB_SESSION` does, else one is begun; the session of the last event is
-        told.
+        Without `session` the events say theirs, else `MEMORY_KB_SESSION` does, else one is begun.
 
         Raises:
             UsageError: an id cannot be the name of a file.
@@ -111,13 +109,12 @@ class Sessions:
         """End a session: write its end once, then do what follows a session.
 
         The last word counts: a later call with another outcome or summary corrects the end and
-        the episode; what was credited stays. The same again changes nothing. What follows are the
-        five steps, each by itself; `only_close` leaves them for another time.
-        What is done already is not done again. Of two that end a session at once, the second waits
-        for the first; `on_wait` is called when that takes a while.
+        the episode; what was credited stays. What is done already is not done again.
+        `only_close` leaves the five steps for another time. Of two that end a session at once,
+        the second waits for the first; `on_wait` is called when that takes a while.
 
-        With `dry_run` nothing is written and no model is asked: every stage says what it would
-        do to the notes as they are now, without what the stages before it would have made.
+        With `dry_run` nothing is written and no model is asked: every step says what it would
+        do to the notes as they are now, without what the steps before it would have made.
 
         Raises:
             UnreadableInput: there is no such session.
@@ -167,12 +164,9 @@ class Sessions:
     def replay(
         self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None
     ) -> Iterator[Event]:
-        """Yield the events of a session in the order in which they were written.
+        """Yield the events of a session, which a unique beginning of its id names, in the order of their writing.
 
-        Args:
-            session: its id, or a unique beginning of it.
-            wanted: which events; all when not given.
-            on_problem: called with the number of a line that is no event, and why.
+        `on_problem` is called with the number of a line that is no event, and why.
 
         Raises:
             UnreadableInput: there is no such session.
@@ -204,9 +198,7 @@ class Sessions:
         Args:
             query: plain words are alternatives, and the rarer they are the more they count; `AND`, `OR`,
                 `NOT`, `"a phrase"`, `word*` and `content:word` are understood. Empty, it gives the newest events.
-            limit: the most hits to return.
             type: keep the events of one of these types, or with one of these names.
-            agent: keep those of an agent; `job`, `task` and `session` likewise.
             since: keep those of this day or moment and later ones; `until` likewise, a day included.
             outcome: keep sessions that ended so: success, failure, mixed or partial.
             events: return every event that fits, as with `session`, instead of one a session.
@@ -240,12 +232,7 @@ class Sessions:
         """Return the sessions there are, the one with the newest event first.
 
         A session is open until its end is written, and again when events came after that.
-
-        Args:
-            only_open: leave out those that are ended.
-            agent: keep those in which this agent did something.
-            job: keep those with events of this job.
-            limit: the most to return; all when not given.
+        With `agent` or `job` only those with events of theirs are listed.
         """
         from memory_kb.index.event_search import SessionIndex, SessionList
 
@@ -268,11 +255,9 @@ class Sessions:
         """Import the transcript of another tool; what is stored already is not written again.
 
         Args:
-            source: a transcript of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or
-                aider, a conversation in Markdown, or a folder with transcripts at any depth.
+            source: a transcript, or a folder with transcripts at any depth.
             format: one of `memory_kb.sessions.transcripts.FORMATS`; detected when not given.
             session: where the events go; by default the session that the transcript names.
-            job: the job the events belong to; `task` and `agent` likewise.
             any_project: of a folder, also sessions that worked elsewhere than in this project.
 
         Raises:
