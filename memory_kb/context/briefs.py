@@ -36,12 +36,8 @@ class Brief(NamedTuple):
 def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "", limit: int = _LONGEST) -> str:
     """Return an entry as one line of a list: its kind, at most three sentences, its id.
 
-    Args:
-        memory: the entry.
-        today: the day on which a rule's confidence counts.
-        passage: the part of a long entry that fits the task; None for its beginning.
-        mark: what is to be said of it, such as that a cited file has changed.
-        limit: the most characters that it says.
+    `passage` is the part of a long entry that fits the task, None for its beginning; `mark` what is to be said of it,
+    such as that a cited file has changed; `limit` the most characters that it says.
 
     Example:
         >>> from memory_kb.model import Location

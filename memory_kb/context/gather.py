@@ -59,13 +59,7 @@ _ECHO = "episode"
 
 
 class Wanted(NamedTuple):
-    """The task that a context is for.
-
-    Attributes:
-        labels: its labels and its type.
-        files: paths relative to the project.
-        place: the scope from which it looks up.
-    """
+    """The task that a context is for; `files` are relative to the project, `place` is the scope from which it looks up."""
 
     task: str
     labels: tuple[str, ...] = ()

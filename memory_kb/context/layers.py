@@ -70,18 +70,11 @@ def build_layers(
     marks: Mapping[str, str],
     count: TokenCounter = count_tokens,
 ) -> Layers:
-    """Fill a budget with the four layers, in their order; what does not fit is passed over.
+    """Fill a budget of tokens with the four layers, in their order; what does not fit is passed over.
 
-    Args:
-        baseline: entries that may hold always; those of the right kind and priority do.
-        fitting: entries that fit the task.
-        procedures: skills that fit the task, best first.
-        look_up: gives the live entry that an id names. Links are followed from what fits the task:
-            what always holds links to everything.
-        today: the day ages count to.
-        budget: for all of it, in tokens.
-        marks: what is behind some entries, by their ids.
-        count: how tokens are counted.
+    Of the `baseline`, entries of the right kind and priority always hold; `fitting` and `procedures` fit the task, best
+    first. Links are followed from those, by `look_up`: what always holds links to everything. `marks` is what is
+    behind some entries, by their ids.
     """
     page = _Page(budget, count)
 

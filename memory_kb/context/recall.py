@@ -74,14 +74,10 @@ class Scale(NamedTuple):
 
 
 def weigh_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Scale:
-    """Return what the words of a prompt are worth, by how few sections have them.
+    """Return what the words of a prompt are worth, by how few of so many sections have them; None stands for too many.
 
-    A word that no section has counts half in what is needed: the prompt is about that, too.
-
-    Args:
-        counts: how many sections have each word; None for too many.
-        sections: how many there are.
-        floor: the share of the prompt's words that a section must say.
+    `floor` is the share of the words that a section must say. A word that no section has counts half in what is
+    needed: the prompt is about that, too.
 
     Example:
         >>> scale = weigh_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
@@ -117,12 +113,7 @@ class Recall:
     def __init__(self, index: SqliteIndex, prompt: str, floor: float, today: date, near: Collection[int] = ()) -> None:
         """Look up the words of a prompt, within a snapshot of the index.
 
-        Args:
-            index: the index.
-            prompt: what the prompt is about.
-            floor: the share of its rare words that a section must say, from 0 to 1.
-            today: the day on which the confidence of rules counts.
-            near: the sections near to it in meaning; what they say counts twice.
+        What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_words`.
         """
         self._index, self._today, self._near = index, today, frozenset(near)
         # In scripts without spaces a word is several overlapping pairs of letters.
@@ -143,10 +134,8 @@ class Recall:
         # What all sessions begin with proves nothing of one of them.
         scale = self._beside_all if key in self._echoes else self._beside_notes
         shared = tuple(word for word in scale.worth if key in self._sections_of(word))
-        share = 0.5 if key in self._near else 1.0
-        return Bearing(
-            shared, sum(scale.worth[word] for word in shared) / share, self._least - (share < 1), scale.needed
-        )
+        worth, is_near = sum(scale.worth[word] for word in shared), key in self._near
+        return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, scale.needed)
 
     def find(self) -> Iterator[Recalled]:
         """Yield the entries that bear on the prompt and may be given, best first."""

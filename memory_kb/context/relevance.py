@@ -27,12 +27,7 @@ class Topic(NamedTuple):
 
 
 def weigh_words(terms: Sequence[str], frequencies: Sequence[int], notes: int) -> Topic:
-    """Return the words of a task with their worth, that is how few notes have them.
-
-    Args:
-        terms: the words, without those too common to search for.
-        frequencies: how many entries have each.
-        notes: how many entries there are.
+    """Return the words of a task with their worth, by how few of so many notes have them.
 
     Example:
         >>> topic = weigh_words(["redis", "test"], [1, 50], 100)

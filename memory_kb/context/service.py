@@ -161,14 +161,8 @@ def build_context(
 ) -> Context:
     """Fill the sections in their order; the first that takes an entry has it.
 
-    Args:
-        material: what the context is made of.
-        labels: the labels of the task.
-        today: the day ages count to.
-        settings: the budgets.
-        marks: what is beside some entries in the text, by their ids.
-        host: what an agent remembers by itself, and does not give its model by itself.
-        count: how tokens are counted.
+    `marks` is what is beside some entries in the text, by their ids; `host` what an agent remembers by itself, and does
+    not give its model by itself.
     """
     rules = _choose_rules(material, labels, today, settings, marks, count)
     rule_ids = tuple(rule.id for rule in (*rules.rules, *rules.anti_patterns))
@@ -368,10 +362,13 @@ class ClaimChecks:
 
     def say_withheld(self) -> Iterator[str]:
         """Yield how many entries are withheld, and how to see them."""
-        if gone := self._withheld["gone"]:
-            yield f"{gone} learning{'s' * (gone != 1)} withheld: what {'they cite' if gone != 1 else 'it cites'} is gone (`memory-kb verify`)"
-        if over := self._withheld["over"]:
-            yield f"{over} learning{'s' * (over != 1)} withheld: past {'their' if over != 1 else 'its'} valid_until (`memory-kb lint`)"
+        reasons = {
+            "gone": "what they cite is gone (`memory-kb verify`)",
+            "over": "past their valid_until (`memory-kb lint`)",
+        }
+        for verdict, reason in reasons.items():
+            if count := self._withheld[verdict]:
+                yield f"{count} learning{'s' * (count != 1)} withheld: {reason}"
 
 
 #: How long git may take to find the cited files that are not where they were.
@@ -407,7 +404,6 @@ class Contexts:
         """Return what to put before an agent that begins a task.
 
         Args:
-            task: what is to be done, in words.
             labels: what kind of task it is; rules are chosen by them.
             type: one more label, such as `bug`.
             files: paths of files that the task is about; those outside the project say nothing.

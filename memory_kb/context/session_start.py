@@ -33,7 +33,6 @@ class StartMaterial(NamedTuple):
     Attributes:
         institutional: the entries of every `institutional.md`, the widest scope first.
         core: what people stated, and preferences, policies and architecture of high priority.
-        rules: rules and pitfalls in force.
         handoffs: those that are open, the newest first.
         episode: the last one.
         proposals: how many wait for the person.
@@ -48,19 +47,11 @@ class StartMaterial(NamedTuple):
 
     def without(self, shown: Collection[str], session: str | None = None) -> StartMaterial:
         """Return what was not shown yet; the episode of `session` itself is no news to it."""
-
-        def new(memories: Sequence[Memory]) -> list[Memory]:
-            return [one for one in memories if one.id not in shown]
-
+        lists = (self.institutional, self.core, self.rules, self.handoffs)
+        institutional, core, rules, handoffs = ([one for one in held if one.id not in shown] for held in lists)
         episode = self.episode
-        is_own = bool(episode and session and episode.word("session_id") == session)
-        return self._replace(
-            institutional=new(self.institutional),
-            core=new(self.core),
-            rules=new(self.rules),
-            handoffs=new(self.handoffs),
-            episode=None if episode is None or episode.id in shown or is_own else episode,
-        )
+        is_old = episode is None or episode.id in shown or (session and episode.word("session_id") == session)
+        return StartMaterial(institutional, core, rules, handoffs, None if is_old else episode, self.proposals)
 
 
 def read_start(index: SqliteIndex, today: date) -> StartMaterial:
@@ -99,39 +90,28 @@ def build_start(
     assess: Assess,
     max_chars: int | None = None,
 ) -> Given:
-    """Write the start of a session.
+    """Write the start of a session: `institutional.md` first and whole, the rest within a budget.
 
-    `institutional.md` is first and whole; the rest has a budget. Of an agent that would show two kilobytes of a longer text
+    `fitting` is what has to do with the task at hand, best first. Of an agent that cuts what is longer than `max_chars`
     the model gets as much as it takes, and where the rest is.
-
-    Args:
-        material: what there is to say.
-        fitting: what has to do with the task at hand, best first.
-        today: the day that ages count to.
-        assess: returns the state of an entry that cites something or has a last day.
-        max_chars: what the agent takes at once, if it cuts.
     """
-    in_time = (
-        one for one in material.institutional if "valid_until" not in one.metadata or assess(one).verdict != "over"
-    )
-    always = show_institutional(list(in_time), {})
+    always = show_institutional([one for one in material.institutional if _is_in_time(one, assess)], {})
     tail = _tail(material)
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
-    budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(text) + 2 for text, _ in tail)
+    budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(one.text) + 2 for one in tail)
+    kept_free = _FITTING if fitting else 0
     rules_first = order_by_use(material.rules, today)
     rules_cost = sum(count_tokens(write_brief(one, today)) + 1 for one in rules_first[:20])
-    kept_free = min(_RULES, rules_cost) + (_FITTING if fitting else 0)
-    core = fill(order_by_use(material.core, today), budget - kept_free, today, assess)
+    core = fill(order_by_use(material.core, today), budget - min(_RULES, rules_cost) - kept_free, today, assess)
     budget -= _cost(core)
-    rules = fill(rules_first, budget - (_FITTING if fitting else 0), today, assess)
-    budget -= _cost(rules)
+    rules = fill(rules_first, budget - kept_free, today, assess)
     known = {*always.ids, *core.ids, *rules.ids}
-    fits = fill((one for one in fitting if one.id not in known), budget, today, assess, most=3)
+    fits = fill((one for one in fitting if one.id not in known), budget - _cost(rules), today, assess, most=3)
     parts = [
         _under("## Core Memory", core),
         _under("## Rules in force", rules),
         _under("## For the task at hand", fits),
-        *(text for text, _ in tail),
+        *(one.text for one in tail),
         _say_left_out(core, rules, len(material.handoffs) - _MOST_HANDOFFS),
     ]
     head, rest = always.text, "\n\n".join(filter(None, parts))
@@ -141,8 +121,12 @@ def build_start(
         cut = head[: max(0, max_chars - len(frame(f"{end}\n\n{rest}")))]
         head = (cut.rpartition("\n")[0] or cut) + end
     text = "\n\n".join(filter(None, (head, rest)))
-    ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for _, many in tail for one in many))
+    ids = (*always.ids, *core.ids, *rules.ids, *fits.ids, *(one for part in tail for one in part.ids))
     return Given(frame(text) if text else "", tuple(dict.fromkeys(ids)))
+
+
+def _is_in_time(memory: Memory, assess: Assess) -> bool:
+    return "valid_until" not in memory.metadata or assess(memory).verdict != "over"
 
 
 def _may_be_given(memory: Memory) -> bool:
@@ -161,17 +145,17 @@ def _under(heading: str, brief: Brief) -> str:
     return "\n".join((heading, *brief.lines)) if brief.lines else ""
 
 
-def _tail(material: StartMaterial) -> list[tuple[str, tuple[str, ...]]]:
+def _tail(material: StartMaterial) -> list[Given]:
     """Return what always has its place: open handoffs, the last episode, how many proposals wait."""
-    tail: list[tuple[str, tuple[str, ...]]] = []
+    tail: list[Given] = []
     if handoffs := material.handoffs[:_MOST_HANDOFFS]:
-        lines = [_show_handoff(one) for one in handoffs]
-        tail.append(("\n".join(("## Open handoffs", *lines)), tuple(one.id for one in handoffs)))
+        lines = ("## Open handoffs", *map(_show_handoff, handoffs))
+        tail.append(Given("\n".join(lines), tuple(one.id for one in handoffs)))
     if material.episode:
-        tail.append((_show_episode(material.episode), (material.episode.id,)))
-    if material.proposals:
-        what = "1 proposal waits" if material.proposals == 1 else f"{material.proposals:,} proposals wait"
-        tail.append((f"{what} for the person's review: `memory-kb review`.", ()))
+        tail.append(Given(_show_episode(material.episode), (material.episode.id,)))
+    if count := material.proposals:
+        waiting = f"{count:,} proposal{'s wait' if count != 1 else ' waits'}"
+        tail.append(Given(f"{waiting} for the person's review: `memory-kb review`."))
     return tail
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 #: An operator; quoted text and command substitutions are passed over first.
@@ -45,13 +46,11 @@ _RISKY = re.compile(
 
 
 class Command(NamedTuple):
-    """One command of a line.
+    """One command of a line, without redirections and without what it is piped into.
 
     Attributes:
-        text: the command without redirections and without what it is piped into.
         settings: `NAME=value` and programs such as `uv run` before it, and options before its subcommand.
-        family: the program with its subcommand, through whatever it is run.
-        rest: the words behind the family.
+        family: the program with its subcommand, through whatever it is run; `rest` are the words behind it.
         is_piped: whether its own exit code is lost.
     """
 
@@ -163,13 +162,16 @@ def is_small_change(failed: Command, worked: Command) -> bool:
         return False
     if one == other or failed.settings != worked.settings:
         return one == other and failed.settings != worked.settings
-    shorter = min(len(one), len(other))
-    head = next((place for place in range(shorter) if one[place] != other[place]), shorter)
-    tail = next((back for back in range(shorter - head) if one[-1 - back] != other[-1 - back]), shorter - head)
-    before, after = one[head : len(one) - tail], other[head : len(other) - tail]
-    if len(before) > 2 or len(after) > 2 or set(before) & set(after):
+    changes = [
+        change for change in SequenceMatcher(None, one, other, autojunk=False).get_opcodes() if change[0] != "equal"
+    ]
+    if len(changes) != 1:
+        return False
+    _, begin, end, other_begin, other_end = changes[0]
+    before, after = one[begin:end], other[other_begin:other_end]
+    if max(len(before), len(after)) > 2:
         return False
     if all(words[0].startswith(("-", "+")) for words in (before, after) if words):
         return True
     is_subcommand = one[0] in _SUBCOMMANDED and len(before) == len(after) == 1
-    return is_subcommand and all(re.fullmatch(r"[a-z][\w:-]*", words[0]) is not None for words in (before, after))
+    return is_subcommand and all(re.fullmatch(r"[a-z][\w:-]*", words[0]) for words in (before, after))
