@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.context.briefs import write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.confidence import activation_score
-from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES
+from memory_kb.markdown.scanner import find_items
+from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Span
+from memory_kb.skills.skill_text import parse_skill
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id
 
@@ -24,8 +25,6 @@ MIN_ACTIVATION = 0.3
 _SHORT = 200
 _MOST_PROCEDURES = 3
 _STEPS_SHOWN = 3
-_STEP = re.compile(r"^ {0,3}(?:\d+[.)]|[-*+])[ \t]+(.+)$")
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
 _HEADS = {"baseline": "## Core Memory", "contextual": "", "procedures": "## Learned Procedures", "linked": "## Linked"}
 
 
@@ -109,26 +108,6 @@ def priority_of(memory: Memory) -> str:
     return memory.priority or KINDS[memory.kind].priority
 
 
-def read_steps(text: str) -> tuple[str, ...]:
-    """Return the steps of a procedure: the items below its heading `Steps`, else its first list.
-
-    Example:
-        >>> read_steps("# Skill: Release\\n\\n## Prerequisites\\n- a tag\\n\\n## Steps\\n1. Build.\\n2. Push.\\n\\n## Exit Criteria\\n- done")
-        ('Build.', 'Push.')
-    """
-    under: dict[str, list[str]] = {"": []}
-    heading = ""
-    for line in text.splitlines():
-        found = _HEADING.match(line)
-        if found:
-            heading = found[1].strip().lower()
-            under.setdefault(heading, [])
-        elif step := _STEP.match(line):
-            under[heading].append(step[1].strip())
-    lists = (under.get("steps"), *under.values())
-    return tuple(next(filter(None, lists), ()))
-
-
 def _activation(memory: Memory, today: date) -> float:
     seen = None if memory.is_evergreen else memory.seen
     return activation_score(memory.kind, memory.reinforcement_count, seen, today)
@@ -140,7 +119,8 @@ def _is_in_force(memory: Memory) -> bool:
 
 def _show_procedure(memory: Memory, marks: Mapping[str, str]) -> str:
     name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
-    steps = [as_line(step, 80) for step in read_steps(memory.text)]
+    items = (item.text for item in find_items(memory.text, Span(0, len(memory.text))))
+    steps = [as_line(step, 80) for step in parse_skill(memory.text).steps or items]
     shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
     line = f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
     return f"{line} {marks[memory.id]}" if memory.id in marks else line
