@@ -24,6 +24,7 @@ from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_notes import NotesInGit, PastNotes
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
+from memory_kb.sessions.importing import Labels, import_all
 from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, mentions, plain, read_needs
 from memory_kb.stop_words import stop_words
 from memory_kb.store.session_log import SessionFiles
@@ -255,14 +256,12 @@ def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, p
 
 
 def _import_all(folder: Path, place: Path, made: Benefit) -> SessionFiles:
-    (place / "memory").mkdir(parents=True)
-    (place / "memory" / "config.yaml").write_text("", encoding="utf-8")
-    with KnowledgeBase.open(place, place.parent / "nobody", environ={"HOME": str(place)}) as kb:
-        if not folder.is_dir():
-            raise UnreadableInput(f"{folder} is no folder", "name the folder of your agent's logs")
-        for one in kb.sessions.import_(folder, any_project=True):
-            made.problems += [f"{problem.path}:{problem.line}: {problem.message}" for problem in one.problems[:1]]
-        return kb.sessions.files
+    if not folder.is_dir():
+        raise UnreadableInput(f"{folder} is no folder", "name the folder of your agent's logs")
+    logs = SessionFiles(place)
+    for one in import_all(logs, folder, Labels(), datetime.now(UTC), None):
+        made.problems += [f"{problem.path}:{problem.line}: {problem.message}" for problem in one.problems[:1]]
+    return logs
 
 
 def _sessions_by_project(logs: SessionFiles) -> dict[str, list[SessionNeeds]]:
