@@ -24,7 +24,7 @@ from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past_notes import NotesInGit, PastNotes
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
-from memory_kb.sessions.importing import Labels, import_all
+from memory_kb.sessions.importing import Labels, TranscriptImport
 from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, mentions, plain, read_needs
 from memory_kb.stop_words import stop_words
 from memory_kb.store.session_log import SessionFiles
@@ -259,7 +259,7 @@ def _import_all(folder: Path, place: Path, made: Benefit) -> SessionFiles:
     if not folder.is_dir():
         raise UnreadableInput(f"{folder} is no folder", "name the folder of your agent's logs")
     logs = SessionFiles(place)
-    for one in import_all(logs, folder, Labels(), datetime.now(UTC), None):
+    for one in TranscriptImport(logs, Labels(), datetime.now(UTC)).add_folder(folder):
         made.problems += [f"{problem.path}:{problem.line}: {problem.message}" for problem in one.problems[:1]]
     return logs
 

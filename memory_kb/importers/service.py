@@ -20,7 +20,7 @@ from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
-from memory_kb.sessions.importing import Labels, import_found
+from memory_kb.sessions.importing import Labels, TranscriptImport
 from memory_kb.store.json_arrays import iterate
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
@@ -189,14 +189,14 @@ class Imports:
         return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
 
     def _import_sessions(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        files, labels = SessionFiles(self._vault.machine), Labels(job=place.job, task=place.task)
-        skipped = Skipped()
+        labels, skipped = Labels(job=place.job, task=place.task), Skipped()
+        transcripts = TranscriptImport(SessionFiles(self._vault.machine), labels, self._vault.clock())
         sessions = events = 0
         for talk in _conversations(source, kind, skipped):
             if dry_run:
                 sessions, events = sessions + 1, events + len(talk.events)
                 continue
-            for done in import_found(files, found_of(talk), source, kind, labels, self._vault.clock()):
+            for done in transcripts.add_events(found_of(talk), source, kind):
                 sessions += done.added > 0
                 events += done.added
         run, name = RunReport(None, "import"), readable_name(source.name)

@@ -135,35 +135,75 @@ def _what(event: Event) -> str | None:
     return None
 
 
-def import_all(
-    files: SessionFiles, folder: Path, labels: Labels, now: datetime, project: Path | None
-) -> tuple[SessionImported, ...]:
-    """Bring every transcript below a folder in.
+class TranscriptImport:
+    """The import of transcripts into the sessions of a vault."""
 
-    With a project, only sessions that worked in its folder are taken.
-    """
-    made: list[SessionImported] = []
-    for source in _find_transcripts(folder):
-        try:
-            made += _import_one(files, source, labels, now, project)
-        except (UnreadableInput, OSError) as exc:
-            reason = getattr(exc, "strerror", None) or str(exc)
-            made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, reason),)))
-    return tuple(made)
+    def __init__(self, files: SessionFiles, labels: Labels, now: datetime) -> None:
+        self._files, self._labels, self._now = files, labels, now
 
+    def add_folder(self, folder: Path, project: Path | None = None) -> tuple[SessionImported, ...]:
+        """Bring every transcript below a folder in; with a project, only sessions that worked there."""
+        made: list[SessionImported] = []
+        for source in _find_transcripts(folder):
+            try:
+                made += self._add_found(source, project)
+            except (UnreadableInput, OSError) as exc:
+                reason = getattr(exc, "strerror", None) or str(exc)
+                made.append(SessionImported("", str(source), "", problems=(Problem(str(source), 1, reason),)))
+        return tuple(made)
 
-def _import_one(
-    files: SessionFiles, source: Path, labels: Labels, now: datetime, project: Path | None
-) -> tuple[SessionImported, ...]:
-    """Import a file of a folder; what need not be a transcript, and is none, gives nothing."""
-    kind = sniff(_lines(source))
-    if source.suffix != ".jsonl" and kind in (None, "markdown"):
-        return ()
-    if kind and project:
-        where = working_folder(source, kind)
-        if not _is_within(where, project):
-            return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
-    return import_transcript(files, source, kind, labels, now)
+    def _add_found(self, source: Path, project: Path | None) -> tuple[SessionImported, ...]:
+        """Import a file of a folder; what need not be a transcript, and is none, gives nothing."""
+        kind = sniff(_lines(source))
+        if source.suffix != ".jsonl" and kind in (None, "markdown"):
+            return ()
+        if kind and project:
+            where = working_folder(source, kind)
+            if not _is_within(where, project):
+                return (SessionImported("", str(source), kind, elsewhere=where or "an unknown folder"),)
+        return self.add_file(source, kind)
+
+    def add_file(self, source: Path, kind: str | None = None) -> tuple[SessionImported, ...]:
+        """Bring a transcript in; return what became of it, for every session it holds.
+
+        Raises:
+            UnreadableInput: it is no transcript.
+            UsageError: the format is not known.
+            OSError: it cannot be read.
+        """
+        if kind is not None and kind not in FORMATS:
+            raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
+        found = kind or sniff(_lines(source))
+        why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
+        if found:
+            made = self.add_events(reader_of(found)(_lines(source)), source, found)
+            if any(one.added or one.known or one.ignored for one in made):
+                return made
+            problem = next((problem for one in made for problem in one.problems), None)
+            why = f": line {problem.line}: {problem.message}" if problem and kind else ""
+        hint = f"name its format with --format: {', '.join(FORMATS)}"
+        raise UnreadableInput(f"{source} is no transcript that is known{why}", hint)
+
+    def add_events(self, events: Iterable[LineResult], source: Path, kind: str) -> tuple[SessionImported, ...]:
+        """Bring in the events that a reader yields; return what became of them, for every session."""
+        named, fallback = self._labels.session, _session_name(source.stem)
+        targets: dict[str, _Target] = {}
+        ignored, problems = 0, list[Problem]()
+        with ExitStack() as stack:
+            for found in events:
+                if found.event is None:
+                    ignored += found.problem is None
+                    if found.problem and len(problems) < _SHOWN_PROBLEMS:
+                        problems.append(Problem(str(source), found.line, found.problem))
+                    continue
+                session = named or (_session_name(found.session) if found.session else fallback)
+                if session not in targets:
+                    targets[session] = _Target(self._files, check_id(session), stack)
+                targets[session].write(found.event, self._labels, self._now)
+        done = [target.report(source, kind) for target in targets.values()]
+        # What belongs to no session counts with the first.
+        first, *others = done or [SessionImported(named or fallback, str(source), kind)]
+        return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
 
 
 def _find_transcripts(folder: Path) -> Iterator[Path]:
@@ -205,54 +245,6 @@ def _is_within(folder: str | None, project: Path) -> bool:
         if Path(os.path.realpath(folder)).is_relative_to(root):
             return True
     return False
-
-
-def import_transcript(
-    files: SessionFiles, source: Path, kind: str | None, labels: Labels, now: datetime
-) -> tuple[SessionImported, ...]:
-    """Bring a transcript in; return what became of it, for every session it holds.
-
-    Raises:
-        UnreadableInput: it is no transcript.
-        UsageError: the format is not known.
-        OSError: it cannot be read.
-    """
-    if kind is not None and kind not in FORMATS:
-        raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
-    found = kind or sniff(_lines(source))
-    why = ": there are no turns such as `## User` and `## Assistant`" if source.suffix.lower() in _PROSE else ""
-    if found:
-        made = import_found(files, reader_of(found)(_lines(source)), source, found, labels, now)
-        if any(one.added or one.known or one.ignored for one in made):
-            return made
-        problem = next((problem for one in made for problem in one.problems), None)
-        why = f": line {problem.line}: {problem.message}" if problem and kind else ""
-    hint = f"name its format with --format: {', '.join(FORMATS)}"
-    raise UnreadableInput(f"{source} is no transcript that is known{why}", hint)
-
-
-def import_found(
-    files: SessionFiles, events: Iterable[LineResult], source: Path, kind: str, labels: Labels, now: datetime
-) -> tuple[SessionImported, ...]:
-    """Bring the events of a transcript in that somebody reads; return what became of it, for every session."""
-    fallback = labels.session or _session_name(source.stem)
-    targets: dict[str, _Target] = {}
-    ignored, problems = 0, list[Problem]()
-    with ExitStack() as stack:
-        for found in events:
-            if found.event is None:
-                ignored += found.problem is None
-                if found.problem and len(problems) < _SHOWN_PROBLEMS:
-                    problems.append(Problem(str(source), found.line, found.problem))
-                continue
-            session = labels.session or (_session_name(found.session) if found.session else fallback)
-            if session not in targets:
-                targets[session] = _Target(files, check_id(session), stack)
-            targets[session].write(found.event, labels, now)
-    done = [target.report(source, kind) for target in targets.values()]
-    # What belongs to no session counts with the first.
-    first, *others = done or [SessionImported(fallback, str(source), kind)]
-    return (first._replace(ignored=ignored, problems=tuple(problems)), *others)
 
 
 def _session_name(name: str) -> str:

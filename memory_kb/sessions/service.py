@@ -59,12 +59,11 @@ class Sessions:
         session = check_id(session) if session else self._claim_session()
         start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
         with self.files.writing(session) as writer:
-            is_new = writer.is_empty
-            done = prepare(start if is_new else start._replace(event="resume"), self._vault.clock(), writer.first)
+            action = "started" if writer.is_empty else "resumed"
+            start = start if writer.is_empty else start._replace(event="resume")
+            done = prepare(start, self._vault.clock(), writer.first)
             writer.append(done.event)
-        return SessionWritten(
-            session, self._show_session(session), "started" if is_new else "resumed", 1, writer.seq, done.redacted
-        )
+        return SessionWritten(session, self._show_session(session), action, 1, writer.seq, done.redacted)
 
     def append(self, events: Iterable[Event], *, session: str | None = None) -> SessionWritten:
         """Append events, each with a write of its own, as they come; credentials are taken out before.
@@ -88,12 +87,17 @@ class Sessions:
                 done = prepare(event, self._vault.clock(), writer.first)
                 last = writer.append(done.event)
             redacted.update(done.redacted)
-            share = shares.get(chosen) or SessionShare(chosen, 0, 0)
-            shares[chosen] = share._replace(written=share.written + 1, seq=last.seq)
+            written = shares[chosen].written if chosen in shares else 0
+            shares[chosen] = SessionShare(chosen, written + 1, last.seq)
         shown, count = last.session or default or "", sum(share.written for share in shares.values())
-        action, taken_out = "appended" if count else "unchanged", tuple(sorted(redacted))
         return SessionWritten(
-            shown, self._show_session(shown), action, count, last.seq, taken_out, shares=tuple(shares.values())
+            shown,
+            self._show_session(shown),
+            "appended" if count else "unchanged",
+            count,
+            last.seq,
+            tuple(sorted(redacted)),
+            shares=tuple(shares.values()),
         )
 
     def end(
@@ -264,20 +268,18 @@ class Sessions:
             UnreadableInput: the file cannot be read, or is no transcript.
             UsageError: the format is not known.
         """
-        from memory_kb.sessions.importing import Labels, import_all, import_transcript
+        from memory_kb.sessions.importing import Labels, TranscriptImport
 
-        labels = Labels(session, job, task, agent)
+        made = TranscriptImport(self.files, Labels(session, job, task, agent), self._vault.clock())
         if Path(source).is_dir() and format is None:
-            project = None if any_project else self._vault.folder
-            return import_all(self.files, Path(source), labels, self._vault.clock(), project)
+            return made.add_folder(Path(source), None if any_project else self._vault.folder)
         try:
-            return import_transcript(self.files, Path(source), format, labels, self._vault.clock())
+            return made.add_file(Path(source), format)
         except OSError as exc:
             if exc.filename is None or Path(str(exc.filename)) != Path(source):
                 raise
-            raise UnreadableInput(
-                f"{source} cannot be read: {exc.strerror}", "name a transcript, or a folder of them"
-            ) from exc
+            hint = "name a transcript, or a folder of them"
+            raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", hint) from exc
 
     def _claim_session(self) -> str:
         """Make a session with an id of its own."""
