@@ -232,17 +232,6 @@ def test_words_of_a_prompt_count_together_in_one_section(vault: Vault, ask: Ask)
     assert "long-1" not in told
 
 
-def test_prose_comes_before_a_table_of_contents(vault: Vault, ask: Ask) -> None:
-    contents = "\n".join(
-        f"- [Wombats, quokkas and numbats in burrow {number}](#burrow-{number})" for number in range(9)
-    )
-    prose = f"Wombats of each burrow are counted in May. {'Houses are painted blue again. ' * 15}"
-    folder = vault(NOTES | {"memory/learnings/long.md": note("long-1", "fact", f"{contents}\n\n{prose}")})
-    told = ask(folder, "prompt", prompt="Which burrow do wombats, quokkas and numbats share?")
-    assert "counted in May" in told
-    assert "in burrow 3" not in told
-
-
 def test_a_prompt_in_a_script_without_spaces_gets_what_bears_on_it(vault: Vault, ask: Ask) -> None:
     folder = vault(
         NOTES

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
@@ -41,7 +40,6 @@ _SHORT = 600
 _ECHO = "episode"
 #: The same knowledge counts more, the nearer it is kept.
 _SCOPE_WEIGHTS = ScopeWeights()
-_LINK = re.compile(r"\[\[([^\[\]\n]+)\]\]|\[([^\[\]\n]*)\]\([^()\n]*\)")
 _HERE = Filters(statuses=tuple(sorted(LIVE_STATUSES)), learning_types=("task",))
 
 
@@ -94,17 +92,6 @@ def weigh_words(counts: Mapping[str, int | None], sections: int, floor: float) -
 def _most_rare(sections: int) -> int:
     """Return how many sections may have a word that is still rare."""
     return math.ceil((sections + 2) / math.exp(min(_RARE * math.log((sections + 2) / 1.5), _RARE_WORTH)))
-
-
-def is_list_of_links(text: str) -> bool:
-    """Return whether most letters of a text are what links show, as in a table of contents.
-
-    Example:
-        >>> is_list_of_links("- [Set up](#set-up)\\n- [[Deploy]]"), is_list_of_links("See [how to set up](a.md) before you deploy.")
-        (True, False)
-    """
-    shown = "".join(link[1] or link[2] for link in _LINK.finditer(text))
-    return sum(map(str.isalnum, shown)) > sum(map(str.isalnum, _LINK.sub("", text)))
 
 
 class Recall:
@@ -171,15 +158,14 @@ class Recall:
         return memory
 
     def _choose_passage(self, section: StoredChunk) -> str:
-        """Return the passage of a section that says most of the prompt; a list of links only where there is no other."""
+        """Return the passage of a section that says most of the prompt."""
         text = section.content
         if len(text) <= _SHORT:
             return text
-        scale = self._beside_all if section.key in self._echoes else self._beside_notes
         from memory_kb.markdown.sections import cut_passages
 
-        pieces = [text[one.start : one.end] for one in cut_passages(text)]
+        scale = self._beside_all if section.key in self._echoes else self._beside_notes
         return max(
-            [piece for piece in pieces if not is_list_of_links(piece)] or pieces,
+            (text[one.start : one.end] for one in cut_passages(text)),
             key=lambda piece: sum(worth for word, worth in scale.worth.items() if says(piece.casefold(), word)),
         )

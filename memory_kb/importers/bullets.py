@@ -125,7 +125,6 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
 
 
 def _why_not(item: Bullet) -> str:
-    """Return why an item becomes no entry, or ""."""
     if not item.is_bullet:
         is_import = _IMPORT.match(item.text)
         return (
@@ -139,7 +138,6 @@ def _why_not(item: Bullet) -> str:
 
 
 def _kind(item: Bullet) -> str:
-    """Return the kind of a bullet, by its own words and those of the headings above it."""
     above = " / ".join(item.headings[-2:])
     if _STRICT.search(item.text):
         return "policy"
@@ -161,7 +159,6 @@ def _nearest_topic(headings: tuple[str, ...]) -> str:
 
 
 def _globs(file: TextFile) -> tuple[str, ...]:
-    """Return the files that a rules file is about: by its frontmatter, else those of its folder."""
     folder, front, named = file.path.rpartition("/")[0], _FRONT.match(file.text), None
     if front:
         try:
@@ -213,7 +210,6 @@ def _topic_kind(meta: Mapping[str, Any]) -> str | None:
 
 
 def _read_topic(file: TextFile) -> NotePiece:
-    """Return the entry that a topic file becomes: its text, called as its frontmatter says."""
     note = read_note(file)
     said = strip(note.body).strip()
     if not has_words(said):

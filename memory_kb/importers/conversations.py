@@ -68,7 +68,6 @@ def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
-    """Return what a message says; tools and thoughts are not said."""
     blocks = message.get("content")
     texts = (
         one.get("text")
@@ -80,7 +79,6 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 
 
 def _message(role: object, text: str, ts: str, origin: str) -> Iterator[Event]:
-    """Yield the events of one message, each with an origin of its own."""
     if role == "user":
         for number, event in enumerate(from_person(text)):
             yield event._replace(ts=ts, origin=f"{origin}.{number}" if number else origin)

@@ -128,14 +128,12 @@ def _ids_by_name(notes: Iterable[SourceNote], ids: Mapping[str, str], *fields: s
 
 
 def _without_title(body: str, title: str) -> str:
-    """Return a text without the heading at its head that only repeats its title."""
     first, _, rest = body.strip("\n").partition("\n")
     is_title = first.startswith("#") and heading_text(first.lstrip("#")).casefold() == title.casefold()
     return rest.strip("\n") if is_title else body.strip("\n")
 
 
 def _kind_called(word: str) -> str:
-    """Return the kind of an entry that a note's own word names, else that of a fact."""
     kind = KIND_ALIASES.get(word.casefold(), word.casefold())
     return kind if kind in KINDS and kind not in WORKING_KINDS else "fact"
 

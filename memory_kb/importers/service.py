@@ -237,7 +237,6 @@ def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[Export
 
 
 def _offer_conversation(talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped) -> Iterator[Offer]:
-    """Yield what people state in a conversation; messages that state nothing are counted in `skipped`."""
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     for message in read_messages(numbered):
         event = message.event

@@ -49,8 +49,6 @@ def _detect_folder(folder: Path) -> str | None:
         return "daily-logs"
     if any(file.parent == folder and file.name.lower() in _INSTRUCTIONS for file in files):
         return "agents-md"
-    if theirs:
-        return "basic-memory"
     return "daily-logs" if (folder / "MEMORY.md").is_file() else None
 
 
@@ -159,7 +157,6 @@ def _read_start(file: Path) -> bytes:
 
 
 def _read_archived(file: Path) -> bytes:
-    """Return the conversations of a data export, which are in the outermost file of that name."""
     with zipfile.ZipFile(file) as archive:
         names = [name for name in archive.namelist() if name.rpartition("/")[2] == _CHATS]
         if not names:

@@ -105,7 +105,6 @@ def _read_turns(
 
 
 def _name_session(text: str, key: bytes) -> str:
-    """Return a session id for the first turn of a conversation; it stays when the file is moved or grows."""
     words = re.sub(r"[^a-z0-9-]", "", slugify(text[:80], 40)).strip("-")
     return f"chat-{words + '-' if words else ''}{hash_of(key)[:8]}"
 
@@ -164,7 +163,6 @@ def _advance_fence(line: str, fence: str) -> tuple[str, bool]:
 
 
 def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | None, re.Match[str] | None]:
-    """Return the style of the mark on a line and the mark, if there is one."""
     for name, style in styles.items() if len(line) < _LONGEST else ():
         if mark := style.fullmatch(line.strip()):
             return name, mark
@@ -172,7 +170,6 @@ def _find_mark(line: str, styles: Mapping[str, re.Pattern[str]]) -> tuple[str | 
 
 
 def _close(turn: Turn, text: list[str]) -> Iterator[Turn]:
-    """Yield a turn with its text, without rules between turns; nothing for an empty one."""
     if joined := _LAST_RULES.sub("", "\n".join(text)).strip():
         yield turn._replace(text=joined)
 

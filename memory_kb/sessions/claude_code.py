@@ -121,7 +121,6 @@ def _read_message(record: Mapping[str, Any], role: str, calls: Calls) -> Iterato
 
 
 def _read_block(block: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
-    """Yield the events of a block that is not just text."""
     kind = block.get("type")
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         yield calls.call(block.get("name"), block.get("input"), block.get("id"))

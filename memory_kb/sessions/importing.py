@@ -153,7 +153,6 @@ class TranscriptImport:
         return tuple(made)
 
     def _add_found(self, source: Path, project: Path | None) -> tuple[SessionImported, ...]:
-        """Import a file of a folder; what need not be a transcript, and is none, gives nothing."""
         kind = sniff(_lines(source))
         if source.suffix != ".jsonl" and kind in (None, "markdown"):
             return ()
@@ -235,7 +234,6 @@ def working_folder(source: Path, kind: str) -> str | None:
 
 
 def _is_within(folder: str | None, project: Path) -> bool:
-    """Return whether a folder is a project's, or one of its other working trees'."""
     if not folder:
         return False
     for tree in (project, *find_siblings(project)):
@@ -295,7 +293,6 @@ def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:
 
 
 def _kind_of(record: Mapping[str, Any]) -> str | None:
-    """Return the format that has such a line."""
     kind, message = record.get("type"), isinstance(record.get("message"), dict)
     if isinstance(record.get("payload"), dict) and kind in _CODEX_TYPES:
         return "codex"

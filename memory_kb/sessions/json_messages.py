@@ -154,7 +154,6 @@ def _opencode_part(part: Mapping[str, Any], role: object, calls: Calls) -> Itera
 
 
 def _named(events: Iterable[Event], origin: str, ts: str) -> Iterator[Event]:
-    """Yield the events of one message or part, each with an origin of its own."""
     return (event._replace(origin=f"{origin}.{number}", ts=ts) for number, event in enumerate(events))
 
 

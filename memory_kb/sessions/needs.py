@@ -192,7 +192,6 @@ def _is_one_job(one: Call, other: Call) -> bool:
 
 
 def _named(call: Call) -> str:
-    """Return a command as it is compared: case distinguishes `-A` from `-a`."""
     return " ".join(call.shown.replace("`", "").split())
 
 

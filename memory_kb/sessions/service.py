@@ -282,7 +282,6 @@ class Sessions:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", hint) from exc
 
     def _claim_session(self) -> str:
-        """Make a session with an id of its own."""
         from memory_kb.store.session_log import new_ids
 
         files = self.files

@@ -67,11 +67,8 @@ class Call(NamedTuple):
     Attributes:
         kind: edit, look, plan, run, install, commit, or one of `CHECKS`.
         family: what calls of one sort have in common, such as `git push` or `Edit`.
-        targets: what it is done to; empty for everything or for nothing in particular.
-        shown: the call in a few words.
-        made: files that it creates.
-        commands: the commands of a shell line, those that only prepare the shell left out.
-        also: what the other commands of the line do.
+        targets: what it is done to; empty for everything or for nothing in particular; `made` are files it creates.
+        commands: the commands of a shell line, those that only prepare the shell left out; `also` is what the others do.
     """
 
     kind: str
@@ -186,14 +183,12 @@ def _kind_of(words: str) -> str:
 
 
 def _short_path(path: str, cwd: str | None) -> str:
-    """Return a path from the folder that the session works in."""
     path, base = path.strip().removeprefix("./"), f"{(cwd or '').rstrip('/')}/"
     path = path.removeprefix(base) if base != "/" else path
     return re.sub(r"^/(?:home|Users)/[^/]+/", "~/", path)[:200]
 
 
 def _clean(text: str) -> str:
-    """Return a command on one line, without credentials, cut."""
     return shorten(redact(text[:2000]).text, _SHOWN)
 
 
@@ -347,7 +342,6 @@ def read_fault(text: str, kind: str = "run") -> CallFault:
 
 
 def _both_ends(text: str) -> str:
-    """Return what is read of an answer: all of it, or beginning and end where it is long."""
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
@@ -356,6 +350,5 @@ def _has_words(text: str) -> bool:
 
 
 def _tidy(message: str) -> str:
-    """Return a message on one line, without credentials and without the name of whoever works here."""
     message = _HOME.sub("~/", redact(message[:2_000]).text)
     return shorten(_LABEL.sub("", message.strip(" -:")).replace("`", "'"), _MESSAGE)

@@ -22,8 +22,6 @@ from memory_kb.text import shorten
 if TYPE_CHECKING:
     from memory_kb.store.session_log import SessionFiles
 
-#: More tasks than this in one session are reported in the last one's episode.
-TASKS = 50
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20
 _FAILURES, _FILES, _RETRIES, _COMMITS = 40, 30, 20, 20
@@ -56,7 +54,7 @@ def trace_session(session: str, events: Iterable[Event]) -> tuple[Trace, ...]:
             if current.task is None and key not in tracers:
                 current.job, current.task = key
                 tracers[key] = current
-            elif key in tracers or len(tracers) < TASKS:
+            else:
                 current = tracers.setdefault(key, _Tracer(session, *key, cwd=current.cwd))
         current.take(event, max(event.seq, number))
     made = list(tracers.values()) or [current]
@@ -275,7 +273,6 @@ class _Tracer:
         return self.log[-1]
 
     def _begin(self, event: Event) -> tuple[Call, _Line | None]:
-        """Return a call with its line, which calls of memory-kb itself have not."""
         call = read_call(event.tool, event.args, self.cwd)
         if is_own_call(event.tool, event.args) or call.kind == "plan":
             return call._replace(kind="plan"), None
@@ -309,7 +306,6 @@ class _Tracer:
             self.links.update(dict.fromkeys(_REQUEST.findall(content[-4_000:])))
 
     def _touch(self, call: Call) -> None:
-        """Note the files of a call, and whether it reverts what a person asked to be reverted."""
         is_edit = call.kind == "edit"
         for file in call.targets if is_edit else ():
             if file in call.made and file not in self.seen and file not in self.changed:
@@ -392,7 +388,6 @@ class _Tracer:
 
 
 def _shown(call: Call) -> str:
-    """Return a line in a few words, without what it only looks at."""
     parts = sorted(call.parts, key=lambda part: call.commands.index(part.commands[0]) if part.commands else 0)
     doing = [one for one in parts if one.kind != "look"] or parts[:1]
     return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
