@@ -136,16 +136,6 @@ def test_changes_that_belong_together_are_refused_together() -> None:
     assert len(made.conflicts) == 3
 
 
-def test_the_files_of_a_move_are_one_unit() -> None:
-    plan = [
-        move(MANY, "n.md", "x", "a"),
-        set_fields(SINGLE, "one", {"a": 1}, "x"),
-        create_file("m.md", "x", "x").joined("w"),
-    ]
-    made = compose([*plan, set_fields(SINGLE, "one", {"b": 1}, "x").joined("w")], FILES | {"n.md": None, "m.md": None})
-    assert sorted(map(sorted, made.units)) == [["m.md", SINGLE.path], [MANY.path, "n.md"]]
-
-
 @given(scenes())
 def test_entries_that_no_change_names_keep_every_byte(scene: Scene) -> None:
     made = compose(scene.plan, {path: scene.files.get(path) for path in (*scene.files, *paths_of(scene.plan))})

@@ -111,7 +111,7 @@ class Episodes:
         place = trace._replace(job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
         there = known.get(episode.id)
-        was_made = there is None and not again and self._store.was_made(episode.id)
+        was_made = there is None and not again and episode.id in self._store.made_ids()
         if was_made or (there and is_current(episode.seq, there)):
             return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
         if notices is not None:
@@ -185,7 +185,7 @@ class Episodes:
             memories,
             self._vault.clock(),
             meanings,
-            self._store.was_made,
+            self._store.made_ids().__contains__,
             self._evidence.session_evidence,
             self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS)),
         ).plan()

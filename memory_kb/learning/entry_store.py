@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from memory_kb.model import Filters
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
-    from memory_kb.store.journal import Creations
     from memory_kb.store.plan import Memory, Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -90,7 +89,6 @@ class EntryStore:
         self._index = index
         self._writer = writer
         self.cache = cache or EntryCache()
-        self._creations: Creations | None = None
         self._previewed: set[str | None] | None = set() if is_preview else None
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
@@ -199,24 +197,23 @@ class EntryStore:
 
     def plan_intake(self, offers: Sequence[Offer], *, again: bool = False, gate: Gate | None = None) -> Intake:
         """Plan to keep the learnings that are new, as `take_in` does, without doing it."""
-        now, was_made = self._vault.clock(), (lambda _: False) if again else self.was_made
+        now = self._vault.clock()
+        made = frozenset() if again else self.made_ids()
         if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
             offers = [one if one.place.scope == "global" else replace(one, place=Location()) for one in offers]
         return self._index.read(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, was_made, gate), may_wait=False
+            lambda index: plan_intake(offers, index, self._vault.folder_of, now, made.__contains__, gate),
+            may_wait=False,
         )
 
-    def was_made(self, entry_id: str) -> bool:
-        """Return whether a run ever made an entry with this id."""
-        return entry_id in self._read_creations().times
+    def made_ids(self) -> frozenset[str]:
+        """Return the ids of the entries that runs have ever made."""
+        return frozenset(self._writer.journal.creations())
 
     def taken_in(self, since: date) -> frozenset[str]:
         """Return the entries that runs have made since a day, however long ago what they say was said or done."""
-        return self._read_creations().since(since.isoformat())
-
-    def _read_creations(self) -> Creations:
-        self._creations = self._writer.journal.creations(self._creations)
-        return self._creations
+        made = self._writer.journal.creations()
+        return frozenset(entry_id for entry_id, time in made.items() if time >= since.isoformat())
 
 
 def _read_meanings(index: SqliteIndex, entries: Iterable[Memory]) -> Meanings | None:

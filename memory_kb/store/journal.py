@@ -18,75 +18,11 @@ from memory_kb.store.logs import append, parse
 from memory_kb.text import hash_of
 from memory_kb.trust import Seal
 
-#: Bytes by which is seen that the log only grew since it was read.
-_SAMPLE = 256
-
-
-_NO_TIMES: Mapping[str, str] = {}
-
-
-class Creations(NamedTuple):
-    """The entries that runs have made, by the time of the run; empty where the log forgot it.
-
-    Attributes:
-        size: how far the log was read.
-        last: the bytes before that, by which is seen whether it only grew.
-    """
-
-    times: Mapping[str, str] = _NO_TIMES
-    inode: int = 0
-    size: int = 0
-    last: bytes = b""
-
-    def since(self, moment: str) -> frozenset[str]:
-        """Return those of a day or moment and later ones."""
-        return frozenset(entry_id for entry_id, time in self.times.items() if time >= moment)
-
-
-def read_creations(file: Path, known: Creations | None = None) -> Creations:
-    """Return what the runs of a log of decisions made, reading on where `known` ends."""
-    try:
-        state = file.stat()
-    except FileNotFoundError:
-        return Creations()
-    known = known or Creations()
-    if known.inode != state.st_ino or known.size > state.st_size or known.last != _bytes_before(file, known.size):
-        known = Creations()
-    elif known.size == state.st_size:
-        return known
-    times = dict(known.times)
-    for line in logs.read(file, b'"create"', b'"made"', start=known.size, until="splices"):
-        times.update((entry_id, str(line.get("time") or "")) for entry_id in made_by(line))
-    last = _bytes_before(file, state.st_size)
-    # Where somebody is writing the last line, all is read again the next time.
-    return Creations(times, state.st_ino, state.st_size, last) if last.endswith(b"\n") else Creations(times)
-
-
-def _bytes_before(file: Path, place: int) -> bytes:
-    with read_plain(file) as stream:
-        stream.seek(max(0, place - _SAMPLE))
-        return stream.read(min(place, _SAMPLE))
-
-
-def made_by(line: Mapping[str, Any]) -> Sequence[str]:
-    """Return the ids of the entries that a line of the log says were made.
-
-    Example:
-        >>> made_by({"action": "create", "id": "a"}), made_by({"made": ["b", "c"]}), made_by({"action": "move", "id": "a"})
-        (['a'], ['b', 'c'], [])
-    """
-    if isinstance(line.get("made"), list):
-        return [str(entry_id) for entry_id in line["made"]]
-    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
-
-
 #: More bytes than this are kept beside the log.
 _INLINE = 4_096
 #: The end of the log that is read to see whether the last run came to its end.
 _TAIL = 65_536
 _NAME = "decisions.jsonl"
-#: How the names of blobs end that are the old bytes of whole files.
-_OLD = ".old"
 _SIDES = ("before", "after")
 
 
@@ -102,24 +38,13 @@ class Decision(NamedTuple):
 
 
 class FileRecord(NamedTuple):
-    """A file of a run: its hashes before and after, None for no file.
-
-    Files with the same `unit` are written together or not at all. Of a file that is written in
-    place, the log keeps all the old bytes until the run ends.
-    """
+    """A file of a run: its hashes before and after, None for no file, and how many folders were made for it."""
 
     path: str
     before: str | None
     after: str | None
     mode: int | None = None
     made: int = 0
-    unit: int = 0
-    is_in_place: bool = False
-
-    @property
-    def logged(self) -> Mapping[str, Any]:
-        """The record as the log has it; older versions know no file that is written in place."""
-        return {name: value for name, value in self._asdict().items() if value or name != "is_in_place"}
 
 
 class RunHead(NamedTuple):
@@ -197,7 +122,7 @@ class DecisionLog:
             make_folder(self._folder)
             common = {"run": head.run, "time": head.time, "verb": head.verb}
             first = common | {"undoes": head.undoes, "occasion": head.occasion, "changes": len(decisions)}
-            lines: list[Mapping[str, Any]] = [first | {"files": [file.logged for file in head.files]}]
+            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in head.files]}]
             for number, one in enumerate(decisions, 1):
                 what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id}
                 lines.append(
@@ -206,7 +131,7 @@ class DecisionLog:
             lines[0] = {**lines[0], "seal": self._sign(lines[0], map(logs.dump, lines[1:]))}
             append(self.file, lines, force=True)
         except OSError as exc:
-            self.withdraw(start)
+            self.strike_out(start)
             hint = "check the space on the disk and who owns the folder"
             raise UnreadableInput(
                 f"the log {self.file} cannot be written: {exc.strerror}; no note was changed", hint
@@ -218,27 +143,22 @@ class DecisionLog:
         first = logs.dump({name: value for name, value in head.items() if name != "seal"})
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 
-    def end(self, run: str, left: tuple[str, ...], note: str | None = None) -> None:
+    def end(self, run: str, left: Sequence[str] = (), note: str = "done") -> None:
         """Write down that a run came to its end.
 
         Where that fails, the next run finds out by itself.
         """
         with contextlib.suppress(OSError):
-            append(self.file, [{"run": run, "end": note or "done", "left": list(left)}])
+            append(self.file, [{"run": run, "end": note, "left": list(left)}])
 
-    def withdraw(self, start: int) -> None:
-        """Take a run out of the log that changed nothing."""
+    def strike_out(self, start: int) -> None:
+        """Take the last run, which changed nothing, out of the log."""
         with contextlib.suppress(OSError):
             descriptor = open_plain(self.file, os.O_WRONLY)
             try:
                 os.ftruncate(descriptor, start)
             finally:
                 os.close(descriptor)
-
-    def strike_out(self, start: int) -> None:
-        """Take the last run out of the log, with the old bytes that were kept for it."""
-        self.drop_kept()
-        self.withdraw(start)
 
     @property
     def size(self) -> int:
@@ -267,35 +187,6 @@ class DecisionLog:
             return data.decode()
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(data).decode()}
-
-    def keep(self, data: bytes) -> None:
-        """Store the old bytes of a file that is about to be written in place, forced to the disk.
-
-        Raises:
-            UnreadableInput: they cannot be written.
-        """
-        try:
-            blob = make_folder(self._folder / "blobs") / f"{hash_of(data)}{_OLD}"
-        except OSError as exc:
-            raise UnreadableInput(f"the log {self.file} cannot be written: {exc.strerror}") from exc
-        # One that a killed run left may be of any size.
-        blob.unlink(missing_ok=True)
-        apply(FileEdit(f"the log's copy {blob}", blob, None, data, mode=0o600), self.scratch)
-
-    def kept(self, file: FileRecord) -> bytes | None:
-        """Return the old bytes of a file that was to be written in place, None where they are gone or changed."""
-        try:
-            with read_plain(self._folder / "blobs" / f"{file.before}{_OLD}") as stream:
-                data = stream.read()
-        except OSError:
-            return None
-        return data if hash_of(data) == file.before else None
-
-    def drop_kept(self) -> None:
-        """Delete the old bytes of files that were written in place; all of them are on the disk."""
-        for blob in (self._folder / "blobs").glob(f"*{_OLD}"):
-            with contextlib.suppress(OSError):
-                blob.unlink()
 
     def unpack(self, decision: LoggedDecision) -> Decision:
         """Return a decision with its bytes.
@@ -334,9 +225,10 @@ class DecisionLog:
         *_, record = [None, *self.runs()]
         return record if record and not record.has_ended else None
 
-    def creations(self, known: Creations | None = None) -> Creations:
-        """Return the entries that runs of this log ever made; what `known` holds is not read again."""
-        return read_creations(self.file, known)
+    def creations(self) -> dict[str, str]:
+        """Return the entries that runs of this log ever made, with the time of the run; "" where the log forgot it."""
+        lines = logs.read(self.file, b'"create"', b'"made"')
+        return {entry_id: str(line.get("time") or "") for line in lines for entry_id in _made_by(line)}
 
     def trim(self, before: str) -> int:
         """Drop the runs from before a moment; return how many.
@@ -360,7 +252,7 @@ class DecisionLog:
         made, needed = set[str](), set[str]()
         kept: list[bytes] = []
         for raw, line in logs.read_raw(self.file):
-            made.update(made_by(line))
+            made.update(_made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
                 needed.update(_blobs_of(line))
@@ -441,8 +333,15 @@ def _read_head(line: Mapping[str, Any]) -> RunHead | None:
         return None
 
 
+def _made_by(line: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ids of the entries that a line of the log says were made."""
+    if isinstance(line.get("made"), list):
+        return [str(entry_id) for entry_id in line["made"]]
+    return [line["id"]] if line.get("action") == "create" and line.get("id") else []
+
+
 def _file_record(file: Mapping[str, Any]) -> FileRecord:
     """Return a file of a run; no log makes programs of files, or removes more folders than its path has."""
-    record = FileRecord(**file)
+    record = FileRecord(**{name: value for name, value in file.items() if name in FileRecord._fields})
     mode = None if record.mode is None else record.mode & PLAIN_MODE
     return record._replace(mode=mode, made=min(record.made, record.path.count("/")))

@@ -69,19 +69,6 @@ def parse(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _parse_beginning(line: bytes, until: str) -> Mapping[str, Any] | None:
-    """Return what an object on a whole line holds before a key; within texts a quote is written otherwise.
-
-    Example:
-        >>> _parse_beginning(dump({"id": 'a, "much": ', "much": "x" * 9}), "much")
-        {'id': 'a, "much": '}
-        >>> _parse_beginning(b'{"id": "a", "much": "xx', "much") is None
-        True
-    """
-    beginning, key, _ = line.partition(f', "{until}": '.encode())
-    return parse(beginning + b"}" if key and line.endswith(b"}\n") else line)
-
-
 def mark_of(text: str) -> bytes:
     """Return how a text is in the lines that hold it.
 
@@ -92,18 +79,15 @@ def mark_of(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def read(path: Path, *marks: bytes, start: int = 0, until: str | None = None) -> Iterator[Mapping[str, Any]]:
+def read(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
 
-    With `marks`, lines without any of them are not parsed. With `until`, only what was
-    written before the key of that name is.
+    With `marks`, lines without any of them are not parsed.
     """
-    return (found for _, found in read_raw(path, *marks, start=start, until=until))
+    return (found for _, found in read_raw(path, *marks, start=start))
 
 
-def read_raw(
-    path: Path, *marks: bytes, start: int = 0, until: str | None = None
-) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Yield the objects of a file as `read` does, each behind its line."""
     try:
         stream = read_plain(path)
@@ -113,7 +97,7 @@ def read_raw(
         stream.seek(start)
         is_marked = re.compile(b"|".join(map(re.escape, marks))).search
         for line in filter(is_marked, stream):
-            found = parse(line) if until is None else _parse_beginning(line, until)
+            found = parse(line)
             if found is not None:
                 yield line, found
 

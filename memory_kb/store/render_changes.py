@@ -13,9 +13,9 @@ from memory_kb.errors import CannotSplice
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
-from memory_kb.text import count_same, decode, encode, hash_of
+from memory_kb.text import decode, encode, hash_of
 
-#: Of more lines, before and after together, no smallest diff is looked for.
+#: More lines than this, before and after together, are not compared: that takes minutes.
 _MANY_LINES = 20_000
 
 Files = Mapping[str, bytes | None]
@@ -46,15 +46,10 @@ class FileOutcome(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """What a plan comes to.
-
-    `units` are sets of files that must be written together; `stale` are the files that are not
-    what the plan was made against.
-    """
+    """What a plan comes to; `stale` are the files that are not what the plan was made against."""
 
     steps: tuple[RenderedChange, ...]
     files: tuple[FileOutcome, ...]
-    units: tuple[frozenset[str], ...]
     conflicts: tuple[Conflict, ...]
     stale: tuple[str, ...]
     #: Files that an editor is to move when that is done: their old and new paths.
@@ -119,7 +114,7 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         for step in steps
         if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to))
     )
-    return Composition(made, outcomes, _units(made, written), conflicts, stale)
+    return Composition(made, outcomes, conflicts, stale)
 
 
 def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
@@ -168,31 +163,6 @@ def _keys(change: Change) -> list[tuple[str | None, ...]]:
 def _is_of_file(change: Change) -> bool:
     """Return whether a change makes or removes a file, though it may be an empty one."""
     return isinstance(change.action, WriteFile | Move | Remove)
-
-
-def _units(steps: Sequence[RenderedChange], written: set[str]) -> tuple[frozenset[str], ...]:
-    groups: dict[str, set[str]] = {}
-    bonds = []
-    for step in steps:
-        paths = {path for path in (step.change.path, step.change.to) if path}
-        bonds.append(groups.setdefault(step.change.together, set()) if step.change.together else paths)
-        bonds[-1] |= paths
-    return bind((bond & written for bond in bonds), written)
-
-
-def bind(bonds: Iterable[set[str]], everything: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """Return the groups of files that bonds hold together.
-
-    Example:
-        >>> [sorted(unit) for unit in bind([{"a", "b"}, {"b", "c"}], ["a", "b", "c", "d"])]
-        [['a', 'b', 'c'], ['d']]
-    """
-    unit_of = {path: {path} for path in everything}
-    for bond in bonds:
-        joined = set().union(*(unit_of[path] for path in bond)) if bond else set()
-        for path in joined:
-            unit_of[path] = joined
-    return tuple(dict.fromkeys(frozenset(unit) for unit in unit_of.values()))
 
 
 class _PlannedFiles:
@@ -302,24 +272,13 @@ def diff(files: Iterable[FileOutcome]) -> str:
     for file in files:
         old, new = (_lines(data) for data in (file.before, file.after))
         names = [file.path if data is not None else "/dev/null" for data in (file.before, file.after)]
-        unified = difflib.unified_diff if len(old) + len(new) <= _MANY_LINES else _diff_coarse
-        found = list(unified(old, new, names[0], names[1])) or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
+        if len(old) + len(new) > _MANY_LINES:
+            found = [f"--- {names[0]}\n", f"+++ {names[1]}\n", f"@@ {len(old):,} lines become {len(new):,} @@\n"]
+        else:
+            found = list(difflib.unified_diff(old, new, names[0], names[1]))
+        found = found or [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
         lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found]
     return "".join(lines)
-
-
-def _diff_coarse(old: list[str], new: list[str], name: str, new_name: str) -> Iterator[str]:
-    """Yield a unified diff of long files with one stretch that is exchanged: looking for the smallest one takes minutes."""
-    head = count_same(old, new)
-    tail = count_same(reversed(old[head:]), reversed(new[head:]))
-    before, after = old[max(0, head - 3) : head], old[len(old) - tail :][:3]
-    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
-    first, around = head - len(before) + 1, len(before) + len(after)
-    yield f"--- {name}\n"
-    yield f"+++ {new_name}\n"
-    yield f"@@ -{first},{around + len(gone)} +{first},{around + len(come)} @@\n"
-    for sign, lines in ((" ", before), ("-", gone), ("+", come), (" ", after)):
-        yield from (f"{sign}{line}" for line in lines)
 
 
 def _lines(data: bytes | None) -> list[str]:
@@ -327,17 +286,10 @@ def _lines(data: bytes | None) -> list[str]:
     return [f"{piece}\n" for piece in pieces[:-1]] + pieces[-1:] * bool(pieces[-1])
 
 
-class NewSecret(NamedTuple):
-    """A credential that a change would bring into the vault."""
+def find_new_secrets(made: Composition) -> tuple[tuple[Change, Finding], ...]:
+    """Return the changes that would bring a credential into the vault, in bytes or in a path, with the first one of each.
 
-    change: Change
-    finding: Finding
-
-
-def find_new_secrets(made: Composition) -> tuple[NewSecret, ...]:
-    """Return the credentials in the bytes and the paths that a composition writes, one a change.
-
-    What one of its files already holds is not new: moving or shortening a note is no way to refuse it.
+    What one of the files already holds is not new: moving or shortening a note is no way to refuse it.
     """
     found = []
     before: list[str] | None = None
@@ -346,7 +298,7 @@ def find_new_secrets(made: Composition) -> tuple[NewSecret, ...]:
             if before is None:
                 before = [decode(file.before) for file in made.files if file.before]
             if not any(value in text for text in before):
-                found.append(NewSecret(step.change, finding))
+                found.append((step.change, finding))
                 break
     return tuple(found)
 

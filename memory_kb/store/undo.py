@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -11,9 +10,10 @@ from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.store.render_changes import FileOutcome, Files, bind, diff
+from memory_kb.store.render_changes import FileOutcome, Files, diff
+from memory_kb.store.runs import Resolve, invert, make_run, replay
 from memory_kb.store.targets import find_target
-from memory_kb.store.writer import IndexFollower, Resolve, Run, Writer, invert, replayed, scopes_of
+from memory_kb.store.writer import IndexFollower, Writer, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
@@ -34,7 +34,6 @@ class UndoPlan(NamedTuple):
 
     decisions: tuple[Decision, ...]
     edits: tuple[FileEdit, ...]
-    units: tuple[frozenset[str], ...]
     conflicts: tuple[Conflict, ...]
 
 
@@ -54,17 +53,6 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
     if len(found) != 1:
         raise UnknownRun(wanted, len(found))
     return found[0]
-
-
-def choose_runs(runs: Sequence[RunRecord], session: str) -> tuple[RunRecord, ...]:
-    """Return the runs of a session's end that are still in effect, the last one first; a unique beginning names it.
-
-    Raises:
-        UnknownRun: there was never one, or there are several that begin so.
-    """
-    undone, occasion = undone_by(run.head for run in runs), occasion_of(runs, session)
-    theirs = (run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None)
-    return tuple(run for run in theirs if run.head.run not in undone)
 
 
 def occasion_of(runs: Iterable[RunRecord], session: str) -> str:
@@ -131,22 +119,28 @@ def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
     `held`: they count as these bytes.
     """
-    bonds = [{one.path, one.to} for one in record.made if one.to]
-    units = bind(bonds, [file.path for file in record.files])
     files = {file.path: file for file in record.files}
     edits: list[FileEdit] = []
     conflicts: list[Conflict] = []
-    for unit in units:
-        mine = [files[path] for path in files if path in unit]
-        planned, reasons = _plan_unit(mine, record, log, resolve, held)
+    for unit in _units(record):
+        planned, reasons = _plan_unit([files[path] for path in files if path in unit], record, log, resolve, held)
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
-    decisions = tuple(
-        _inverse(log.unpack(one)) for one in reversed(record.made) if one.path in written or one.to in written
-    )
-    kept = tuple(frozenset(unit & written) for unit in units if unit & written)
-    return UndoPlan(tuple(_within(one, written) for one in decisions), tuple(edits), kept, tuple(conflicts))
+    decisions = [
+        _inverse(log.unpack(one), written) for one in reversed(record.made) if one.path in written or one.to in written
+    ]
+    return UndoPlan(tuple(decisions), tuple(edits), tuple(conflicts))
+
+
+def _units(record: RunRecord) -> list[set[str]]:
+    """Return the files of a run in the groups that text was moved within."""
+    unit_of = {file.path: {file.path} for file in record.files}
+    for one in record.made:
+        if one.to:
+            joined = unit_of.get(one.path, {one.path}) | unit_of.get(one.to, {one.to})
+            unit_of |= dict.fromkeys(joined, joined)
+    return list({id(unit): unit for unit in unit_of.values()}.values())
 
 
 def _plan_unit(
@@ -168,21 +162,17 @@ def _plan_unit(
             if found != file.after:
                 message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
                 return [], [Conflict(one.path, None, reason, message) for one in files]
-            edits.append(replayed(file, record, log, place, data, is_forward=False))
+            edits.append(replay(file, record, log, place, data, is_forward=False))
         except UnreadableInput as exc:
             return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
     return edits, []
 
 
-def _inverse(decision: Decision) -> Decision:
+def _inverse(decision: Decision, written: set[str]) -> Decision:
+    """Return the decision that reverts another one in the files that are written."""
     action = decision.action.removeprefix(_UNDO) if decision.action.startswith(_UNDO) else _UNDO + decision.action
-    return decision._replace(
-        action=action, reason=f"Reverted: {decision.reason}", splices=tuple(map(invert, reversed(decision.splices)))
-    )
-
-
-def _within(decision: Decision, written: set[str]) -> Decision:
-    return decision._replace(splices=tuple(splice for splice in decision.splices if splice.path in written))
+    splices = tuple(invert(splice) for splice in reversed(decision.splices) if splice.path in written)
+    return decision._replace(action=action, reason=f"Reverted: {decision.reason}", splices=splices)
 
 
 class Undo:
@@ -211,6 +201,7 @@ class Undo:
 
         Raises:
             UnknownRun: no run, or several, are called that.
+            ChangedOnDisk: somebody else wrote to one of the files in this moment.
             UnreadableInput: a file cannot be written; everything is as it was.
         """
         if dry_run:
@@ -224,17 +215,11 @@ class Undo:
                 return RunReport(None, "undo")
             with self._writer.lock(*scopes_of(file.path for file in chosen.files)):
                 plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
-                made = Run(
-                    uuid.uuid4().hex[:8],
-                    self._vault.timestamp(),
-                    "undo",
-                    plan.decisions,
-                    plan.edits,
-                    plan.units,
-                    chosen.head.run,
-                )
-                left = self._writer.write(made)
-        return _report(made.run, plan, left, (*recovered, *self._index.catch_up()))
+                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.head.run)
+                self._writer.write(made)
+        changes = tuple(map(_view, plan.edits))
+        notices = (*recovered, *self._index.catch_up())
+        return RunReport(made.head.run if changes else None, "undo", changes, plan.conflicts, notices=notices)
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.
@@ -257,7 +242,10 @@ class Undo:
             UnknownRun: it wrote nothing, or several begin so.
             UnreadableInput: a file cannot be written; the runs before are undone.
         """
-        return self._undo_all(choose_runs(self.done_runs(), session), dry_run=dry_run)
+        runs = self.done_runs()
+        occasion, undone = occasion_of(runs, session), undone_by(run.head for run in runs)
+        theirs = [run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None]
+        return self._undo_all([run for run in theirs if run.head.run not in undone], dry_run=dry_run)
 
     def _undo_all(self, chosen: Sequence[RunRecord], *, dry_run: bool) -> tuple[RunReport, ...]:
         if dry_run:
@@ -284,12 +272,6 @@ class Undo:
     def done_runs(self) -> list[RunRecord]:
         """Return the runs that came to their end and wrote something."""
         return [run for run in self._writer.journal.runs() if run.has_ended and run.files]
-
-
-def _report(run: str, plan: UndoPlan, left: tuple[str, ...], notices: tuple[str, ...]) -> RunReport:
-    changes = tuple(_view(edit) for edit in plan.edits if edit.path not in left)
-    late = tuple(Conflict(path, None, "reverts", f"{path} was changed by somebody else meanwhile") for path in left)
-    return RunReport(run if changes else None, "undo", changes, (*plan.conflicts, *late), notices=notices)
 
 
 def _view(file: FileEdit | FileOutcome) -> ChangeView:
