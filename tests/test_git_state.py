@@ -12,7 +12,7 @@ import pytest
 from conftest import clean_environment
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.git_command import parse_status, read_git_state
+from memory_kb.store.git_command import read_git_state
 
 Open = Callable[..., KnowledgeBase]
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not there")
@@ -88,6 +88,10 @@ def test_without_git(tmp_path: Path) -> None:
     assert read_git_state(tmp_path / "nowhere", {}) is None
 
 
-def test_many_files_are_counted() -> None:
-    state = parse_status("# branch.oid (initial)\0" + "".join(f"? f{number:04d}\0" for number in range(250)))
-    assert (len(state.dirty_files), state.dirty_count, state.commit) == (100, 250, None)
+@needs_git
+def test_many_files_are_counted(repository: Path) -> None:
+    for number in range(250):
+        (repository / f"f{number:04d}").write_text("")
+    state = read_git_state(repository, {}, ("memory",))
+    assert state
+    assert (len(state.dirty_files), state.dirty_count) == (100, 250)

@@ -104,12 +104,6 @@ def test_a_link_inside_keeps_its_name(project: Path, tmp_path: Path) -> None:
     assert locate("lib/../secret.py", project, project) is None
 
 
-@pytest.mark.skipif(not os.path.exists(__file__.upper()), reason="the file system tells cases apart")
-def test_another_case_of_letters(project: Path) -> None:
-    assert locate("EDGE/Agent/LOOP.py", project, project) == "edge/agent/loop.py"
-    assert locate(str(project / "edge/agent/loop.py").upper(), project, project) == "edge/agent/loop.py"
-
-
 def test_another_case_is_another_file_where_it_is(project: Path) -> None:
     if not os.path.exists(project / "EDGE"):
         assert locate("EDGE/agent/loop.py", project, project) == "EDGE/agent/loop.py"

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -207,27 +207,27 @@ def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence
 
     Files below the folders of `leave_out`, relative to `folder`, do not count as changed.
     """
-    asked = [
-        "status",
-        "--porcelain=v2",
-        "--branch",
-        "-z",
-        "--untracked-files=normal",
-        "--",
-        ":/",
-        *(f":(exclude){name}" for name in leave_out),
-    ]
-    status = _ask(folder, environ, asked)
+    left_out = (f":(exclude){name}" for name in leave_out)
+    status = ask_git(
+        folder, environ, ["status", "--porcelain", "-z", "--untracked-files=normal", "--", ":/", *left_out]
+    )
     if status is None:
         return None
-    state = parse_status(status)
-    subject = _ask(folder, environ, ["log", "-1", "--format=%s"]) if state.commit else None
-    return state._replace(subject=" ".join((subject or "").split()) or None)
+    files = sorted(_changed_files(status.decode("utf-8", "replace")))
+    branch = _line(ask_git(folder, environ, ["symbolic-ref", "-q", "--short", "HEAD"]))
+    commit, _, subject = (_line(ask_git(folder, environ, ["log", "-1", "--format=%H %s"])) or "").partition(" ")
+    return GitState(
+        branch, commit[:12] or None, " ".join(subject.split()) or None, tuple(files[:_MAX_FILES]), len(files)
+    )
 
 
-def _ask(folder: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> str | None:
-    output = ask_git(folder, environ, arguments)
-    return None if output is None else output.decode("utf-8", "replace")
+def _changed_files(status: str) -> Iterator[str]:
+    """Yield the paths that `git status --porcelain -z` lists, of renamed files the new one."""
+    pieces = iter(status.split("\0"))
+    for piece in filter(None, pieces):
+        yield piece[3:]
+        if not {"R", "C"}.isdisjoint(piece[:2]):
+            next(pieces, None)
 
 
 def ask_git(
@@ -240,35 +240,6 @@ def ask_git(
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def parse_status(status: str) -> GitState:
-    """Return what `git status --porcelain=v2 --branch -z` says.
-
-    Example:
-        >>> parse_status("# branch.oid 1234567890abcdef\\0# branch.head main\\0? new.py\\0")
-        GitState(branch='main', commit='1234567890ab', subject=None, dirty_files=('new.py',), dirty_count=1)
-    """
-    branch = commit = None
-    files: list[str] = []
-    pieces = iter(status.split("\0"))
-    for piece in pieces:
-        kind, _, rest = piece.partition(" ")
-        if kind == "#":
-            name, _, value = rest.partition(" ")
-            if name == "branch.oid" and value != "(initial)":
-                commit = value[:12]
-            elif name == "branch.head" and value != "(detached)":
-                branch = value
-        elif kind in _FIELDS:
-            files.append(piece.split(" ", _FIELDS[kind])[-1])
-            if kind == "2":
-                next(pieces, None)
-    return GitState(branch, commit, None, tuple(sorted(files)[:_MAX_FILES]), len(files))
-
-
-#: The number of fields before the path, by the kind of line.
-_FIELDS = {"1": 8, "2": 9, "u": 10, "?": 1}
 
 
 _HEX = re.compile(r"[0-9a-f]{7,64}")

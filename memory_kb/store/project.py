@@ -110,8 +110,7 @@ def locate(file: str, project: Path, here: Path) -> str | None:
 
     A relative path is resolved from the current folder, if that is in the project, and from the
     project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
-    here, and so is a path whose folder is here alone. The file system decides which folder is the
-    project, through links and in any case of letters where it takes any.
+    here, and so is a path whose folder is here alone. The project may be reached through links.
 
     Args:
         file: the path, of a file that may not be there yet.
@@ -140,40 +139,14 @@ def _plain(file: str) -> str:
 
 
 def _within(path: str, project: Path) -> str | None:
-    """Return an absolute path relative to the project, by the first folder above it that is the project's."""
+    """Return an absolute path relative to the project, as it is written or else with its links followed."""
     # What `..` leads to behind a link only the file system knows.
     path = os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
-    try:
-        wanted = os.stat(project)
-    except OSError:
-        return None
-    parts: list[str] = []
-    above = path
-    while True:
-        try:
-            if os.path.samestat(os.stat(above), wanted):
-                return "/".join(_spelled(project, parts[::-1])) or "."
-        except (OSError, ValueError):
-            pass
-        if above == (parent := os.path.dirname(above)):
-            return None
-        parts.append(os.path.basename(above))
-        above = parent
-
-
-def _spelled(project: Path, parts: list[str]) -> list[str]:
-    """Return names as the file system has them, where it found them in another case of letters."""
-    spelled: list[str] = []
-    folder = str(project)
-    for number, part in enumerate(parts):
-        try:
-            names = os.listdir(folder) if os.path.lexists(os.path.join(folder, part)) else [part]
-        except OSError:
-            return [*spelled, *parts[number:]]
-        alike = (name for name in names if name.casefold() == part.casefold())
-        spelled.append(part if part in names else next(alike, part))
-        folder = os.path.join(folder, spelled[-1])
-    return spelled
+    followed = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    for place, top in ((path, project), (path, os.path.realpath(project)), (followed, os.path.realpath(project))):
+        with contextlib.suppress(ValueError):
+            return Path(place).relative_to(top).as_posix()
+    return None
 
 
 def find_siblings(folder: Path) -> Iterator[Path]:
