@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from memory_kb.regex import regex
 from memory_kb.store.logs import format_time
-from memory_kb.text import load_json
+from memory_kb.text import read_integer
 
 #: Made once: `json.loads` makes one for every line.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_int=read_integer)
 #: What `args` of a resumed session name as its source after a compaction.
 COMPACTION = "compact"
 #: Deeper than this nothing is looked for in a JSON value.
@@ -212,21 +212,12 @@ def load_object(line: bytes | str) -> dict[str, Any]:
         NoEvent: there is none.
     """
     try:
-        found = _read_json(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+        found = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise NoEvent("not a JSON object")
     return found
-
-
-def _read_json(text: str) -> object:
-    try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:  # a number of more digits than Python reads
-        return load_json(text, parse_constant=lambda _: None)
 
 
 def make_event(values: Mapping[str, Any]) -> Event:
@@ -318,15 +309,15 @@ def fit(event: Event, limit: int = MAX_TEXT) -> Event:
     """Cut the long texts of an event."""
     content, error = (text and cut(text, limit) for text in (event.content, event.error))
     args = event.args
-    if (
-        args is not None
-        and any(len(text) > 1000 for text in strings_of(args))
-        and sum(map(len, strings_of(args))) > limit
-    ):
+    if args is not None and _size(args) > limit:
         args = map_strings(args, lambda text: cut(text, max(1000, limit // 10)))
-        if sum(map(len, strings_of(args))) > limit:
+        if _size(args) > limit:
             args = {"value": cut(json.dumps(args, ensure_ascii=False, default=str), limit)}
     return event._replace(content=content, error=error, args=args)
+
+
+def _size(value: object) -> int:
+    return sum(map(len, strings_of(value)))
 
 
 def searchable(event: Event) -> str:

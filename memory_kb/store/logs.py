@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
@@ -46,12 +46,7 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
 
 
 def dump(line: Mapping[str, Any]) -> bytes:
-    r"""Return an object as a line.
-
-    Example:
-        >>> dump({"a": "ü"}).decode()
-        '{"a": "ü"}\n'
-    """
+    """Return an object as a line."""
     return json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -117,12 +112,13 @@ def replace(path: Path, lines: Iterable[bytes]) -> None:
     os.replace(part, path)
 
 
-_NAME = "retrievals.jsonl"
 #: Longer queries are cut; the log is for counting, not for reading again.
 _MAX_QUERY = 500
 #: How much further is looked for credentials, so that none is cut in halves.
 _EDGE = 1_000
-_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
+_RETRIEVAL_TEXTS = ("ts", "session", "agent", "task", "verb", "query")
+#: The verb with which a session begins anew: what was shown before is gone.
+START = "start"
 
 
 class Retrieval(NamedTuple):
@@ -165,15 +161,11 @@ class Credit(NamedTuple):
     is_done: bool
 
 
-#: The verb with which a session begins anew: what was shown before is gone.
-START = "start"
-
-
 class RetrievalLog:
     """The retrievals of one vault, and what of them is folded into the notes."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / _NAME
+        self.file = folder / "retrievals.jsonl"
 
     def append(self, retrieval: Retrieval) -> None:
         """Write down what was shown, if that can be written: nothing that is read fails for it.
@@ -189,10 +181,8 @@ class RetrievalLog:
         Raises:
             OSError: it cannot be written.
         """
-        append(
-            self.file,
-            [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted],
-        )
+        lines = [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted]
+        append(self.file, lines)
 
     def read(self, session: str | None = None) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first: those of a session, or all."""
@@ -200,27 +190,23 @@ class RetrievalLog:
             if session and line.get("session") != session:
                 continue
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
-                texts = {name: str(line[name]) for name in _TEXTS if line.get(name) is not None}
-                yield Retrieval(
-                    **{"ts": "", **texts}, ids=tuple(map(str, line["ids"])), injected=line.get("injected") is True
-                )
+                texts = {name: str(line[name]) for name in _RETRIEVAL_TEXTS if line.get(name) is not None}
+                ids = tuple(map(str, line["ids"]))
+                yield Retrieval(**{"ts": "", **texts}, ids=ids, injected=line.get("injected") is True)
 
     def shown_in(self, session: str, most: int = 8_000_000) -> frozenset[str]:
         """Return the entries that were put before an agent in a session since its context was last empty.
 
-        Args:
-            session: the session.
-            most: the end of the log that is looked through, in bytes.
+        Only the last `most` bytes of the log are looked through.
         """
+        shown = set[str]()
         with contextlib.suppress(OSError):
-            start, shown = max(0, self.file.stat().st_size - most), set[str]()
-            for line in read(self.file, mark_of(session), start=start):
+            for line in read(self.file, mark_of(session), start=max(0, self.file.stat().st_size - most)):
                 if line.get("session") == session and line.get("injected") is True:
                     if line.get("verb") == START:
                         shown.clear()
                     shown.update(map(str, line.get("ids") or ()))
-            return frozenset(shown)
-        return frozenset()
+        return frozenset(shown)
 
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
@@ -261,25 +247,23 @@ def _line_of(retrieval: Retrieval) -> dict[str, Any]:
     return line
 
 
-class Shown(TypedDict, total=False):
-    """Who was shown some entries, and why."""
-
-    query: str | None
-    session: str | None
-    agent: str | None
-    task: str | None
-    injected: bool
-
-
-def log_shown(vault: Vault, verb: str, ids: Iterable[str], **about: Unpack[Shown]) -> None:
+def log_shown(
+    vault: Vault,
+    verb: str,
+    ids: Iterable[str],
+    *,
+    query: str | None = None,
+    session: str | None = None,
+    agent: str | None = None,
+    task: str | None = None,
+    injected: bool = False,
+) -> None:
     """Log which entries were shown, so that the end of the session can credit those that were used."""
-    shown = tuple(dict.fromkeys(ids))
-    if shown:
-        about["session"] = about.get("session") or vault.session
-        RetrievalLog(vault.machine / "log").append(Retrieval(format_time(vault.clock()), verb, shown, **about))
+    if shown := tuple(dict.fromkeys(ids)):
+        one = Retrieval(format_time(vault.clock()), verb, shown, query, session or vault.session, agent, task, injected)
+        RetrievalLog(vault.machine / "log").append(one)
 
 
-_OUTCOMES_NAME = "outcomes.jsonl"
 _OUTCOME_TEXTS = ("ts", "session", "agent", "task", "outcome", "run")
 
 
@@ -316,7 +300,7 @@ class OutcomeLog:
     """The outcomes of one vault; whoever writes to it holds the vault's lock."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / _OUTCOMES_NAME
+        self.file = folder / "outcomes.jsonl"
 
     def append(self, outcome: Outcome) -> None:
         """Write an outcome down, forced to the disk.
@@ -324,9 +308,11 @@ class OutcomeLog:
         Raises:
             OSError: it cannot be written.
         """
-        line: dict[str, Any] = {name: (text := getattr(outcome, name)) and redact(text).text for name in _OUTCOME_TEXTS}
+        texts = {name: getattr(outcome, name) for name in _OUTCOME_TEXTS}
+        line: dict[str, Any] = {name: text and redact(text).text for name, text in texts.items()}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
-        line |= {"used": list(outcome.used)} if outcome.used else {}
+        if outcome.used:
+            line["used"] = list(outcome.used)
         append(self.file, [line], force=True)
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:
@@ -359,14 +345,11 @@ def _read_mark(value: object) -> Mark | None:
     return Mark(value["credit"], total if type(total) is int else 0)
 
 
-_EXTRACTIONS_NAME = "extractions.jsonl"
-
-
 class ExtractionLog:
     """The questions that were answered in one vault, by the hash of what was asked."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / _EXTRACTIONS_NAME
+        self.file = folder / "extractions.jsonl"
 
     def done(self) -> frozenset[str]:
         """Return the inputs that were dealt with; an incomplete line has none."""
@@ -379,14 +362,11 @@ class ExtractionLog:
                 append(self.file, lines)
 
 
-_MAINTENANCE_NAME = "maintenance.jsonl"
-
-
 class MaintenanceLog:
     """The days of maintenance of one vault, on this machine."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / _MAINTENANCE_NAME
+        self._file = folder / "maintenance.jsonl"
 
     def last(self) -> dict[str, datetime]:
         """Return when each step was done last; a line that nobody can read counts for nothing."""

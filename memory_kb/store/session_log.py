@@ -11,7 +11,7 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from memory_kb.credentials import find_secret, redact
+from memory_kb.credentials import Redacted, find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
 from memory_kb.injected import is_own_call, judge
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
@@ -279,8 +279,8 @@ OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
-#: Names of fields are few and come again; longer ones are none.
-_SHORT_NAME = 40
+#: The name of a field is cut to this.
+_LONGEST_NAME = 1_000
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -329,18 +329,13 @@ def find_id(wanted: str, known: list[str]) -> str:
     if wanted in known:
         return wanted
     fitting = [one for one in known if wanted and one.startswith(wanted)]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
+    if len(fitting) > 1:
         raise UnreadableInput(
             f"{wanted!r} fits {len(fitting):,} sessions: {', '.join(fitting[-3:])} …", "give more characters"
         )
-    there = (
-        f"there are {', '.join(known[-3:])}{' and others: `memory-kb session list`' if len(known) > 3 else ''}"
-        if known
-        else "`memory-kb session start` begins one"
-    )
-    raise UnreadableInput(f"no session {wanted[:80]!r}", there)
+    if not fitting:
+        raise UnreadableInput(f"no session {wanted[:80]!r}", "`memory-kb session list` shows those there are")
+    return fitting[0]
 
 
 class Prepared(NamedTuple):
@@ -367,9 +362,8 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
     begun = start if start and start.event == "start" else Event()
     labels: dict[str, Any] = {name: text for name in _LABELS if (text := getattr(draft, name))}
     together = "\n".join(labels.values())
-    if (
-        len(together) > MAX_TEXT or redact(together).text != together
-    ):  # nearly never: so all of them are looked at at once
+    # Nearly never: so all of them are looked at at once.
+    if len(together) > MAX_TEXT or redact(together).text != together:
         labels = {name: _clean(text, found) for name, text in labels.items()}
     event = draft._replace(
         **{"job": begun.job, "task": begun.task, "agent": begun.agent} | labels,
@@ -415,13 +409,10 @@ def _clean(text: str, found: set[str], name: str = "") -> str:
     if len(text) > MAX_TEXT + _EDGE:
         return _clean_long(text, found)
     done = redact(text)
-    if not done.found and name and len(text) < 1000:
+    if name and not done.found and len(text) < 1000:
         named = redact(f"{name}={text}")
-        done = (
-            named._replace(text=named.text[len(name) + 1 :])
-            if named.found and named.text.startswith(f"{name}=")
-            else done
-        )
+        if named.found and named.text.startswith(f"{name}="):
+            done = named._replace(text=named.text[len(name) + 1 :])
     found.update(done.found)
     return cut(done.text, MAX_TEXT)
 
@@ -446,12 +437,14 @@ def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
 
 
 def _clean_name(name: str, found: set[str]) -> str:
-    return name if len(name) < _SHORT_NAME and not _must_be_cleaned(name) else _clean(name, found)
+    done = _redact_name(name[:_LONGEST_NAME])
+    found.update(done.found)
+    return done.text
 
 
 @functools.lru_cache(maxsize=1024)
-def _must_be_cleaned(name: str) -> bool:
-    return redact(name).text != name
+def _redact_name(name: str) -> Redacted:
+    return redact(name)
 
 
 def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
