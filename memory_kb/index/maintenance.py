@@ -12,7 +12,7 @@ from memory_kb.index.schema import DATABASE
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Progress, pending_passages
 from memory_kb.model import Problem, SyncReport
-from memory_kb.store.machine import Machine, adopt
+from memory_kb.store.machine import adopt
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Indexing:
         with self._find_writer().lock(), self._index.writing():
             self._index.close()
             try:
-                return adopt(Machine(self._vault.machine, self._vault.seal), dry_run=dry_run)
+                return adopt(self._vault.machine, dry_run=dry_run)
             except OSError as exc:
                 raise UnreadableInput(f"what was set aside cannot be taken over: {exc}") from exc
 

@@ -19,6 +19,7 @@ _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.
 #: How a machine folder is called that was not made here.
 ASIDE = f"{MACHINE}.foreign"
 _LOCK_SECONDS = 10.0
+_PLAIN_TEXT = b"The notes beside this folder are a plain folder, not the inside of a vault.\n"
 #: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
 _KEPT = ("config.yaml", PLAIN_MARK)
 #: What an older version left unsigned, and what can be made again; its vectors were paid for, and are taken over.
@@ -108,23 +109,19 @@ def _came_from_elsewhere(folder: Path, environ: Mapping[str, str]) -> bool:
     names = {entry.name for entry in os.scandir(folder)}
     if names <= {".gitignore", *_KEPT}:
         return False
-    if any(_links_in(folder)):
-        return True
     from memory_kb.store.git_command import tracks
 
-    return tracks(folder, environ)
+    return _holds_links(folder) or tracks(folder, environ)
 
 
-def _links_in(folder: Path) -> Iterator[Path]:
-    """Yield what is neither a plain file nor a folder, at any depth."""
+def _holds_links(folder: Path) -> bool:
+    """Return whether anything in a folder is neither a plain file nor a folder."""
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
-            if not _is_plain(os.lstat(os.path.join(place, name)).st_mode):
-                yield Path(place, name)
-
-
-def _is_plain(mode: int) -> bool:
-    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+            mode = os.lstat(os.path.join(place, name)).st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                return True
+    return False
 
 
 def _set_aside(folder: Path) -> Path:
@@ -159,9 +156,7 @@ def _set_links_aside(folder: Path) -> Iterator[str]:
     """Rename links, pipes and the like in a machine folder of ours: they would lead what is written elsewhere."""
     with os.scandir(folder) as entries:
         found = [
-            entry
-            for entry in entries
-            if not entry.is_file(follow_symlinks=False) and not entry.is_dir(follow_symlinks=False)
+            one for one in entries if not (one.is_file(follow_symlinks=False) or one.is_dir(follow_symlinks=False))
         ]
     for entry in found:
         if not entry.name.endswith(".foreign"):
@@ -176,8 +171,8 @@ def find_aside(machine: Path) -> list[Path]:
     return []
 
 
-def adopt(machine: Machine, *, dry_run: bool) -> tuple[str, ...]:
-    """Take sessions and vectors of what was set aside; say what it holds and what became of it.
+def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
+    """Take sessions and vectors of what was set aside beside a machine folder; say what it holds and what became of it.
 
     Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not followed.
 
@@ -185,48 +180,40 @@ def adopt(machine: Machine, *, dry_run: bool) -> tuple[str, ...]:
         OSError: a session cannot be copied.
     """
     lines = []
-    for aside in find_aside(machine.folder):
+    for aside in find_aside(folder):
         if aside.is_symlink() or not aside.is_dir():
             lines.append(f"{aside.name}: is no folder, nothing is taken of it")
             continue
         kinds = [f"{entry.name}{'/' if entry.is_dir(follow_symlinks=False) else ''}" for entry in os.scandir(aside)]
         lines.append(f"{aside.name} holds {', '.join(sorted(kinds)) or 'nothing'}")
-        lines += _adopt_sessions(aside, machine.folder, dry_run=dry_run)
-        lines += _adopt_vectors(aside, machine.folder, dry_run=dry_run)
+        lines += _adopt_sessions(aside / "sessions", folder / "sessions", dry_run=dry_run)
+        lines += _adopt_vectors(aside, folder, dry_run=dry_run)
     return tuple(lines)
 
 
-def _adopt_sessions(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
-    sessions = aside / "sessions"
-    if sessions.is_symlink() or not sessions.is_dir():
-        return
-    target = folder / "sessions"
-    found = sorted(
-        entry.name
-        for entry in os.scandir(sessions)
-        if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
-    )
-    new = [name for name in found if not os.path.lexists(target / name)]
-    if not dry_run and new:
-        make_folder(target)
-        for name in new:
-            with read_plain(sessions / name) as stream:
-                write_plain(target / name, stream.read())
+def _adopt_sessions(source: Path, target: Path, *, dry_run: bool) -> Iterator[str]:
     from memory_kb.text import counted
 
-    yield f"{counted(len(new), 'session')} {'can be ' if dry_run else ''}taken over, {len(found) - len(new)} are here already"
+    if source.is_symlink() or not source.is_dir():
+        return
+    found = [file for file in sorted(source.glob("*.jsonl")) if file.is_file() and not file.is_symlink()]
+    new = [file for file in found if not os.path.lexists(target / file.name)]
+    for file in () if dry_run else new:
+        make_folder(target)
+        with read_plain(file) as stream:
+            write_plain(target / file.name, stream.read())
+    word = "can be taken over" if dry_run else "taken over"
+    yield f"{counted(len(new), 'session')} {word}, {len(found) - len(new)} are here already"
 
 
 def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]:
     """Put a foreign index where the next rebuild takes its vectors from, and nothing else."""
     if not (aside / _INDEX).is_file() or (aside / _INDEX).is_symlink():
         return
-    if not dry_run:
-        for side in _SIDE_FILES:
-            with contextlib.suppress(FileNotFoundError), read_plain(aside / f"{_INDEX}{side}") as stream:
-                write_plain(folder / f"{_INDEX}.broken{side}", stream.read())
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(folder / f"{_INDEX}{side}")
+    for side in () if dry_run else _SIDE_FILES:
+        with contextlib.suppress(FileNotFoundError), read_plain(aside / f"{_INDEX}{side}") as stream:
+            write_plain(folder / f"{_INDEX}.broken{side}", stream.read())
+        (folder / f"{_INDEX}{side}").unlink(missing_ok=True)
     yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
 
 
@@ -243,30 +230,31 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
     """
     wanted, outside = vault.machine, tuple(_keep_out(vault))
     if configured:
-        return _prepare_named(Path(configured).expanduser() / _name_of(wanted), environ, outside)
+        folder = Path(configured).expanduser() / _name_of(wanted)
+        try:
+            return prepare_machine(folder, environ, outside, is_shipped=False)
+        except OSError as exc:
+            reason = f"no folder for the index: {folder} cannot be made ({exc.strerror})"
+            raise VaultNotFound(reason, "set index.path in your own configuration") from exc
     try:
         is_new = not wanted.exists()
         machine = prepare_machine(wanted, environ, outside)
         if is_new and vault.memory is None:
-            write_plain(
-                wanted / PLAIN_MARK,
-                b"The notes beside this folder are a plain folder, not the inside of a vault.\n",
-                0o644,
-            )
+            write_plain(wanted / PLAIN_MARK, _PLAIN_TEXT, 0o644)
         return machine
     except OSError:
         pass
-    secret = load_secret(environ, outside)
     try:
-        cache = _cache_folder(environ) / _name_of(wanted)
-        _take_index(wanted, cache, secret)
-        return prepare_machine(cache, environ, outside, is_shipped=False)
+        return _prepare_elsewhere(wanted, _cache_folder(environ) / _name_of(wanted), environ, outside)
     except (OSError, RuntimeError):
         import tempfile
 
-        spare = Path(tempfile.mkdtemp(prefix="memory-kb-"))
-        _take_index(wanted, spare, secret)
-        return prepare_machine(spare, environ, outside, is_shipped=False)
+        return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside)
+
+
+def _prepare_elsewhere(wanted: Path, folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]) -> Machine:
+    _take_index(wanted, folder, load_secret(environ, outside))
+    return prepare_machine(folder, environ, outside, is_shipped=False)
 
 
 def _take_index(machine: Path, cache: Path, secret: Secret) -> None:
@@ -298,16 +286,6 @@ def _keep_out(vault: Vault) -> Iterator[Path]:
         yield vault.memory
     if not Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(vault.folder):
         yield vault.folder
-
-
-def _prepare_named(folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]) -> Machine:
-    try:
-        return prepare_machine(folder, environ, outside, is_shipped=False)
-    except OSError as exc:
-        raise VaultNotFound(
-            f"no folder for the index: {folder} cannot be made ({exc.strerror})",
-            "set index.path in your own configuration",
-        ) from exc
 
 
 def _name_of(machine: Path) -> str:
@@ -382,13 +360,9 @@ def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
         prepare_machine(memory / MACHINE, environ, [memory])
     except OSError as exc:
         blocked = next((one for one in (memory, place) if one.exists() and not one.is_dir()), None)
-        if blocked:
-            raise VaultNotFound(
-                f"no vault can be made in {folder}: {blocked} is a file", "rename that file, or choose another folder"
-            ) from exc
-        raise VaultNotFound(
-            f"no vault can be made in {folder}: {exc.strerror}", "choose a folder that you may write to"
-        ) from exc
+        reason = f"{blocked} is a file" if blocked else exc.strerror
+        hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
+        raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
     beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
     return Founded(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
 
