@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -110,25 +109,12 @@ def _stat_note(location: str, path: str, folder: Path, problems: list[Problem]) 
 
 def _explain_link(location: str, path: str, folder: Path, problems: list[Problem]) -> None:
     """Report a symbolic link unless what it leads to is found in the vault anyway."""
-    try:
-        target = os.path.realpath(location, strict=True)
-    except OSError as exc:
-        reason = (
-            "is a symbolic link that leads in a circle" if exc.errno == errno.ELOOP else "is a symbolic link to nothing"
-        )
-        problems.append(Problem(path, 1, f"{reason}; skipped"))
-        return
-    root = os.path.realpath(folder)
-    inside = os.path.commonpath([target, root]) == root
-    location = os.path.join(os.path.realpath(os.path.dirname(location)), os.path.basename(location))
-    if inside and os.path.commonpath([location, target]) == target:
-        problems.append(Problem(path, 1, "is a symbolic link that leads in a circle; skipped"))
-    elif not inside:
-        problems.append(
-            Problem(
-                path, 1, "is a symbolic link out of the vault; skipped (copy the note here, or make its folder a vault)"
-            )
-        )
+    root, target = os.path.realpath(folder), os.path.realpath(location)
+    if not os.path.exists(target):
+        problems.append(Problem(path, 1, "is a symbolic link to nothing; skipped"))
+    elif os.path.commonpath([target, root]) != root:
+        hint = "copy the note here, or make its folder a vault"
+        problems.append(Problem(path, 1, f"is a symbolic link out of the vault; skipped ({hint})"))
 
 
 class _Walker:
@@ -138,14 +124,15 @@ class _Walker:
         self._problems = problems
         self._is_memory = vault.memory is not None or root.prefix == GLOBAL_PREFIX
         # A home inside the vault, or a vault inside the home, is walked once, under its own name.
+        is_global = root.prefix == GLOBAL_PREFIX
         others = (
-            (vault.home, vault.folder)
-            if root.prefix == ""
-            else (vault.folder,)
-            if root.prefix == GLOBAL_PREFIX
-            else (vault.home,)
+            {str(vault.folder)}
+            if is_global
+            else {str(vault.home)}
+            if root.prefix
+            else {str(vault.folder), str(vault.home)}
         )
-        self._skipped = {str(other) for other in others if other != root.folder}
+        self._skipped = others - {str(root.folder)}
 
     def files(self) -> Iterator[FileStat]:
         """Return the files below the root."""
