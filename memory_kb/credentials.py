@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.credential_rules import CODE, COMMON, FREE, KEY_BODY, PLACEHOLDER, RULES, Rule
+from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, Rule
 from memory_kb.private import cut_private
 from memory_kb.regex import regex
 
@@ -17,13 +17,6 @@ from memory_kb.regex import regex
 _LEAST_WORD = 12
 #: What chance leaves out of no token: a digit, or capitals in a row.
 _RANDOM_PART = regex(r"[0-9]|[A-Z]{8}")
-_WORD = regex(r"[!-~\0]*")
-#: A line end that a token may be broken by; much faster than `_BREAK`, which says so exactly.
-_JOINT = regex(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
-#: What may be the key of a service: a long run of characters with a digit, assigned to something.
-_UNMARKED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
-#: What a service is called is so near in front of its key at most.
-_NEAR = 60
 #: The beginning of a placeholder for a credential.
 _MARK = "[redacted: "
 #: What nobody sees, and a key may be broken by.
@@ -62,15 +55,28 @@ class Redacted(NamedTuple):
     found: tuple[str, ...] = ()
 
 
+#: The keywords of the rules for tokens, which are words of their own, and those of all other rules.
+_TOKEN_KEYWORDS = {word for rule in RULES if rule.judged == "token" for word in rule.keywords}
+_OTHER_KEYWORDS = {word for rule in RULES if rule.judged != "token" for word in rule.keywords}
+
+
 class _View(NamedTuple):
-    """A text as it is searched, and for each of its characters where that is in the original."""
+    """A text as it is searched.
+
+    Attributes:
+        folded: the text in small letters.
+        keywords: the keywords of rules that it holds.
+        places: for each of its characters where that is in the original.
+    """
 
     text: str
-    places: tuple[int, ...] | None = None
+    folded: str
+    keywords: set[str]
+    places: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return a span of the original."""
-        return (start, end) if self.places is None else (self.places[start], self.places[end - 1] + 1)
+        return self.places[start], self.places[end - 1] + 1
 
 
 def find_secret(text: str) -> str | None:
@@ -82,7 +88,7 @@ def find_secret(text: str) -> str | None:
         >>> find_secret("the token lives in the team vault; password: see 1Password") is None
         True
     """
-    return next((rule.what for rule, _, _ in _search(text)), None)
+    return next((rule.what for rule, _ in _search(text)), None)
 
 
 def locate_secret(text: str) -> Finding | None:
@@ -103,7 +109,7 @@ def locate_secrets(text: str) -> Iterator[Finding]:
 def _spans(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the places of credentials and the kind of each; where rules overlap, the first counts."""
     taken: list[tuple[int, int]] = []
-    for rule, _, (start, end) in _search(text):
+    for rule, (start, end) in _search(text):
         if all(end <= first or start >= last for first, last in taken):
             taken.append((start, end))
             yield start, end, rule.what
@@ -176,102 +182,36 @@ def is_redacted(text: str) -> bool:
     return _MARK in text
 
 
-def _search(text: str) -> Iterator[tuple[Rule, _View, tuple[int, int]]]:
+def _search(text: str) -> Iterator[tuple[Rule, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
-    folded = plain.text.casefold()
-    words = _long_words(plain.text)
-    fitting = _called_by(folded) | _called_by(words.casefold(), "token")
-    assigned = [plain.text[max(0, one.start() - _NEAR) : one.end()] for one in _UNMARKED.finditer(plain.text)]
-    fitting |= _called_by("\n".join(assigned).casefold(), "service")
-    for rule, keywords in ((RULES[place], fitting[place]) for place in sorted(fitting)):
-        for view, match in _matches(rule, keywords, plain, folded, words):
-            first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
-            value = view.text[first:last]
-            cut = _trim(value) if rule.judged in ("name", "service", "address") else value
-            is_cut_short = view.text.startswith("...", first + len(cut))
-            if not is_cut_short and _is_credential(rule, cut):
-                yield rule, view, view.span(first, first + len(cut))
+    views = [plain, *_join_lines(plain)]
+    for rule in RULES:
+        for view in views if rule.judged == "token" else views[:1]:
+            keywords = view.keywords.intersection(rule.keywords)
+            for match in _matches(rule, view, keywords) if keywords else ():
+                first, last = match.span("value") if "value" in match.re.groupindex and match["value"] else match.span()
+                value = view.text[first:last]
+                cut = _trim(value) if rule.judged in ("name", "service", "address") else value
+                is_cut_short = view.text.startswith("...", first + len(cut))
+                if not is_cut_short and _is_credential(rule, cut):
+                    yield rule, view.span(first, first + len(cut))
 
 
-@functools.cache
-def _families(judged: str) -> tuple[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], ...]:
-    """Return the keywords of some rules with the places of these, below the shortest that is in each of them."""
-    places: dict[str, list[int]] = {}
-    for place, rule in enumerate(RULES):
-        if (rule.judged if rule.judged in ("token", "service") else "") == judged:
-            for word in rule.keywords:
-                places.setdefault(word, []).append(place)
-    families: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
-    for word in sorted(places, key=len):
-        head = next((one for one in families if len(one) > 1 and one in word), word)
-        families.setdefault(head, []).append((word, tuple(places[word])))
-    return tuple((head, tuple(words)) for head, words in families.items())
-
-
-def _called_by(folded: str, judged: str = "") -> dict[int, list[str]]:
-    """Return the rules that a text calls for, and their keywords that it holds."""
-    found: dict[int, list[str]] = {}
-    for head, words in _families(judged):
-        if head in folded:
-            for word, places in words:
-                if word in folded:
-                    for place in places:
-                        found.setdefault(place, []).append(word)
-    return found
-
-
-def _matches(
-    rule: Rule, keywords: Sequence[str], plain: _View, folded: str, words: str
-) -> Iterator[tuple[_View, re.Match[str]]]:
-    if rule.judged == "token" and not _compile_mark(rule.pattern).search(words):
+def _matches(rule: Rule, view: _View, keywords: set[str]) -> Iterator[re.Match[str]]:
+    """Yield the matches of a rule, which begin at one of its keywords or a little in front: elsewhere none is tried."""
+    pattern = _compile(rule.pattern)
+    if rule.lead is None or len(view.folded) != len(view.text):
+        yield from pattern.finditer(view.text)
         return
-    pattern = _compile(_whole(rule))
-    if rule.judged == "token":
-        views = (plain, _join_lines(plain))
-        for view in filter(None, views):
-            yield from ((view, match) for match in pattern.finditer(view.text))
-    elif rule.lead is None or len(folded) != len(plain.text):
-        yield from ((plain, match) for match in pattern.finditer(plain.text))
-    else:
-        places = sorted({place for word in keywords for place in _places_of(word, folded)})
-        yield from ((plain, match) for match in _match_near(pattern, plain.text, places, rule.lead))
-
-
-def _match_near(pattern: re.Pattern[str], text: str, places: Sequence[int], lead: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that begins at some places or a little in front; trying it everywhere is slow."""
     done = 0
-    for place in places:
-        for start in range(max(done, place - lead), place + 1):
+    for place in sorted({place for word in keywords for place in _places_of(word, view.folded)}):
+        for start in range(max(done, place - rule.lead), place + 1):
             done = start + 1
-            if match := pattern.match(text, start):
+            if match := pattern.match(view.text, start):
                 yield match
                 done = match.end()
                 break
-
-
-def _long_words(text: str) -> str:
-    """Return the words of a text that are long enough for a token, also those that line ends break."""
-    words = text.split()
-    if "\n" in text:
-        for sign in "\r\\ \t":
-            text = text.replace(f"{sign}\n", "\n") if sign in text else text
-        words += _broken_words(*_JOINT.subn("\0", text))
-    long = {word for word in words if len(word) >= _LEAST_WORD}
-    return " ".join([word for word in long if _RANDOM_PART.search(word)])
-
-
-def _broken_words(joined: str, count: int) -> Iterator[str]:
-    """Yield the words that `\\0` stands in the middle of, without it."""
-    end = 0
-    for _ in range(count):
-        place = joined.find("\0", end)
-        if place < 0:
-            return
-        start = max(joined.rfind(" ", end, place), joined.rfind("\n", end, place), end - 1) + 1
-        found = _WORD.match(joined, place)
-        end = found.end() if found else place + 1
-        yield joined[start:end].replace("\0", "")
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:
@@ -279,10 +219,6 @@ def _places_of(word: str, text: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(word, place + 1)
-
-
-def _whole(rule: Rule) -> str:
-    return KEY_BODY if rule.pattern.startswith("-----BEGIN") else rule.pattern
 
 
 def _trim(value: str) -> str:
@@ -341,24 +277,34 @@ def entropy(value: str) -> float:
 def _unhide(text: str) -> _View:
     """Return a text without the characters that nobody sees."""
     if text.isascii() or not any(sign in text for sign in _INVISIBLE):
-        return _View(text)
-    kept = [(place, sign) for place, sign in enumerate(text) if sign not in _INVISIBLE]
-    return _View("".join(sign for _, sign in kept), tuple(place for place, _ in kept))
+        return _view(text, range(len(text)))
+    places = [place for place, sign in enumerate(text) if sign not in _INVISIBLE]
+    return _view("".join(text[place] for place in places), places)
 
 
-def _join_lines(view: _View) -> _View | None:
-    """Return a text without the line ends that are inside a run of characters, or None where there are none."""
-    breaks = [match.span() for match in _BREAK.finditer(view.text)]
+def _view(text: str, places: Sequence[int], *, is_joined: bool = False) -> _View:
+    folded = text.casefold()
+    long = {word for word in text.split() if len(word) >= _LEAST_WORD}
+    random = " ".join(word for word in long if _RANDOM_PART.search(word)).casefold()
+    keywords = {word for word in _TOKEN_KEYWORDS if word in random} if random else set()
+    if not is_joined:
+        keywords |= {word for word in _OTHER_KEYWORDS if word in folded}
+    return _View(text, folded, keywords, places)
+
+
+def _join_lines(view: _View) -> Iterator[_View]:
+    """Yield a text without the line ends that are inside a run of characters, if there are any."""
+    breaks = [match.span() for match in _BREAK.finditer(view.text)] if "\n" in view.text else []
     if not breaks:
-        return None
+        return
     pieces: list[str] = []
     places: list[int] = []
     last = 0
     for start, end in [*breaks, (len(view.text), len(view.text))]:
         pieces.append(view.text[last:start])
-        places += range(last, start) if view.places is None else view.places[last:start]
+        places += view.places[last:start]
         last = end
-    return _View("".join(pieces), tuple(places))
+    yield _view("".join(pieces), places, is_joined=True)
 
 
 def _describe(text: str, what: str, start: int, end: int) -> Finding:
@@ -373,9 +319,3 @@ def _describe(text: str, what: str, start: int, end: int) -> Finding:
 @functools.cache
 def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
-
-
-@functools.cache
-def _compile_mark(pattern: str) -> re.Pattern[str]:
-    """Compile the pattern of a token without what may be in front of it: one that begins with a mark is found faster."""
-    return re.compile(pattern.removeprefix(FREE))
