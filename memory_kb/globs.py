@@ -51,9 +51,7 @@ _WILD = frozenset("*?[")
 
 @functools.lru_cache(maxsize=1024)
 def name_matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that says whether one name fits a pattern.
-
-    A name has no slashes.
+    """Return a function that says whether one name, without slashes, fits a pattern.
 
     Example:
         >>> bool(name_matcher("*.p[yi]")("a.py")), bool(name_matcher("[^a]")("a"))
@@ -63,18 +61,12 @@ def name_matcher(pattern: str) -> Callable[[str], object]:
 
 
 def _name_expression(pattern: str) -> str:
-    """Return the expression for a name.
-
-    An invalid class matches itself literally.
-    """
+    """Return the expression for a name; an invalid class matches itself literally."""
     return f"{fnmatch.translate(pattern.replace('[^', '[!'))}|{re.escape(pattern)}\\Z"
 
 
 class Ignore:
-    """Patterns for what a walk leaves out.
-
-    Folders are left out whole, so their contents need no test.
-    """
+    """Patterns for what a walk leaves out; folders are left out whole, so their contents need no test."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         cleaned = [pattern.removeprefix("./").rstrip("/") for pattern in patterns]

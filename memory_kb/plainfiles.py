@@ -54,11 +54,7 @@ def read_plain(path: Path | str) -> IO[bytes]:
 
 
 def read_file(path: Path | str, limit: int = -1) -> bytes:
-    """Return the bytes of a file that people may have replaced by a link; a pipe or a device is an error, not a wait.
-
-    Args:
-        path: the file.
-        limit: no more bytes than this; negative for all.
+    """Return the first bytes of a file that people may have replaced by a link; a pipe or a device is an error, not a wait.
 
     Raises:
         OSError: it cannot be opened, or is no file.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.plainfiles import make_folder, open_plain
+from memory_kb.plainfiles import make_folder, read_plain
 
 # hashlib loads OpenSSL, which costs a search more than all else here; where the part is missing, hashlib has it.
 try:
@@ -71,11 +71,7 @@ class Secret(NamedTuple):
         return _read(machine / SIGNATURE)[1] if self.verify(machine, os.lstat(machine))[0] else None
 
     def mark(self, machine: Path, nonce: str | None = None) -> Seal:
-        """Sign a machine folder, its nonce kept where it is ours.
-
-        Args:
-            machine: the folder.
-            nonce: that of another folder whose index is to be trusted here too.
+        """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too.
 
         Raises:
             OSError: it cannot be written to.
@@ -98,13 +94,10 @@ def _sign(key: bytes, data: bytes) -> str:
 
 def _read(file: Path) -> list[str]:
     try:
-        descriptor = open_plain(file, os.O_RDONLY)
+        with read_plain(file) as stream:
+            return stream.read(1_000).decode("ascii", "replace").splitlines()
     except OSError:
         return []
-    try:
-        return os.read(descriptor, 1_000).decode("ascii", "replace").splitlines()
-    finally:
-        os.close(descriptor)
 
 
 def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
@@ -129,12 +122,7 @@ def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Secret:
-    """Return the secret of this user, made at the first time.
-
-    Args:
-        environ: the environment, which may name the state folder.
-        outside: folders that it must not be in, such as the vault's notes.
-    """
+    """Return the secret of this user, made at the first time, and never in a folder of `outside`."""
     for folder in _state_folders(environ):
         place = Path(os.path.realpath(folder))
         if not any(place.is_relative_to(one) for one in outside):
@@ -178,16 +166,13 @@ def _secret_of(folder: Path) -> bytes:
 def _read_secret(file: Path) -> bytes | None:
     """Return the key in a file that belongs to this user, None where there is no such file."""
     try:
-        descriptor = open_plain(file, os.O_RDONLY)
+        with read_plain(file) as stream:
+            state, text = os.fstat(stream.fileno()), stream.read(200)
+            if os.name != "nt" and state.st_mode & 0o077:
+                with contextlib.suppress(OSError):
+                    os.fchmod(stream.fileno(), 0o600)
     except OSError:
         return None
-    try:
-        state, text = os.fstat(descriptor), os.read(descriptor, 200)
-        if os.name != "nt" and state.st_mode & 0o077:
-            with contextlib.suppress(OSError):
-                os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
     is_ours = os.name == "nt" or os.geteuid() in (0, state.st_uid)
     try:
         key = bytes.fromhex(text.decode("ascii").strip())

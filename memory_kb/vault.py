@@ -32,10 +32,7 @@ _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
 
 
 class Root(NamedTuple):
-    """A folder whose Markdown files are notes.
-
-    `prefix` goes before their paths in all output.
-    """
+    """A folder whose Markdown files are notes; `prefix` goes before their paths in all output."""
 
     prefix: str
     folder: Path
@@ -162,10 +159,7 @@ class Vault(NamedTuple):
         return base
 
     def regions_of(self, place: Location) -> tuple[Region, ...] | None:
-        """Return the places of the notes of a scope and of those around it; None for everywhere.
-
-        The notes of other jobs are not among them.
-        """
+        """Return the places of the notes of a scope and of those around it, without other jobs; None for everywhere."""
         if self.memory is None or self.home in (self.folder, self.memory):
             return None
         jobs = self.memory / "jobs"
@@ -263,10 +257,7 @@ def _named_folder(folder: Path) -> Path:
 
 
 def _is_inside(place: Path) -> bool:
-    """Return whether a folder is the `memory/` of a vault.
-
-    The other case is the folder that holds it.
-    """
+    """Return whether a folder is the `memory/` of a vault, and not the folder that holds it."""
     has_marker = any((place / marker).exists() for marker in _MARKERS)
     return place.name == "memory" and has_marker and not is_memory_folder(place / "memory")
 
@@ -334,9 +325,7 @@ def locate(path: str, *, is_memory: bool) -> Location:
 
 
 def default_status(path: str, *, is_memory: bool) -> str:
-    """Return the status of an entry that names none.
-
-    It is its folder's, else active.
+    """Return the status of an entry that names none: its folder's, else active.
 
     Example:
         >>> default_status("memory/review/a.md", is_memory=True), default_status("archive/a.md", is_memory=False)

@@ -35,10 +35,7 @@ _FLOAT = regex(
 
 
 class InvalidBlock(Exception):
-    """A block that is not a usable YAML mapping.
-
-    `line` counts from 0 within the block.
-    """
+    """A block that is not a usable YAML mapping; `line` counts from 0 within the block."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -47,10 +44,7 @@ class InvalidBlock(Exception):
 
 @functools.cache
 def yaml_loader() -> type[yaml.SafeLoader]:
-    """Return the safe loader class for frontmatter and configuration.
-
-    All of it is read with this one.
-    """
+    """Return the safe loader class that all frontmatter and configuration is read with."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -185,10 +179,7 @@ def _parse(block: str, scale: int) -> dict[str, Any]:
 
 
 def _check_depth(block: str) -> None:
-    """Refuse a block that is nested too deeply.
-
-    This comes before anything recursive reads it.
-    """
+    """Refuse a block that is nested too deeply, before anything recursive reads it."""
     if sum(map(block.count, _NESTING)) <= MAX_DEPTH:
         return
     import yaml
@@ -208,10 +199,7 @@ def _plain_key(key: object) -> str:
 
 
 def _plain_number(number: int) -> int | str:
-    """Return a number that can be printed.
-
-    One that is beyond all use becomes its hexadecimal digits.
-    """
+    """Return a number that can be printed; one beyond all use becomes its hexadecimal digits."""
     return number if number.bit_length() <= _MAX_BITS else hex(number)[:40] + "…"
 
 

@@ -67,13 +67,8 @@ def run_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a git command in a folder.
 
-    Args:
-        folder: where; its repository is the nearest one around it.
-        environ: the environment of the person.
-        arguments: the command and its words.
-        seconds: how long it may take.
-        stdin: what it reads.
-        with_hooks: run the hooks of `.git/hooks` and of the person's own configuration, for a commit that a person asked for.
+    With `with_hooks` the hooks of `.git/hooks` and of the person's own configuration run, for a commit that a person
+    asked for.
 
     Raises:
         OSError: git cannot be run.
@@ -180,15 +175,7 @@ _MAX_FILES = 100
 
 
 class GitState(NamedTuple):
-    """The state of a repository.
-
-    Attributes:
-        branch: None where no branch is checked out.
-        commit: the last one, shortened; None where there is none yet.
-        subject: its first line.
-        dirty_files: what is changed or new, as paths from the repository's top, the first hundred.
-        dirty_count: how many there are.
-    """
+    """The state of a repository: branch, last commit and its first line, and the first hundred files that are changed or new."""
 
     branch: str | None
     commit: str | None

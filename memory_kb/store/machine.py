@@ -28,13 +28,7 @@ _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
 class Machine(NamedTuple):
-    """A machine folder that may be used.
-
-    Attributes:
-        folder: where it is.
-        seal: what recognises the runs and the index that were made here.
-        notices: what was done about one that was not made here, in sentences.
-    """
+    """A machine folder that may be used, its seal, and sentences about one that was not made here."""
 
     folder: Path
     seal: Seal
@@ -46,11 +40,8 @@ def prepare_machine(
 ) -> Machine:
     """Make a machine folder that git ignores, or check the one that is there.
 
-    Args:
-        folder: where it is to be.
-        environ: the environment, which says where the secret of this user is.
-        outside: folders that the secret must not be kept in.
-        is_shipped: whether one that was not made here may have come with the notes.
+    The secret of this user is not kept in a folder of `outside`; `is_shipped` says that what was not made here may
+    have come with the notes.
 
     Raises:
         OSError: it cannot be made or written to.

@@ -111,11 +111,6 @@ def locate(file: str, project: Path, here: Path) -> str | None:
     A relative path is resolved from the current folder, if that is in the project, and from the
     project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
     here, and so is a path whose folder is here alone. The project may be reached through links.
-
-    Args:
-        file: the path, of a file that may not be there yet.
-        project: the project's folder.
-        here: the folder that somebody is in.
     """
     named = _plain(file)
     if os.path.isabs(named):

@@ -125,9 +125,7 @@ class SessionFiles:
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
         """Yield the events in the last bytes of a session, passing over lines that hold none."""
-        file = self.path(session)
-        start = max(0, file.stat().st_size - size)
-        yield from filter(None, (_parsed(line.text) for line in read_lines(file, start)))
+        return _recent_events(self.path(session), size)
 
     def read(
         self,
@@ -136,12 +134,9 @@ class SessionFiles:
         *,
         only: Callable[[bytes], bool] | None = None,
     ) -> Iterator[Event]:
-        """Yield the events of a session in the order of the file.
+        """Yield the events of a session in the order of the file, of the lines that `only` lets pass.
 
-        Args:
-            session: its id.
-            on_problem: called with the number of a line that is no event, and why.
-            only: which lines are parsed; all when not given.
+        `on_problem` is called with the number of a line that is no event, and why.
 
         Raises:
             FileNotFoundError: there is no such session.
@@ -262,11 +257,15 @@ _END_TAIL = 262_144
 def read_outcome(file: Path) -> str | None:
     """Return the outcome that the end of a session names, or None where it names none or goes on."""
     try:
-        lines = list(read_lines(file, max(0, os.path.getsize(file) - _END_TAIL)))
+        ends = [event for event in _recent_events(file, _END_TAIL) if event.event == "end"]
     except OSError:
         return None
-    events = (_parsed(line.text) for line in reversed(lines))
-    return next((outcome_of(event) for event in events if event and event.event == "end"), None)
+    return outcome_of(ends[-1]) if ends else None
+
+
+def _recent_events(file: Path, size: int) -> Iterator[Event]:
+    lines = read_lines(file, max(0, file.stat().st_size - size))
+    return filter(None, (_parsed(line.text) for line in lines))
 
 
 def outcome_of(end: Event) -> str | None:

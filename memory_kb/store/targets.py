@@ -21,10 +21,7 @@ _HIDDEN = frozenset({".premortem.md", ".assumptions.jsonl", ".current-stage"})
 def find_target(vault: Vault, path: str, others: Collection[str] = ()) -> Path:
     """Return the file to write for a path as it is in output.
 
-    Args:
-        vault: the vault and its home.
-        path: relative to the vault, or with the prefix of the home.
-        others: ends of paths that are written though they are no notes, such as `.claude/settings.json`.
+    `others` are ends of paths that are written though they are no notes, such as `.claude/settings.json`.
 
     Raises:
         UnreadableInput: no run may write there.
