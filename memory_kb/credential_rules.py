@@ -31,79 +31,92 @@ class Rule(NamedTuple):
     lead: int | None = None
 
 
-#: What services give out with a mark in front: name, keywords, pattern, and how far in front of a keyword it begins.
+#: What services give out with a mark in front: name, keywords, pattern.
 _TOKENS = (
-    ("an AWS access key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![A-Za-z0-9])", 0),
-    ("an AWS access key", "absk", r"ABSK[A-Za-z0-9+/]{100,}={0,2}", 0),
+    ("an AWS access key", "akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    ("an AWS access key", "absk", r"ABSK[A-Za-z0-9+/]{100,}={0,2}"),
     (
         "a GitHub token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,}",
-        0,
     ),
     (
         "a GitLab token",
         "glpat- gldt- glptt- glrt- glft- glimt- glagent- gloas- glsoat- glcbt- glffct- gr1348941",
         r"gl(?:pat|dt|ptt|rt|ft|imt|agent|oas|soat|cbt|ffct)-[\w.-]{20,}|GR1348941[\w-]{20,}",
-        0,
     ),
-    ("a Slack token", "xox xapp-", r"(?:xox[abeoprs]|xapp)-(?=[A-Za-z0-9-]{0,40}\d{4})[A-Za-z0-9-]{10,}", 0),
-    ("a Stripe key", "k_live_ k_test_ k_prod_ whsec_", r"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9]{16,}", 1),
+    ("a Slack token", "xox xapp-", r"(?:xox[abeoprs]|xapp)-(?=[A-Za-z0-9-]{0,40}\d{4})[A-Za-z0-9-]{10,}"),
     (
         "an API key",
         "sk-",
         r"sk-(?!ecdsa-|ssh-)(?:ant-|proj-|svcacct-|admin-|or-)?(?=[A-Za-z0-9_-]{0,200}[0-9])[A-Za-z0-9_-]{20,}",
-        0,
     ),
     (
         "an API key",
         "gsk_ xai- pplx- r8_ nvapi- fw_ csk- tvly-",
         r"(?:gsk_|xai-|pplx-|r8_|nvapi-|fw_|csk-|tvly-)(?=[A-Za-z0-9_-]{0,200}\d)[A-Za-z0-9_-]{24,}",
-        0,
     ),
-    ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}", 0),
+    ("a Google API key", "aiza", r"AIza[A-Za-z0-9_-]{35}"),
     (
         "a Google token",
         "ya29. gocspx- 1//0",
         r"ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{28}|1//0[A-Za-z0-9_-]{40,}",
-        0,
     ),
-    ("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}", 0),
-    ("a PyPI token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}", 0),
+    ("an npm token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    ("a PyPI token", "pypi-", r"pypi-[A-Za-z0-9_-]{50,}"),
     (
         "a Hugging Face token",
         "hf_ api_org_",
         r"(?:hf|api_org)_(?=[A-Za-z0-9]{0,40}(?:\d|[a-z][A-Z][a-z]?[A-Z]))[A-Za-z0-9]{30,}(?![A-Za-z0-9_])",
-        0,
     ),
-    ("a SendGrid key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 0),
-    ("a Mailgun key", "key-", r"(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])", 3),
-    ("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 32),
-    ("a Telegram token", ":aa", r"\d{6,12}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9])", 12),
+    ("a SendGrid key", "sg.", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     (
         "a Sentry token",
         "sntrys_ sntryu_",
         r"sntrys_(?=[A-Za-z0-9+/=_-]{0,100}\d)[A-Za-z0-9+/=_-]{30,}|sntryu_[0-9a-f]{40,}",
-        0,
     ),
-    ("a Supabase token", "sbp_ sb_secret_", r"sbp_[0-9a-f]{32,}|sb_secret_[A-Za-z0-9_-]{20,}", 0),
-    ("a New Relic key", "nrak- nrii- nrjs-", r"NR(?:AK|II|JS)-(?=[A-Za-z0-9-]{0,30}\d)[A-Za-z0-9-]{19,}", 0),
-    ("a Grafana token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}", 0),
-    ("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])", 0),
-    ("an Azure secret", "q~", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", 4),
+    ("a Supabase token", "sbp_ sb_secret_", r"sbp_[0-9a-f]{32,}|sb_secret_[A-Za-z0-9_-]{20,}"),
+    ("a New Relic key", "nrak- nrii- nrjs-", r"NR(?:AK|II|JS)-(?=[A-Za-z0-9-]{0,30}\d)[A-Za-z0-9-]{19,}"),
+    ("a Grafana token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}|glc_[A-Za-z0-9+/]{32,}={0,2}"),
+    ("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
     (
         "an Azure key",
         "accountkey sharedaccesskey",
         r"(?:AccountKey|SharedAccessKey)=(?P<value>[A-Za-z0-9+/]{40,}={0,2})",
-        0,
     ),
-    ("a Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}", 14),
+    ("a Shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
     (
-        "a Shopify token",
-        "shpat_ shpca_ shppa_ shpss_",
-        r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
-        0,
+        "an access token",
+        "pnu_ rdme_ rubygems_ tk-us- xkeysib- shippo_ sgp_ sm_ sq0 eaa s-s4t2 hvs. ltai hrku- tfp_ ops_eyj akcp cmvmd clojars_ dt0c01. duffel_ eza ezt",
+        (
+            r"pnu_[A-Za-z0-9]{36}|rdme_[a-z0-9]{70}|rubygems_[a-f0-9]{48}|tk-us-[\w-]{48}|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"
+            r"|shippo_(?:live|test)_[a-fA-F0-9]{40}|sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}|sm_[aps]at_[A-Za-z0-9]{16}"
+            r"|sq0(?:atp|csp|idp)-[\w-]{22,60}|EAAA[\w-]{56,60}|LTAI[A-Za-z0-9]{20}|HRKU-[\w-]{36,60}|tfp_[\w.=-]{59}|ops_eyJ[A-Za-z0-9+/]{100,}"
+            r"|AKCp[A-Za-z0-9]{69}|cmVmd[A-Za-z0-9]{59}|CLOJARS_[a-z0-9]{60}|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}"
+            r"|EAA[A-Z](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{90,}|s-s4t2(?:ud|af)-[a-f0-9]{64}|hv[a-z]\.CAES[\w-]{20,}"
+            r"|duffel_(?:test|live)_[\w=-]{43}|EZ[AT]K[A-Za-z0-9]{54}(?![A-Za-z0-9+/])"
+        ),
     ),
+    (
+        "an access token",
+        "sk.eyj fio-u- flwseck ico- p8e- sha256~ v1.0- oy2 bkua_ ccipat_ cfpat- a3- pat aqvn dnkey- test_ live_",
+        (
+            r"fio-u-[\w=-]{64}|FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,}|ico-[A-Za-z0-9]{32}(?![A-Za-z0-9.])|p8e-[A-Za-z0-9]{32}|sha256~[\w-]{43}"
+            r"|v1\.0-[a-f0-9]{24}-[a-f0-9]{146}|oy2[a-z0-9]{43}|bkua_[a-f0-9]{40}|CCIPAT_[A-Za-z0-9]{22}_[a-f0-9]{40}|CFPAT-[\w-]{43}"
+            r"|sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"
+            r"|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|AQVN[\w-]{35,38}|dnkey-[a-z0-9=_-]{26}-[a-z0-9=_-]{52}|(?:live|test)_[a-f0-9]{35}(?![a-z0-9])"
+        ),
+    ),
+    ("a signed web token", "eyj", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+)
+#: Those that begin in front of their keyword, and how far at most.
+_TOKENS_IN_FRONT = (
+    ("a Stripe key", "k_live_ k_test_ k_prod_ whsec_", r"(?:[rs]k_(?:live|test|prod)|whsec)_[A-Za-z0-9]{16,}", 1),
+    ("a Mailgun key", "key-", r"(?:pub)?key-[0-9a-f]{32}(?![A-Za-z0-9])", 3),
+    ("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 32),
+    ("a Telegram token", ":aa", r"\d{6,12}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9])", 12),
+    ("an Azure secret", "q~", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", 4),
+    ("a Terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}", 14),
     (
         "an access token",
         "_v1_ dckr_ hvs. hvb. lin_api_ atatt3 age-secret-key- dapi pul- dp. fo1_ fm1 fm2_ figd_ ntn_ nfp_ tskey- pscale_ pmak-",
@@ -116,37 +129,7 @@ _TOKENS = (
         ),
         3,
     ),
-    (
-        "an access token",
-        "pnu_ rdme_ rubygems_ tk-us- xkeysib- shippo_ sgp_ sm_ sq0 eaa s-s4t2 hvs. ltai hrku- tfp_ ops_eyj akcp cmvmd clojars_ dt0c01. duffel_ eza ezt",
-        (
-            r"pnu_[A-Za-z0-9]{36}|rdme_[a-z0-9]{70}|rubygems_[a-f0-9]{48}|tk-us-[\w-]{48}|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"
-            r"|shippo_(?:live|test)_[a-fA-F0-9]{40}|sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}|sm_[aps]at_[A-Za-z0-9]{16}"
-            r"|sq0(?:atp|csp|idp)-[\w-]{22,60}|EAAA[\w-]{56,60}|LTAI[A-Za-z0-9]{20}|HRKU-[\w-]{36,60}|tfp_[\w.=-]{59}|ops_eyJ[A-Za-z0-9+/]{100,}"
-            r"|AKCp[A-Za-z0-9]{69}|cmVmd[A-Za-z0-9]{59}|CLOJARS_[a-z0-9]{60}|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}"
-            r"|EAA[A-Z](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{90,}|s-s4t2(?:ud|af)-[a-f0-9]{64}|hv[a-z]\.CAES[\w-]{20,}"
-            r"|duffel_(?:test|live)_[\w=-]{43}|EZ[AT]K[A-Za-z0-9]{54}(?![A-Za-z0-9+/])"
-        ),
-        0,
-    ),
-    (
-        "an access token",
-        "sk.eyj fio-u- flwseck ico- p8e- sha256~ v1.0- oy2 bkua_ ccipat_ cfpat- a3- pat aqvn dnkey- test_ live_",
-        (
-            r"fio-u-[\w=-]{64}|FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,}|ico-[A-Za-z0-9]{32}(?![A-Za-z0-9.])|p8e-[A-Za-z0-9]{32}|sha256~[\w-]{43}"
-            r"|v1\.0-[a-f0-9]{24}-[a-f0-9]{146}|oy2[a-z0-9]{43}|bkua_[a-f0-9]{40}|CCIPAT_[A-Za-z0-9]{22}_[a-f0-9]{40}|CFPAT-[\w-]{43}"
-            r"|sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"
-            r"|pat[A-Za-z0-9]{14}\.[a-f0-9]{64}|AQVN[\w-]{35,38}|dnkey-[a-z0-9=_-]{26}-[a-z0-9=_-]{52}|(?:live|test)_[a-f0-9]{35}(?![a-z0-9])"
-        ),
-        0,
-    ),
     ("an access token", "_mmk", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", 36),
-    (
-        "a signed web token",
-        "eyj",
-        r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-        0,
-    ),
 )
 
 #: Services whose keys have no mark, and are known by the service's name before them.
@@ -227,22 +210,16 @@ _VALUE = (
 _COUNTED = r"\s?(?:digits?|characters?|chars?|numbers?|times|rows|Ziffern|Stellen|Zeichen|chiffres|dígitos|cifre|cijfers|桁|位)"
 _NUMBER = rf"(?P<value>\d{{4,8}})(?![A-Za-z0-9_%]|[.,:/-]\d|{_COUNTED})"
 _PASSWORD_WORDS = (
-    "pass",
-    "pwd",
-    "pw",
-    "kennwort",
-    "mdp",
-    "contraseña",
-    "senha",
-    "wachtwoord",
-    "パスワード",
-    "合言葉",
-    "密码",
-    "密碼",
-    "口令",
+    *("pass", "pwd", "pw", "kennwort", "mdp", "contraseña", "senha", "wachtwoord"),
+    *("パスワード", "合言葉", "密码", "密碼", "口令"),
 )
 _PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
 _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
+
+
+def _token(what: str, keywords: str, pattern: str, lead: int = 0) -> Rule:
+    return Rule(what, tuple(keywords.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
+
 
 #: A private key from its first line to its last.
 _PRIVATE_KEY = (
@@ -254,12 +231,10 @@ _PRIVATE_KEY = (
 RULES: tuple[Rule, ...] = (
     Rule("a private key", ("private key",), _PRIVATE_KEY),
     Rule("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
-    *(
-        Rule(what, tuple(words.split()), f"{_FREE}(?:{pattern})", 0.0, "token", lead)
-        for what, words, pattern, lead in _TOKENS
-    ),
+    *(_token(what, words, pattern) for what, words, pattern in _TOKENS),
+    *(_token(what, words, pattern, lead) for what, words, pattern, lead in _TOKENS_IN_FRONT),
     # Its keywords are in every text: what begins with a capital is found faster if that is looked for first.
-    Rule("a Discord token", ("m", "n", "o"), _DISCORD, 0.0, "token"),
+    Rule("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
     Rule(
         "a webhook address",
         ("hooks.", "webhook", "bot", "chat.googleapis", "dingtalk", "logic.azure"),
