@@ -40,32 +40,29 @@ def iterate(text: str, keys: tuple[str, ...] = ()) -> Iterator[Element]:
     """
     at = _skip(text, int(text.startswith("\ufeff")))
     if text.startswith("{", at):
-        yield from _read_object(text, at, keys)
-    elif not text.startswith("[", at):
-        yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
+        whole, _ = _decode(text, at, 1)
+        found = [] if whole.wrong else [whole.value[key] for key in keys if isinstance(whole.value.get(key), list)]
+        yield from itertools.starmap(Element, enumerate(found[0], 1)) if found else [whole]
+    elif text.startswith("[", at):
+        yield from _read_array(text, _skip(text, at + 1))
     else:
-        yield from _read_array(text, at + 1)
+        yield Element(0, wrong="not a JSON array" if at < len(text) else "it is empty")
 
 
 def _read_array(text: str, at: int) -> Iterator[Element]:
-    number, is_next = 0, True
-    while not text.startswith("]", at := _skip(text, at)):
-        if at == len(text) or not is_next:
-            yield Element(number, wrong="the array is not closed" if at == len(text) else _explain(text, at, number))
-            return
-        one, at = _decode(text, at, number + 1)
+    number = 0
+    while not text.startswith("]", at):
+        number += 1
+        one, at = _decode(text, at, number)
         yield one
         if one.wrong:
             return
-        number, at = number + 1, _skip(text, at)
-        is_next = text.startswith(",", at)
-        at += is_next
-
-
-def _read_object(text: str, at: int, keys: tuple[str, ...]) -> Iterator[Element]:
-    whole, _ = _decode(text, at, 1)
-    lists = [] if whole.wrong else [whole.value[key] for key in keys if isinstance(whole.value.get(key), list)]
-    yield from itertools.starmap(Element, enumerate(lists[0], 1)) if lists else [whole]
+        at = _skip(text, at)
+        if text.startswith(",", at):
+            at = _skip(text, at + 1)
+        elif not text.startswith("]", at):
+            yield _broken(text, at, number + 1)
+            return
 
 
 def _skip(text: str, at: int) -> int:
@@ -77,14 +74,11 @@ def _skip(text: str, at: int) -> int:
 def _decode(text: str, at: int, number: int) -> tuple[Element, int]:
     try:
         value, end = _DECODER.raw_decode(text, at)
-    except json.JSONDecodeError:
-        return Element(number, wrong=_explain(text, at, number - 1)), at
-    except RecursionError:
-        return Element(number, wrong=f"element {number} is nested too deeply"), at
+    except (json.JSONDecodeError, RecursionError):
+        return _broken(text, at, number), at
     return Element(number, value), end
 
 
-def _explain(text: str, at: int, number: int) -> str:
-    """Return that some JSON is not valid, behind which element and in which line."""
-    behind = f" after element {number}" if number else ""
-    return f"not valid JSON{behind} (line {text.count(chr(10), 0, at) + 1})"
+def _broken(text: str, at: int, number: int) -> Element:
+    behind = f" after element {number - 1}" if number > 1 else ""
+    return Element(number, wrong=f"not valid JSON{behind} (line {text.count(chr(10), 0, at) + 1})")
