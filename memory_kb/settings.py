@@ -260,39 +260,35 @@ def merge(
         ['config.yaml: unknown setting colour']
     """
     warnings: list[str] = []
-    merged = _merge_into(settings, values, "", origin, warnings, is_trusted=is_trusted)
-    assert isinstance(merged, Settings)
-    return merged, warnings
+    return _merge_group(settings, values, "", origin, warnings, is_trusted=is_trusted), warnings
 
 
-def _merge_into(
+def _merge_group(
     target: Any, values: Mapping[str, Any], prefix: str, origin: str, warnings: list[str], *, is_trusted: bool
 ) -> Any:
-    known = {name.rstrip("_"): name for name in target._fields}
+    fields = {name.rstrip("_"): name for name in target._fields}
     changes: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if key not in known:
+        if key not in fields:
             warnings.append(f"{origin}: unknown setting {name}")
-        elif not is_trusted and _reaches_outside(name, value, getattr(target, known[key])):
-            warnings.append(
-                f"{origin}: {name} is ignored here; a vault may not say where files are written or sent, your own configuration may"
-            )
+            continue
+        old = getattr(target, fields[key])
+        if not is_trusted and _reaches_outside(name, value, old):
+            why = "a vault may not say where files are written or sent, your own configuration may"
+            warnings.append(f"{origin}: {name} is ignored here; {why}")
+        elif isinstance(value, Mapping) and hasattr(old, "_fields"):
+            changes[fields[key]] = _merge_group(old, value, f"{name}.", origin, warnings, is_trusted=is_trusted)
+        elif hasattr(old, "_fields") and value is not None:
+            raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}", _FIX)
         elif value is not None:
-            old = getattr(target, known[key])
-            if hasattr(old, "_fields"):
-                if not isinstance(value, Mapping):
-                    raise InvalidSettings(f"{origin}: {name} takes a group of settings, not {value!r}", _FIX)
-                changes[known[key]] = _merge_into(old, value, name + ".", origin, warnings, is_trusted=is_trusted)
-            else:
-                new = _coerce(name, value, old, origin)
-                most = max(old, _VAULT_MAXIMA[name]) if name in _VAULT_MAXIMA and not is_trusted else None
-                if most is not None and new > most:
-                    warnings.append(
-                        f"{origin}: {name} is {most:,} here; a vault may not ask for more, your own configuration may"
-                    )
-                    new = type(old)(most)
-                changes[known[key]] = new
+            new = _coerce(name, value, old, origin)
+            most = max(old, _VAULT_MAXIMA[name]) if name in _VAULT_MAXIMA and not is_trusted else None
+            if most is not None and new > most:
+                why = "a vault may not ask for more, your own configuration may"
+                warnings.append(f"{origin}: {name} is {most:,} here; {why}")
+                new = type(old)(most)
+            changes[fields[key]] = new
     return target._replace(**changes)
 
 
@@ -308,17 +304,14 @@ def _reaches_outside(name: str, value: Any, old: Any) -> bool:
     return name in _NOT_FROM_VAULT
 
 
-def _split(command: str) -> list[str]:
-    import shlex
-
-    return shlex.split(command)
-
-
 def _coerce(name: str, value: Any, old: Any, origin: str) -> Any:
     leaf = name.rpartition(".")[2]
     if isinstance(old, tuple):
-        words = value if isinstance(value, list) else _split(value) if name == "llm.command" else [value]
-        return tuple(str(word) for word in words)
+        if name == "llm.command" and not isinstance(value, list):
+            import shlex
+
+            value = shlex.split(value)
+        return tuple(map(str, value if isinstance(value, list) else [value]))
     if name in _CHOICES:
         word = str(value).lower()
         if word not in _CHOICES[name]:
