@@ -122,7 +122,7 @@ def test_init_inside_a_vault_says_so(run: Run, tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     nested = run("init", cwd=deep)
     assert (nested.returncode, (deep / "memory/MEMORY.md").exists()) == (0, True)
-    assert f"This vault is inside the vault {tmp_path / 'p'}:" in nested.stderr
+    assert f"This vault is inside the vault {tmp_path / 'p'}, whose notes are not searched" in nested.stderr
     assert "inside" not in run("init", cwd=deep).stderr + run("init", tmp_path / "other").stderr
     (tmp_path / "p/memory/learnings").mkdir()
     for where in ("p/memory", "p/memory/learnings"):

@@ -85,5 +85,5 @@ def test_a_conflict_is_reported_with_what_to_do(
     assert run(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 6
     told = capsys.readouterr()
     assert "left alone: memory/.current-stage" in told.out
-    assert "left: memory/.current-stage is there already\n" in told.err
+    assert "left: memory/.current-stage is there already" in told.err
     assert f"`memory-kb session end {ONE}` again does what is left" in told.err

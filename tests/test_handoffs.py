@@ -114,14 +114,14 @@ def test_the_latest(folder: Path, open_kb: Open) -> None:
 
 def test_nothing_appended_claims_no_last_event(folder: Path, run: Run) -> None:
     run("--vault", folder, "session", "start", "s1")
-    assert run("--vault", folder, "session", "append", "s1", stdin="").stdout == "unchanged s1  no new event\n"
-    assert run("--vault", folder, "diary", "list").stderr == "The diary has no entry yet.\n"
+    assert run("--vault", folder, "session", "append", "s1", stdin="").stdout == "unchanged s1  0 events\n"
+    assert run("--vault", folder, "diary", "list").stderr == "The diary has no such entry.\n"
 
 
 def test_whose_handoff_there_is_not_is_reported(folder: Path, run: Run) -> None:
     for command in ("latest", "list"):
-        assert run("--vault", folder, "handoff", command).stderr == "There is no handoff.\n"
-        assert run("--vault", folder, "handoff", command, "--to", "tester").stderr == "There is no handoff to tester.\n"
+        assert run("--vault", folder, "handoff", command).stderr == "There is no such handoff.\n"
+        assert run("--vault", folder, "handoff", command, "--to", "tester").stderr == "There is no such handoff.\n"
 
 
 def test_a_number_of_two_jobs_is_asked_back(folder: Path, open_kb: Open) -> None:

@@ -79,12 +79,13 @@ def test_the_page_finds_what_the_last_lint_found(vault: Vault, open_kb: Open) ->
         assert not kb.last_look("lint").is_current
 
 
-def test_much_is_said_in_totals(run: Run, vault: Vault) -> None:
+def test_of_many_findings_the_first_are_listed(run: Run, vault: Vault) -> None:
     folder = vault({f"{number}.md": f"See [x](gone-{number}.md).\n" for number in range(60)})
     told = run("--vault", folder, "lint")
     assert told.returncode == 7
-    assert told.stdout.splitlines()[0] == "60 in 60 files: the link to … leads to no file"
-    assert len(told.stdout.splitlines()) == 2
+    assert told.stdout.splitlines()[0] == "0.md:1: the link to 'gone-0.md' leads to no file"
+    assert len(told.stdout.splitlines()) == 50
+    assert "… and 10 more; --all lists them all" in told.stderr
     assert len(run("--vault", folder, "lint", "--all").stdout.splitlines()) == 60
     assert len(run("--vault", folder, "doctor", "--all").stdout.splitlines()) == 60
 

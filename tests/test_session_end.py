@@ -337,7 +337,7 @@ def test_what_was_made_is_named_and_that_nothing_was_learned_is_reported(folder:
     run("--vault", folder, "session", "append", "s1", "Remember that staging runs on port 8081.", "--role", "user")
     done = run("--vault", folder, "session", "end", "s1", "--outcome", "success")
     lines = done.stdout.splitlines()
-    assert lines[0] == "ended s1  1 event, number 2"
+    assert lines[0] == "ended s1  1 event, the last is number 2"
     (made,) = [line.split("+ ")[1] for line in lines if "+ " in line and "learnings/" in line]
     assert "Staging runs on port 8081" in (folder / made).read_text()
 

@@ -394,7 +394,7 @@ def test_append_reads_json_lines(run: Run, folder: Path) -> None:
     done = run("--vault", folder, "session", "append", "s", "--agent", "ci", "--json", stdin=lines)
     answer = json.loads(done.stdout)
     assert (answer["session"], answer["written"], answer["seq"], answer["redacted"]) == ("s", 2, 2, ["a GitHub token"])
-    assert answer["problems"] == [{"path": "stdin", "line": 3, "message": "not a JSON object"}]
+    assert answer["problems"] == [{"path": "stdin", "line": 3, "message": "not a JSON object; not written"}]
     replayed = [
         json.loads(line) for line in run("--vault", folder, "session", "replay", "s", "--json").stdout.splitlines()
     ]

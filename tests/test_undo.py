@@ -221,7 +221,7 @@ def test_the_command(run: Run, place: Path) -> None:
     (listed,) = json.loads(run(*vault, "undo", "--list", "--json").stdout)["runs"]
     assert (listed["verb"], listed["summary"], listed["undone_by"]) == ("forget", f"set fields of {SINGLE}", None)
     done = run(*vault, "undo")
-    assert (done.returncode, done.stdout) == (0, f"restored {SINGLE}\n")
+    assert (done.returncode, done.stdout) == (0, f"restore {SINGLE}: Reverted.\n")
     assert tree(place) == before
     assert f"(reverted by {done.stderr.split()[2][:8]})" in run(*vault, "undo", "--list").stdout
     assert run(*vault, "undo", "nothing").returncode == 2
@@ -237,7 +237,7 @@ def test_an_index_that_cannot_be_used_does_not_hide_what_was_taken_back(run: Run
         file.unlink()
     (machine / ".memory.db").mkdir()
     done = run(*vault, "undo")
-    assert (done.returncode, done.stdout) == (0, f"restored {MANY}\n")
+    assert (done.returncode, done.stdout) == (0, f"restore {MANY}: Reverted.\n")
     assert "the index" in done.stderr and "cannot be opened" in done.stderr
     assert "the notes themselves are written" in done.stderr
     as_json = run(*vault, "undo", "--json")
@@ -259,10 +259,10 @@ def test_several_runs_are_taken_back_one_after_the_other(run: Run, place: Path) 
     wrong = run(*vault, "undo", runs[0], "no-such-run")
     assert (wrong.returncode, (place / "vault" / MANY).read_bytes()) == (2, after)
     done = run(*vault, "undo", *runs[:2])
-    assert (done.returncode, done.stdout) == (0, f"restored {MANY}\n" * 2)
+    assert (done.returncode, done.stdout) == (0, f"restore {MANY}: Reverted.\n" * 2)
     assert (place / "vault" / MANY).read_bytes() == ODD
-    (hint,) = done.stderr.splitlines()
-    again = run(*vault, *hint.split("`")[1].split()[1:])
+    for hint in reversed(done.stderr.splitlines()):
+        again = run(*vault, *hint.split("`")[1].split()[1:])
     assert (again.returncode, (place / "vault" / MANY).read_bytes()) == (0, after)
 
 

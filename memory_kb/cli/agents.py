@@ -20,8 +20,9 @@ from memory_kb.cli.app import (
     vaults_option,
     verb,
 )
-from memory_kb.cli.output import Options, Progress, clean, one_line, pick, print_problems, say
-from memory_kb.cli.runs import FINDINGS, finish_run, print_preview
+from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_text, say
+from memory_kb.cli.runs import finish_run, print_preview
+from memory_kb.cli.styles import one_line
 from memory_kb.errors import UsageError
 from memory_kb.text import counted
 
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 
 _USER = option("--user scope", "For everything you do, not for one project.", flag_value="user")
-_PROJECT = option(
-    "--project scope", "For one project [default].", show_default=False, flag_value="project", default="project"
-)
+_PROJECT = option("--project scope", "For one project [default].", flag_value="project", default="project")
 _FOLDER = option("--folder", "The project [default: the vault's folder].", metavar="DIR")
 _YES = flag("--yes", "Do not ask on a terminal.")
 
@@ -51,14 +50,13 @@ _YES = flag("--yes", "Do not ask on a terminal.")
 def install_verb(options: Options, /, agent: str | None, scope: str, folder: str | None, pin: bool, yes: bool) -> int:
     """Set up an agent such as claude-code or codex.
 
-    AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode.
+    AGENT is claude-code, codex, cursor, gemini-cli, opencode or vscode; without it the agents on this machine are listed.
 
-    That is its MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
+    It gets the MCP server, hooks that give context and log the session, and a few marked lines in CLAUDE.md or AGENTS.md. All
     else in those files stays as it is. `uninstall` removes exactly what this added. Then each hook and the server are called
-    once, as the agent would. Without AGENT it lists the agents that are on this machine.
+    once, as the agent would.
 
     \b
-    memory-kb install
     memory-kb install claude-code --dry-run
     memory-kb install codex --user
     """
@@ -150,19 +148,14 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
     """
     kb = options.kb
     if agent == "doctor":
-        return _examine(options, kb)
+        problems = kb.bridges.examine()
+        if options.answer({"problems": problems}):
+            return FINDINGS if problems else 0
+        return print_findings(problems)
     if remove:
         return carry_out(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
     take = yes or (sys.stdin.isatty() and not options.as_json)
     return carry_out(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
-
-
-def _examine(options: Options, kb: KnowledgeBase) -> int:
-    problems = kb.bridges.examine()
-    if not options.answer({"problems": problems}):
-        print_problems(problems)
-        say(counted(len(problems), "finding") if problems else "Nothing to fix.")
-    return FINDINGS if problems else 0
 
 
 _NO_RULES = "There are no policies or rules yet."
@@ -174,7 +167,6 @@ def export_verb() -> None:
 
     \b
     memory-kb export agents-md
-    memory-kb export agents-md --file AGENTS.md
     """
 
 
@@ -194,7 +186,7 @@ def agents_md_verb(options: Options, /, file: str | None) -> int:
     if options.answer({"text": done.text}):
         return 0
     if done.text:
-        click.echo("\n".join(map(clean, done.text.split("\n"))))
+        print_text(done.text)
     else:
         say(_NO_RULES)
     return 0
@@ -228,25 +220,21 @@ def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) ->
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
     preview = options.dry_run and (options.as_json or wanted == "entries")
-    return finish_run(
-        options, report.run, fields, report=lambda: _print_report(report, dry_run=options.dry_run), preview=preview
-    )
+    show = say if options.dry_run else click.echo
+    return finish_run(options, report.run, fields, report=lambda: _print_report(report, show), preview=preview)
 
 
-def _print_report(report: ImportReport, *, dry_run: bool) -> None:
-    show = say if dry_run else click.echo
+def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
     if report.sessions or report.events:
         show(f"{counted(report.sessions, 'session')}, {counted(report.events, 'event')}")
     for what in dict.fromkeys(one.what for one in report.pieces):
         counts = {action: count for (name, action), count in report.count().items() if name == what}
-        show(
-            f"{counted(sum(counts.values()), what)}: {', '.join(f'{count:,} {word}' for word, count in counts.items())}"
-        )
+        actions = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+        show(f"{counted(sum(counts.values()), what)}: {actions}")
     for one in [one for one in report.pieces if one.message][:_SHOWN]:
         say(f"{one_line(one.origin)}:{one.line}: {one.action}: {one_line(one.message)}")
-    for left in sorted(report.left_out, key=lambda one: -one.number)[:_SHOWN]:
-        where = f", the first at {one_line(left.first)}" if left.number > 1 else f", at {one_line(left.first)}"
-        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}{where}")
+    for left in report.left_out[:_SHOWN]:
+        say(f"left out: {counted(left.number, left.what)}: {one_line(left.why)}, the first at {one_line(left.first)}")
     if len(report.left_out) > _SHOWN:
         say(f"and {len(report.left_out) - _SHOWN:,} more reasons; --json lists them")
     if not report.pieces and not report.events:
@@ -262,8 +250,9 @@ def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str
 
     EVENT is session-start, prompt, tool, stop, ask or session-end.
 
-    `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know, or is
-    asked to remember, as the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine folder.
+    `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know, or
+    is asked to remember, as the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine
+    folder.
 
     \b
     echo '{"session_id": "s1", "prompt": "fix the upload test"}' | memory-kb hook prompt --agent codex
@@ -292,9 +281,7 @@ _DEFAULT_PLACE = "127.0.0.1:8765"
 def mcp_verb(
     options: Options, /, http: str | None, token: str | None, profile: str, no_watch: bool, vaults: tuple[str, ...]
 ) -> int:
-    """Serve the vault to agents over MCP.
-
-    That is on standard input and output, or over HTTP.
+    """Serve the vault to agents over MCP, on standard input and output or over HTTP.
 
     Over HTTP it listens to this machine alone; to listen elsewhere takes a token.
 
@@ -304,17 +291,11 @@ def mcp_verb(
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the MCP server needs the SDK, which is not installed", 'run: pip install "memory-kb[mcp]"')
-    from memory_kb.mcp.transports import ServedTools
-
-    offer = ServedTools(options.vault, options.home, profile, not no_watch, vaults)
-    if http is None:
-        from memory_kb.mcp.transports import serve_stdio
-
-        return serve_stdio(offer)
-    from memory_kb.mcp.transports import serve_http
+    from memory_kb.mcp.transports import ServedTools, serve_http, serve_stdio
     from memory_kb.serving.host_check import read_place
 
-    return serve_http(offer, read_place(http), token or None)
+    offer = ServedTools(options.vault, options.home, profile, not no_watch, vaults)
+    return serve_stdio(offer) if http is None else serve_http(offer, read_place(http), token or None)
 
 
 _NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
@@ -337,12 +318,8 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     memory-kb --vault ~/notes serve --port 0
     MEMORY_KB_SERVE_TOKEN=$(openssl rand -hex 16) memory-kb serve --host 0.0.0.0
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"the page needs {', '.join(missing)}, and not all of that is installed",
-            'run: pip install "memory-kb[web]"',
-        )
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        raise UsageError(f"the page needs {', '.join(missing)}", 'run: pip install "memory-kb[web]"')
     from memory_kb.serving.host_check import Listen
     from memory_kb.web.app import ServedPages, serve
 

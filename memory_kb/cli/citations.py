@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import dry_run_option, flag, verb
-from memory_kb.cli.output import Options, clean, format_id, one_line, pick, say, style
-from memory_kb.cli.runs import FINDINGS, finish_run
+from memory_kb.cli.output import FINDINGS, Options, pick, say
+from memory_kb.cli.runs import finish_run
+from memory_kb.cli.styles import clean, format_id, one_line, style
 
 if TYPE_CHECKING:
     from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
@@ -38,13 +39,13 @@ def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], fro
     fields = pick(report, "id", "recorded", "suggested", "refused")
     notes = [f"not recorded: {one_line(reason)}" for reason in report.refused] if not references else []
     preview = options.dry_run and (options.as_json or bool(report.recorded))
-    return finish_run(options, report.run, fields, notes=notes, show=lambda: _print_cited(report), preview=preview)
+    return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_cited(report), preview=preview)
 
 
 def _print_cited(report: CitedReport) -> None:
     for reference in report.recorded or report.suggested:
         click.echo(one_line(reference))
-    if report.recorded and not report.run.run:
+    if report.recorded and not report.run.changes:
         say("All of it is recorded already.")
     elif report.suggested and not report.recorded:
         say("Its text names these; `--from-text` records them.")
@@ -86,18 +87,16 @@ def _print_claims(report: ClaimsReport) -> None:
 
 def _print_claim(claim: ClaimView) -> None:
     verdict = style(f"{claim.verdict:<10}", fg=_COLOURS.get(claim.verdict))
-    click.echo(
-        f"{verdict}  {clean(claim.title)}  {style(f'{one_line(claim.path)}:{claim.line}', dim=True)}  {format_id(claim.id)}"
-    )
+    place = style(f"{one_line(claim.path)}:{claim.line}", dim=True)
+    click.echo(f"{verdict}  {clean(claim.title)}  {place}  {format_id(claim.id)}")
     for one in claim.findings:
         if one.verdict == "fresh":
             continue
-        where = f" (now {one_line(one.now)})" if one.verdict == "drifted" and one.now not in ("", one.ref) else ""
-        said = (
-            "has no recorded hash; `cite` or `verify --update` records one"
-            if one.verdict == "unrecorded"
-            else one.reason
-        )
-        click.echo(f"    {one_line(one.ref)} {one_line(said)}{where}")
+        said = one.reason
+        if one.verdict == "unrecorded":
+            said = "has no recorded hash; `cite` or `verify --update` records one"
+        elif one.verdict == "drifted" and one.now not in ("", one.ref):
+            said += f" (now {one.now})"
+        click.echo(f"    {one_line(one.ref)} {one_line(said)}")
         for line in one.hint:
             click.echo(f"      {style(clean(line)[:160], dim=True)}")

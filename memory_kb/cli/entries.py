@@ -20,11 +20,13 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import Options, format_id, one_line, pick, say
+from memory_kb.cli.output import Options, pick, say
 from memory_kb.cli.runs import finish_entry, finish_run
+from memory_kb.cli.styles import format_id, one_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.entries import MAX_TEXT
 from memory_kb.model import KIND_ALIASES, KINDS, PRIORITIES, SOURCES
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.reports import Purged
@@ -53,34 +55,34 @@ def init_verb(options: Options, /, folder: str | None) -> None:
         return
     for path in made.created:
         click.echo(f"made {path}")
-        if path.name == "MEMORY.md":
-            say(
-                "MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it."
-            )
-    if made.created and made.around:
-        say(
-            f"This vault is inside the vault {made.around}: from here on down, commands use this one, and that one's notes are not searched."
-        )
-    if made.created and made.notes_beside:
-        are = "Markdown file is" if made.notes_beside == 1 else "Markdown files are"
-        say(
-            f"{made.notes_beside} {are} beside memory/, outside of this vault; search there with --vault on the folder."
-        )
+    if not made.created:
+        say("Everything was there already; nothing was changed.")
+        return
     say(
-        'Next: memory-kb learn "The first thing worth remembering."'
-        if made.created
-        else "Everything was there already; nothing was changed."
+        "MEMORY.md is yours: write there freely. `memory-kb learn` makes a file for each learning in folders beside it."
     )
-    if made.created and find_repository(made.folder):
+    if made.around:
+        say(f"This vault is inside the vault {made.around}, whose notes are not searched from here on down.")
+    if made.notes_beside:
+        files = counted(made.notes_beside, "Markdown file")
+        say(f"{files} beside memory/ are outside of this vault; search there with --vault on the folder.")
+    say('Next: memory-kb learn "The first thing worth remembering."')
+    if find_repository(made.folder):
         say("This is a git repository: `memory-kb git install` lets its branches merge memories entry by entry.")
 
 
 #: What agents set for the commands that they run, some of them on a terminal of their own.
 _AGENTS = frozenset(
-    (
-        *("CLAUDECODE", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE"),
-        *("CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"),
-    )
+    [
+        "CLAUDECODE",
+        "CURSOR_AGENT",
+        "GEMINI_CLI",
+        "OPENCODE",
+        "CODEX_CI",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "CODEX_THREAD_ID",
+    ]
 )
 
 
@@ -135,10 +137,8 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
         say(f"It comes from an unverified source and is not in use before a person approves it{way}")
     for near in learned.near:
         say(f"note: {format_id(near.id)} {near.how}: {near.title}  {one_line(near.path)}:{near.line}")
-    if learned.near and not options.dry_run:
-        say(
-            f"  `memory-kb supersede {format_id(learned.near[0].id)} {format_id(learned.id)}` lets the new one take its place"
-        )
+        if not options.dry_run:
+            say(f"  `memory-kb supersede {format_id(near.id)} {format_id(learned.id)}` lets the new one take its place")
     return finish_entry(options, learned.run, fields, f"{learned.action} {learned.path}  {format_id(learned.id)}")
 
 
@@ -178,10 +178,11 @@ def forget_verb(options: Options, /, entry: str, delete: bool, purge: bool) -> i
     assert forgotten.run
     action = "purged" if purge else "deleted" if delete else "retired"
     fields: dict[str, Any] = {"id": forgotten.id, "path": forgotten.path, "action": action}
-    line = f"purged {format_id(forgotten.id)}" if purge else f"{action} {forgotten.title}  {forgotten.path}"
-    if not forgotten.purged:
-        return finish_entry(options, forgotten.run, fields, line)
-    code = finish_entry(options, forgotten.run, fields | forgotten.purged._asdict(), line)
+    if forgotten.purged is None:
+        return finish_entry(options, forgotten.run, fields, f"{action} {forgotten.title}  {forgotten.path}")
+    code = finish_entry(
+        options, forgotten.run, fields | forgotten.purged._asdict(), f"purged {format_id(forgotten.id)}"
+    )
     if not options.as_json:
         _print_purged(forgotten.purged, "would clean" if options.dry_run else "cleaned")
     return code
@@ -191,7 +192,7 @@ def _print_purged(purged: Purged, word: str) -> None:
     for file in purged.files:
         click.echo(f"{word} {one_line(file)}")
     if purged.runs:
-        click.echo(f"{word} the journal: {purged.runs} run{'s' * (purged.runs > 1)} that can no longer be undone")
+        click.echo(f"{word} the journal: {counted(purged.runs, 'run')} that can no longer be undone")
     for sentence in (*purged.left, *purged.git):
         say(f"left: {sentence}")
 

@@ -20,12 +20,13 @@ from memory_kb.cli.app import (
     together,
     verb,
 )
-from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_json, print_problems, say, style
-from memory_kb.cli.runs import CONFLICT, end_run, finish_entry, finish_run, print_preview, run_as_json
+from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_problems, say
+from memory_kb.cli.runs import end_run, finish_entry, finish_run, print_preview, run_as_json
+from memory_kb.cli.styles import clean, format_id, one_line, style
 from memory_kb.episodes.diary import Reflected
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
-from memory_kb.store.events import Event, NoEvent, load_object
+from memory_kb.store.events import Event
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import counted, printable
 from memory_kb.working.task_files import RECOMMENDATIONS
@@ -42,7 +43,7 @@ _TOLD = {
     "edited": "was edited since; left as it is",
     "aged": "was summarised or archived since; left as it is",
     "left": "was changed meanwhile; left as it is",
-    "forgotten": "was reverted, retired or deleted before, and is left so; --again makes one again that is gone",
+    "forgotten": "was reverted, retired or deleted before, and is left so; --again makes it again",
 }
 
 
@@ -59,19 +60,16 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     memory-kb reflect burst_20260321T120000_001
     memory-kb reflect burst_2026 --dry-run
     """
-    done = options.kb.reflect(
-        session,
-        again=again,
-        dry_run=options.dry_run,
-        on_problem=lambda line, message: say(f"{session}:{line}: {message}"),
-    )
+
+    def complain(line: int, message: str) -> None:
+        say(f"{session}:{line}: {message}")
 
     def show() -> None:
         for one in done.episodes:
             _print_reflected(one, is_done=not options.dry_run)
 
-    fields = pick(done, "session", "episodes")
-    return finish_run(options, done.run, fields, notes=done.notices, report=show)
+    done = options.kb.reflect(session, again=again, dry_run=options.dry_run, on_problem=complain)
+    return finish_run(options, done.run, pick(done, "session", "episodes"), notes=done.notices, report=show)
 
 
 def _print_reflected(one: Reflected, *, is_done: bool) -> None:
@@ -101,9 +99,7 @@ def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> 
     """
     words = read_text(event)
     if not words.strip():
-        raise UsageError(
-            "there is no event to record", 'try: memory-kb episode "Deployed 4.2 to staging." --outcome success'
-        )
+        raise UsageError("there is no event to record", 'try: memory-kb episode "Deployed 4.2." --outcome success')
     learned = options.kb.episode(words, dry_run=options.dry_run, **chosen)
     assert learned.run
     line = f"{learned.action} {one_line(learned.path)}  {learned.id}"
@@ -135,7 +131,6 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the diary, the newest first.
 
     \b
-    memory-kb diary list
     memory-kb diary list --tag deploy --min-quality 0.8
     """
     entries = options.kb.diary.list(**chosen)
@@ -147,7 +142,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
         day = entry.timestamp[:10] or " " * 10
         click.echo(f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {place}")
     if not entries:
-        say("The diary has no such entry." if any(chosen.values()) else "The diary has no entry yet.")
+        say("The diary has no such entry.")
 
 
 _COLOURS = {
@@ -212,28 +207,19 @@ def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] |
     given = b"" if sys.stdin is None or (not text and sys.stdin.isatty()) else sys.stdin.buffer.read()
     if not given.strip():
         return None
-    lines = given.splitlines(keepends=True)
-    if not _is_json(next(line for line in lines if line.strip())):
+    if not given.lstrip().startswith(b"{"):
         return [given.decode("utf-8", "replace")]
-    events: list[str | Event] = list(read_events(lines, problems, problems))
+    events: list[str | Event] = list(read_events(given.splitlines(keepends=True), problems))
     if problems and not events:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", "write one JSON object a line")
     return events
 
 
-def _is_json(line: bytes) -> bool:
-    try:
-        return bool(load_object(line))
-    except NoEvent:
-        return False
-
-
 def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
     for one in report.messages:
         if not dry_run and one.path and one.id:
-            click.echo(
-                f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {clean(' '.join((one.text or '').split()))}"
-            )
+            text = clean(" ".join((one.text or "").split()))
+            click.echo(f"{one.action} {one_line(one.path)}  {format_id(one.id)}  {text}")
         elif one.action not in ("created", "reinforced"):
             say(f"{'not read' if one.action == 'passed' else one.action}: {one.reason}")
     if dry_run:
@@ -242,13 +228,7 @@ def _print_captured(report: CaptureReport, *, dry_run: bool) -> None:
         say(f"Nothing to keep in {counted(report.count, 'message')}.")
 
 
-_SHOWN = {
-    "created": "created",
-    "reinforced": "reinforced",
-    "known": "known",
-    "forgotten": "kept before and taken away since",
-    "refused": "refused",
-}
+_SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
 
 
 @verb("extract")
@@ -259,7 +239,8 @@ _SHOWN = {
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Extract memories from a session that is over, in ten scopes.
 
-    A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and the others go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
+    A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and the others
+    go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
 
     \b
     memory-kb extract 0b1c42
@@ -285,27 +266,22 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
         click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe(one))}".rstrip())
         for kept in one.kept:
             where = f"  {one_line(kept.path)}" if kept.path else ""
-            word = "left out" if kept.action == "forgotten" else kept.action
-            click.echo(f"{'':<{width}}  {word:<10} {clean(kept.title)}{style(where, dim=True)}")
+            click.echo(f"{'':<{width}}  {kept.action:<10} {clean(kept.title)}{style(where, dim=True)}")
     for run in report.runs if dry_run else ():
         print_preview(run)
     if report.was_taken_away:
-        say(
-            f"What was reverted or deleted before stays so; `memory-kb extract {report.session} --again` keeps it again."
-        )
+        say(f"What was reverted or deleted stays so; `memory-kb extract {report.session} --again` keeps it again.")
     say(f"{report.session}: {report.summary}; {_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
-            say(
-                f"`memory-kb undo {run.run}` reverts what was written ({len(run.changes)} change{'' if len(run.changes) == 1 else 's'})."
-            )
+            say(f"`memory-kb undo {run.run}` reverts {counted(len(run.changes), 'change')}.")
 
 
 def _describe(one: ScopeReport) -> str:
     """Return what one scope came to, in words."""
     if one.outcome == "planned":
         return _cost(one.used, dry_run=True)
-    counts = [f"{count} {said}" for word, said in _SHOWN.items() if (count := one.count(word))]
+    counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]
     dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
     return "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
 
@@ -367,9 +343,7 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     if is_list:
         return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
     if not milestone:
-        raise UsageError(
-            "no milestone is named", "try: memory-kb assume planned --complexity medium, or memory-kb assume --list"
-        )
+        raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium")
     report = kb.assume(milestone, dry_run=options.dry_run, **chosen)
     return finish_run(options, report, nothing=_NOTHING_NEW)
 
@@ -380,9 +354,8 @@ def _list_assumptions(options: Options, found: Milestones) -> int:
         return 0
     for one in found.checkpoints:
         assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
-        click.echo(
-            f"{one_line(one.timestamp)}  {style(one_line(one.milestone), bold=True)}  {one.recommendation}  {one_line(assumed)}"
-        )
+        milestone = style(one_line(one.milestone), bold=True)
+        click.echo(f"{one_line(one.timestamp)}  {milestone}  {one.recommendation}  {one_line(assumed)}")
     for number in found.torn:
         say(f".assumptions.jsonl:{number}: no checkpoint; the line is passed over")
     if not found.checkpoints:

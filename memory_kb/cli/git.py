@@ -9,19 +9,22 @@ import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
 from memory_kb.cli.output import (
+    CONFLICT,
+    FINDINGS,
     Options,
     Progress,
     as_plain,
-    clean,
-    one_line,
     pick,
     print_json,
     print_listing,
+    print_notes,
+    print_problems,
     print_rows,
+    print_text,
     say,
-    style,
 )
-from memory_kb.cli.runs import CONFLICT, FINDINGS, end_run, finish_run, print_preview, run_as_json
+from memory_kb.cli.runs import finish_run, run_as_json
+from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.reports import RunReport
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_kb.git.ci import EvalReport
-    from memory_kb.git.comparison import CiReport
+    from memory_kb.git.comparison import CiReport, ContextChange
     from memory_kb.reports import RunView
     from memory_kb.search.evaluation import QuestionResult
 
@@ -40,7 +43,6 @@ def git_verb() -> None:
 
     \b
     memory-kb git install
-    memory-kb git install --uninstall
     """
 
 
@@ -63,7 +65,7 @@ def install_command(options: Options, /, uninstall: bool) -> None:
     for line in setup.done:
         click.echo(f"{'would have ' if options.dry_run else ''}{one_line(line)}")
     if not setup.done:
-        say("Everything is as it should be already; nothing was changed.")
+        say("Nothing changed: it is so already.")
     elif not uninstall and not options.dry_run:
         say("Next: commit .gitattributes; in every other clone, run `memory-kb git install` once.")
 
@@ -97,13 +99,12 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
     report = options.kb.commit(run, message=message, session=session, dry_run=options.dry_run)
     if options.answer(as_plain(report) | {"dry_run": options.dry_run}):
         return
-    for notice in report.notices:
-        say(f"note: {one_line(notice)}")
+    print_notes(report.notices)
     for one in report.commits:
         if one.commit:
             click.echo(f"{style(one.commit[:12], fg='green')} {clean(one.subject)}")
         else:
-            click.echo("\n".join(map(clean, one.message.rstrip().split("\n"))))
+            print_text(one.message)
         for file in one.files:
             click.echo(f"  {one_line(file)}")
 
@@ -123,10 +124,8 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
 
     \b
     memory-kb undo
-    memory-kb undo --list
     memory-kb undo 3f9a0c12 --dry-run
-    memory-kb undo --session 0b1c42 --dry-run
-    memory-kb undo 77ab0c1e 3f9a0c12
+    memory-kb undo --session 0b1c42
     """
     kb = options.kb
     if is_list:
@@ -137,42 +136,23 @@ def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, 
         return _finish_all(options, kb.undo_session(session, dry_run=options.dry_run))
     if len(named) > 1:
         return _finish_all(options, kb.undo_runs(named, dry_run=options.dry_run))
-    report = kb.undo(*named, dry_run=options.dry_run)
-    return finish_run(options, report, show=lambda: _show(report))
+    return finish_run(options, kb.undo(*named, dry_run=options.dry_run), nothing="There is nothing to revert.")
 
 
 def _finish_all(options: Options, reports: Sequence[RunReport]) -> int:
-    """Print several runs, with one way back for all of them; return the exit code."""
+    """Print several runs; return the exit code."""
     if options.answer({"runs": [run_as_json(report, dry_run=options.dry_run) for report in reports]}):
         return CONFLICT if any(report.conflicts for report in reports) else 0
     if not reports:
         say("All of it is reverted already.")
-    for report in reports:
-        if options.dry_run:
-            print_preview(report)
-        else:
-            _show(report)
-    made = [report.run for report in reports if report.run]
-    if made:
-        say(f"`memory-kb undo {' '.join(reversed(made))}` reverts this.")
-    notices = dict.fromkeys(notice for report in reports for notice in report.notices)
-    conflicts = tuple(conflict for report in reports for conflict in report.conflicts)
-    return end_run(RunReport(None, "undo", conflicts=conflicts, notices=tuple(notices)))
-
-
-def _show(report: RunReport) -> None:
-    for change in report.changes:
-        click.echo(f"{_PAST[change.action]} {one_line(change.path)}")
-    if not (report.changes or report.conflicts):
-        say("There is nothing to revert.")
-
-
-_PAST = {"create": "brought back", "restore": "restored", "remove": "removed"}
+    return max((finish_run(options, report) for report in reports), default=0)
 
 
 def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
-    marks = (f" (reverted by {run.undone_by})" if run.undone_by else "" for run in runs)
-    rows = ((run.run, run.time, run.verb, f"{run.summary}{mark}") for run, mark in zip(runs, marks, strict=True))
+    rows = []
+    for run in runs:
+        mark = f" (reverted by {run.undone_by})" if run.undone_by else ""
+        rows.append((run.run, run.time, run.verb, f"{run.summary}{mark}"))
     print_listing(options, {"runs": runs}, rows, "No run has changed anything yet.")
     return 0
 
@@ -211,8 +191,7 @@ def _propose(options: Options, queries: Any) -> int:
 
     if not options.answer({"queries": [pick(one, "question", "expect") for one in queries]}):
         click.echo(write_queries(queries), nl=False)
-        kept = "Read them before you keep them: a proposal expects what is found today."
-        say(kept if queries else "There is nothing left to propose.")
+        say("Read them before you keep them: a proposal expects what is found today.")
     return 0
 
 
@@ -222,25 +201,22 @@ def _outcome(one: QuestionResult) -> dict[str, Any]:
 
 
 def _print_eval(report: EvalReport) -> None:
-    for problem in report.problems:
-        say(one_line(str(problem)))
-    for reason in report.degraded:
-        say(f"note: {one_line(reason)}")
+    print_problems(report.problems)
+    print_notes(report.degraded)
     cuts = list(report.rows[0].recall)
-    width = max(len(row.name) for row in report.rows)
-    click.echo(style(f"{'':{width}}  {'  '.join(f'recall@{cut}' for cut in cuts)}  hit@{cuts[-1]}   MRR", dim=True))
-    for row in report.rows:
-        shares = "  ".join(f"{row.recall[cut]:{len(f'recall@{cut}')}.2f}" for cut in cuts)
-        click.echo(f"{row.name:{width}}  {shares}  {row.hits[cuts[-1]]:{len(f'hit@{cuts[-1]}')}.2f}  {row.mrr:.2f}")
+    head = ("", *(f"recall@{cut}" for cut in cuts), f"hit@{cuts[-1]}", "MRR")
+    rows = [
+        (row.name, *(f"{row.recall[cut]:.2f}" for cut in cuts), f"{row.hits[cuts[-1]]:.2f}", f"{row.mrr:.2f}")
+        for row in report.rows
+    ]
+    print_rows([head, *rows], numbers=True)
     for one in report.missed:
         rank = f"rank {one.rank}" if one.rank else "nowhere"
-        click.echo(
-            f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {one_line(', '.join(one.query.expect))})"
-        )
+        expected = one_line(", ".join(one.query.expect))
+        click.echo(f"{style('missed', fg='red')}  {clean(one.query.question)}  ({rank}; expected {expected})")
     if report.missed:
-        say(
-            f'`memory-kb why-not "{clean(report.missed[0].query.question)}" {one_line(report.missed[0].query.expect[0])}` says why.'
-        )
+        query = report.missed[0].query
+        say(f'`memory-kb why-not "{query.question}" {one_line(query.expect[0])}` says why.')
 
 
 @verb("ci")
@@ -259,10 +235,10 @@ def ci_verb(
 ) -> int:
     """Show how a change of the notes changes what is found.
 
-    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be read,
-    the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect a missing entry, double ids,
-    contradictions without a link and contexts over their budget that were not there before.
-    BASE...HEAD compares with where the two parted.
+    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be
+    read, the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect a missing entry,
+    double ids, contradictions without a link and contexts over their budget that were not there before. BASE...HEAD compares with
+    where the two parted.
 
     \b
     memory-kb ci main...HEAD
@@ -278,10 +254,10 @@ def ci_verb(
             Path(output).write_text(text, encoding="utf-8", newline="\n")
         except OSError as exc:
             raise UnreadableInput(f"{output} cannot be written: {exc.strerror}") from exc
-    if not options.as_json:
-        click.echo("\n".join(map(clean, text.split("\n"))), nl=False)
-    else:
+    if options.as_json:
         print_json(ci_as_json(report))
+    else:
+        print_text(text)
     return 0 if report.is_sound else FINDINGS
 
 
@@ -294,17 +270,17 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
     ]
     contexts = [
         pick(one, "task", "added", "removed")
-        | {"same": one.is_same}
-        | {
-            name: {"before": getattr(one.before, name), "after": getattr(one.after, name)}
-            for name in ("tokens", "text")
-        }
+        | {"same": one.is_same, "tokens": _both(one, "tokens"), "text": _both(one, "text")}
         for one in report.contexts
     ]
     fields: dict[str, Any] = {name: pick(getattr(report, name), "name", "revision") for name in ("base", "head")}
     fields |= {"sound": report.is_sound, "recall": {"before": before, "after": after}}
     fields |= pick(report, "findings", "known", "unasked", "notices") | {"queries": queries, "contexts": contexts}
     return {name: as_plain(value) for name, value in fields.items()}
+
+
+def _both(one: ContextChange, name: str) -> dict[str, Any]:
+    return {"before": getattr(one.before, name), "after": getattr(one.after, name)}
 
 
 @verb("benefit")
@@ -338,16 +314,14 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
     if options.answer(made.as_json()):
         return
     again = sum(made.found_again.values())
-    click.echo(
-        f"{made.sessions:,} sessions, {made.prompts:,} prompts; {again:,} things were found out that an earlier session knew."
-    )
+    found = f"{again:,} things were found out that an earlier session knew"
+    click.echo(f"{made.sessions:,} sessions, {made.prompts:,} prompts; {found}.")
     print_rows([HEAD, *table_of(made)], numbers=True)
+    never, wrong = len(made.never_paid), len(made.wrong)
     click.echo(
-        f"{made.entries_given:,} entries were given; {len(made.never_paid):,} of them never paid, {len(made.wrong):,} were wrong: "
-        "they name a command that then failed."
+        f"{made.entries_given:,} entries were given; {never:,} of them never paid, {wrong:,} name a command that failed."
     )
     click.echo(note_of(made))
-    for problem in made.problems[:5]:
-        say(f"note: {problem}")
+    print_notes(made.problems[:5])
     if html:
         say(f"{html} has every count")

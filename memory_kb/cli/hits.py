@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memory_kb.cli.output import (
-    Options,
-    as_plain,
-    clean,
-    echo,
-    format_id,
-    one_line,
-    print_json,
-    say,
-    style,
-    use_colour,
-    wrap,
-)
+from memory_kb.cli.output import Options, as_plain, echo, print_json, print_notes, say
+from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, use_colour, wrap
 
 if TYPE_CHECKING:
     from memory_kb.model import Hit, SearchResult
 
-#: So many lines of a passage are shown.
-_LINES = 4
-#: So many of the further places of a text are named.
-_SHOWN_COPIES = 3
+#: So many lines of a passage are shown, and so many of the further places of a text.
+_LINES, _SHOWN_COPIES = 4, 3
 
 
 def print_found(options: Options, result: SearchResult, file: str | None = None) -> None:
@@ -37,44 +24,31 @@ def print_found(options: Options, result: SearchResult, file: str | None = None)
                     del hit[name]
         print_json(fields)
         return
-    for reason in result.degraded:
-        say(f"note: {reason}")
+    print_notes(result.degraded)
     notes: dict[tuple[str | None, str, str], list[Hit]] = {}
     for hit in result.hits:
         notes.setdefault((hit.vault, hit.path, hit.title), []).append(hit)
-    for first, *others in notes.values():
-        print_hit(first, result.query)
-        for hit in others:
-            print_further_hit(hit, result.query)
+    for hits in notes.values():
+        for number, hit in enumerate(hits):
+            _print_hit(hit, result.query, is_further=number > 0)
     if not result.hits and file:
-        say(f"No entry's applies_to covers {one_line(file)}{' and says that' if result.query.strip() else ''}.")
+        say(f"No entry that answers this applies to {one_line(file)}.")
     elif not result.hits:
         say("No results. Try other words, or `memory-kb status` to see what is indexed.")
 
 
-def print_hit(hit: Hit, query: str) -> None:
-    """Print one hit of a search: what and where it is, and how the passage begins."""
-    marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
-    echo(
-        f"{style(f'{hit.rank:>2}.', dim=True)} {style(clean(hit.title), bold=True)}  {style(f'{hit.score:.3f}', fg='cyan')}"
-    )
-    place = f"{hit.vault}:{hit.path}" if hit.vault else hit.path
-    echo(
-        f"    {style(f'{one_line(place)}:{_lines_of(hit)}', fg='green')}  {style(', '.join(marks), dim=True)}  {style(format_id(hit.id), dim=True)}"
-    )
-    _print_text(hit, query)
-
-
-def print_further_hit(hit: Hit, query: str) -> None:
-    """Print another hit in the note whose first one is above it."""
+def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
+    """Print a hit: what and where it is, and how the passage begins; of a further one in its note only the lines."""
+    lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
-    lines = f"{'lines' if hit.end_line > hit.line else 'line'} {_lines_of(hit)}"
-    echo(f"    {rank} {style(lines, fg='green')}  {score}")
+    if is_further:
+        echo(f"    {rank} {style(f'line {lines}', fg='green')}  {score}")
+    else:
+        marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
+        place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, lines)
+        echo(f"{rank} {style(clean(hit.title), bold=True)}  {score}")
+        echo(f"    {place}  {style(', '.join(marks), dim=True)}  {dim_id(hit.id)}")
     _print_text(hit, query)
-
-
-def _lines_of(hit: Hit) -> str:
-    return f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
 
 
 def _print_text(hit: Hit, query: str) -> None:

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, Progress, as_plain, print_findings, print_note_problems, print_table, say
+from memory_kb.cli.output import FINDINGS, Options, Progress, as_plain, print_findings, print_problems, print_table, say
 from memory_kb.cli.run import index_notes
-from memory_kb.cli.runs import FINDINGS
 from memory_kb.errors import UsageError
-from memory_kb.reports import Findings
 from memory_kb.text import counted
 from memory_kb.vault import give_way
 
@@ -50,7 +48,7 @@ def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
 
 
 def _print_plan(options: Options, *, embed: bool) -> None:
-    """Return what `index` would do."""
+    """Print what `index` would do."""
     kb = options.kb
     status = kb.status()
     estimate = kb.estimate() if embed else None
@@ -59,8 +57,7 @@ def _print_plan(options: Options, *, embed: bool) -> None:
         return
     rows: dict[str, object] = {f"to be {name}": counted(count, "file") for name, count in counts.items()}
     if estimate:
-        priced = f"about ${estimate.usd:,.4f}" if estimate.usd else "free of charge"
-        price = "no price known" if estimate.usd is None else priced
+        price = "no price known" if estimate.usd is None else f"about ${estimate.usd:,.4f}"
         rows["to be embedded"] = f"{counted(estimate.texts, 'passage')}, about {estimate.tokens:,} tokens, {price}"
     print_table(rows)
 
@@ -80,27 +77,22 @@ def status_verb(options: Options, /, check: bool) -> None:
     if options.answer(as_plain(status) | {"pending": status.pending}):
         return
     when = status.indexed_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if status.indexed_at else "never"
-    pending = (
-        f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
-        if status.pending
-        else "none"
-    )
-    print_table(
-        {
-            "vault": status.vault,
-            "home": status.home,
-            "index": status.index,
-            "files": f"{status.files:,}",
-            "not indexed yet": pending,
-            "last change": f"{when} (generation {status.generation})",
-            "problems": f"{len(status.problems):,}",
-        }
-        | {
-            f"vectors of {one.model}": f"{one.chunks:,} passages{f', {one.missing:,} still without' if one.missing else ''}"
-            for one in status.vectors
-        }
-        | (_describe_team(status.team) if status.team else {})
-    )
+    counts = f"{len(status.added):,} new, {len(status.changed):,} changed, {len(status.removed):,} gone"
+    rows: dict[str, object] = {
+        "vault": status.vault,
+        "home": status.home,
+        "index": status.index,
+        "files": f"{status.files:,}",
+        "not indexed yet": counts if status.pending else "none",
+        "last change": f"{when} (generation {status.generation})",
+        "problems": f"{len(status.problems):,}",
+    }
+    for one in status.vectors:
+        missing = f", {one.missing:,} still without" if one.missing else ""
+        rows[f"vectors of {one.model}"] = f"{one.chunks:,} passages{missing}"
+    if status.team:
+        rows |= _describe_team(status.team)
+    print_table(rows)
 
 
 def _describe_team(team: TeamState) -> dict[str, object]:
@@ -108,45 +100,24 @@ def _describe_team(team: TeamState) -> dict[str, object]:
     rows: dict[str, object] = {
         "team's index": team.problem or team.server,
         "this vault there": team.name or "not part of it",
+        "nearest passages": team.nearest,
     }
-    if not team.problem:
-        rows["nearest passages"] = team.nearest
     for vault in team.vaults:
         at = f" at {vault.revision[:10]}" if vault.revision else ""
-        rows[f"vault {vault.name}"] = (
-            f"{vault.chunks:,} passages, {vault.vectors:,} vectors{at} (generation {vault.generation})"
-        )
+        state = f"{vault.vectors:,} vectors{at} (generation {vault.generation})"
+        rows[f"vault {vault.name}"] = f"{vault.chunks:,} passages, {state}"
     return rows
 
 
-def _report(options: Options, findings: Findings, *, whole: bool) -> int:
-    """Print what was repaired and found; return the exit code."""
-    problems = findings.problems
-    code = FINDINGS if problems else 0
-    if options.as_json:
-        return code
-    for line in findings.repaired:
-        say(f"repaired: {line}")
-    print_findings(problems, whole=whole)
-    say(counted(len(problems), "finding") if problems else "Nothing to fix.")
-    return code
-
-
-all_option = flag("--all whole", "List every finding instead of totals and examples.")
+_ALL = flag("--all whole", "List every finding, not the first 50.")
 
 
 @verb("doctor")
 @flag("--fix", "Repair what is safe: the index, and leftovers of killed writes.")
 @flag("--adopt", "Show what a machine folder holds that was set aside; with --fix, take its sessions and vectors over.")
 @option("--agent", "Instead, call each hook and the server as this agent would.", metavar="NAME")
-@option(
-    "--user scope",
-    "With --agent: as installed for all you do.",
-    show_default=False,
-    flag_value="user",
-    default="project",
-)
-@all_option
+@option("--user scope", "With --agent: as installed for all you do.", flag_value="user", default="project")
+@_ALL
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
@@ -167,26 +138,29 @@ def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, 
         for line in kb.adopt(dry_run=not fix) or ("Nothing was set aside.",):
             say(line)
     findings = kb.doctor(fix=fix)
-    options.answer(findings)
-    return _report(options, findings, whole=whole)
+    if options.answer(findings):
+        return FINDINGS if findings.problems else 0
+    for line in findings.repaired:
+        say(f"repaired: {line}")
+    return print_findings(findings.problems, whole=whole)
 
 
 @verb("lint")
 @click.argument("paths", nargs=-1)
-@all_option
+@_ALL
 def lint_verb(options: Options, /, paths: tuple[str, ...], whole: bool) -> int:
     """Check the notes, or those at PATHS.
 
-    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50 the totals by sort come first;
-    --all lists them one by one.
+    Fields, blocks, ids, links, secrets. Exits with 7 on findings. Of over 50 the first are listed; --all lists every one.
 
     \b
     memory-kb lint
     memory-kb lint memory/rules
     """
     problems = options.kb.lint(paths)
-    options.answer({"problems": problems})
-    return _report(options, Findings(problems), whole=whole)
+    if options.answer({"problems": problems}):
+        return FINDINGS if problems else 0
+    return print_findings(problems, whole=whole)
 
 
 _MEGABYTE = 1_000_000
@@ -213,8 +187,6 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     memory-kb model fetch
     memory-kb model fetch intfloat/multilingual-e5-small
     """
-    import os
-
     from memory_kb.providers.model_config import DEFAULT_MODEL, models_folder
     from memory_kb.providers.model_fetch import fetch_model
 
@@ -225,12 +197,8 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     if options.answer({"path": str(folder)}):
         return
     click.echo(str(folder))
-    is_usual = name in (None, DEFAULT_MODEL)
-    say(
-        "`memory-kb index` makes the vectors."
-        if is_usual
-        else f"Set embeddings.model to {name}, then `memory-kb index` makes the vectors."
-    )
+    first = f"Set embeddings.model to {name}, then " if name not in (None, DEFAULT_MODEL) else ""
+    say(f"{first}`memory-kb index` makes the vectors.")
 
 
 @click.group("cache", cls=Family)
@@ -253,15 +221,13 @@ def prune_verb(options: Options, /, keep_days: float, max_mb: float | None) -> N
     memory-kb cache prune
     memory-kb cache prune --keep-days 0 --max-mb 200
     """
-    pruned = options.kb.prune_cache(
-        keep_days=keep_days, max_bytes=None if max_mb is None else int(max_mb * _MEGABYTE), dry_run=options.dry_run
-    )
+    most = None if max_mb is None else int(max_mb * _MEGABYTE)
+    pruned = options.kb.prune_cache(keep_days=keep_days, max_bytes=most, dry_run=options.dry_run)
     if options.answer(pruned._asdict() | {"dry_run": options.dry_run}):
         return
     done = "would be deleted" if options.dry_run else "deleted"
-    click.echo(
-        f"{pruned.deleted:,} vectors {done} ({pruned.freed / _MEGABYTE:.1f} MB), {pruned.kept / _MEGABYTE:.1f} MB kept"
-    )
+    freed, kept = pruned.freed / _MEGABYTE, pruned.kept / _MEGABYTE
+    click.echo(f"{pruned.deleted:,} vectors {done} ({freed:.1f} MB), {kept:.1f} MB kept")
 
 
 #: Seconds after which the process ends even if a request is not finished; it may be killed at any time.
@@ -337,7 +303,7 @@ def _wait_for_stdin(end: _End) -> None:
 def _print_batch(options: Options, report: WatchReport) -> None:
     if options.answer(as_plain(report) | {"seconds": round(report.seconds, 3)}):
         return
-    print_note_problems(report.problems)
+    print_problems(report.problems)
     counts = {"added": report.added, "changed": report.changed, "removed": report.removed}
     said = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
     if said:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
-from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, say, style
-from memory_kb.cli.runs import CONFLICT, finish_run, print_diff
+from memory_kb.cli.output import CONFLICT, Options, as_plain, pick, say
+from memory_kb.cli.runs import finish_run, print_diff
+from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style
 from memory_kb.model import SCOPE_ALIASES, SCOPES
-from memory_kb.reports import StageReport
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.learning.contradictions import Contradiction
-    from memory_kb.reports import StepReport
-    from memory_kb.store.plan import Memory
+    from memory_kb.reports import StageReport, StepReport
 
 
 _COLOURS = {"done": "green", "failed": "red"}
@@ -38,18 +37,16 @@ def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new:
         word = style(f"{outcome:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
         click.echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
         new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
-        for path in new[:_MOST_NEW]:
-            click.echo(style(f"{'':<{width}}  + {one_line(path)}", dim=True))
-        if len(new) > _MOST_NEW:
-            click.echo(style(f"{'':<{width}}  + {len(new) - _MOST_NEW} more", dim=True))
+        more = [f"{len(new) - _MOST_NEW} more"] if len(new) > _MOST_NEW else []
+        for line in new[:_MOST_NEW] + more:
+            click.echo(style(f"{'':<{width}}  + {one_line(line)}", dim=True))
     if dry_run:
         print_diff("".join(step.diff for step in steps))
 
 
 def exit_code(steps: Sequence[StepReport]) -> int:
-    """Return what a verb ends with whose steps came to this: what failed counts more than what was left, and a bug most."""
-    failed = [step.exit_code for step in steps if step.exit_code]
-    if failed:
+    """Return the exit code of a verb with these steps: that of a failure, a bug first, else that of what was left."""
+    if failed := [step.exit_code for step in steps if step.exit_code]:
         return 1 if 1 in failed else failed[0]
     return CONFLICT if any(step.conflicts for step in steps) else 0
 
@@ -94,10 +91,10 @@ def maintain_verb(options: Options, /, force: bool) -> int:
 
 def print_failures(steps: Sequence[StepReport], command: str) -> None:
     """Say how many steps failed, and which command does them yet."""
-    failed = sum(step.outcome == "failed" for step in steps)
-    if failed:
-        what = f"{failed} of the {len(steps)} steps failed" if len(steps) > 1 else "The step failed"
-        say(f"{what}; once that is fixed, `{command}` again does what is left.")
+    if failed := sum(step.outcome == "failed" for step in steps):
+        say(
+            f"{failed} of {counted(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
+        )
 
 
 def _finish(
@@ -146,8 +143,6 @@ def stage_verb() -> None:
     """Show, detect or set the stage that a project is in.
 
     \b
-    memory-kb stage show
-    memory-kb stage detect
     memory-kb stage set implementation --job api
     """
 
@@ -197,13 +192,10 @@ def retire_verb(options: Options, /, stage: str, job: str | None) -> int:
 
 
 def _print_stage(options: Options, report: StageReport) -> int:
-    def show() -> None:
-        retired = sum(change.action == "set" for change in report.run.changes)
-        said = f"{report.before} is over, {retired} retired" if retired else f"it was {report.before}"
-        click.echo(f"{report.stage} ({said})" if report.is_new else report.stage)
-
+    retired = sum(change.action == "set" for change in report.run.changes)
+    said = f"{report.stage} ({report.before} is over, {retired} retired)" if report.is_new else report.stage
     fields = pick(report, "before", "stage") | {"notice": report.notice or None}
-    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), show=show)
+    return finish_run(options, report.run, fields, notes=filter(None, [report.notice]), said=said)
 
 
 _DONE = {"retire": "the older is retired", "weaken": "both are flagged for review", "keep": "both are kept"}
@@ -236,7 +228,7 @@ def compact_verb(
     report = options.kb.compact(scope, job, task, threshold=threshold, dry_run=options.dry_run)
     fields = pick(report, "before", "after", "retired", "repeated", "merged")
     said = report.sentence or f"{counted(report.before, 'entry')}, nothing to do"
-    return finish_run(options, report.run, fields, show=lambda: click.echo(said))
+    return finish_run(options, report.run, fields, said=said)
 
 
 @verb("contradictions")
@@ -256,7 +248,7 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
 
     def show() -> None:
         for one in report.found:
-            _print_contradiction(one, is_done=resolve)
+            _print_contradiction(one, is_done=resolve and not options.dry_run)
         if not report.found:
             say("No entry contradicts another, beyond what was settled or waits for review.")
 
@@ -267,16 +259,11 @@ def contradictions_verb(options: Options, /, resolve: bool) -> int:
     ]
     fields = {"contradictions": found}
     preview = resolve and options.dry_run
-    return finish_run(options, report.run, fields, notes=report.notices, show=show, preview=preview)
+    return finish_run(options, report.run, fields, notes=report.notices, report=show, preview=preview)
 
 
 def _print_contradiction(found: Contradiction, *, is_done: bool) -> None:
     words = (_DONE if is_done else _TO_DO)[found.resolution]
     click.echo(f"{style(found.cause, bold=True)}: {one_line(found.signal)}; {words}")
     for word, entry in (("older", found.older), ("newer", found.newer)):
-        click.echo(f"  {word}  {_show(entry)}")
-
-
-def _show(entry: Memory) -> str:
-    place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    return f"{clean(entry.title)}  {place}  {style(format_id(entry.id), dim=True)}"
+        click.echo(f"  {word}  {clean(entry.title)}  {format_place(entry.path, entry.line)}  {dim_id(entry.id)}")

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from memory_kb.regex import regex
-from memory_kb.text import short_id
+from memory_kb.cli.styles import BYTE, clean, dim_id, escape, format_place, one_line, style
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
     from memory_kb.model import Problem
     from memory_kb.reports import EntryView
 
-_SHOWN_PROBLEMS = 10
-#: A longer list of findings begins with totals.
-_SHOWN_FINDINGS = 50
-#: What differs between findings of one sort: names, quotations, places, numbers.
-_QUOTED = regex(
-    r"'.*'|\".*\"|(?<= mean ).*(?=, which)|(?<=the id ).*(?=; both)|(?<=the block ).*|\d[\d,.]*|(?<=: ).*(?=;)"
-)
-_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]")
-#: Bytes of a name that are no UTF-8, as Python holds them.
-_BYTE = regex(r"[\udc80-\udcff]")
-_CODES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+#: The most problems and findings that are printed one by one.
+_SHOWN_PROBLEMS, _SHOWN_FINDINGS = 10, 50
+#: Exit codes of a verb that had to leave files alone, and of one that found something to fix.
+CONFLICT, FINDINGS = 6, 7
 
 
 def as_plain(value: Any) -> Any:
@@ -65,17 +56,12 @@ def print_json(value: Any) -> None:
 
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = json.dumps(as_plain(value), ensure_ascii=False, default=str)
-    text = _BYTE.sub(lambda found: f"\\{_escape(found.group())}", text)
+    text = BYTE.sub(lambda found: f"\\{escape(found.group())}", text)
     echo(text if encoding == "utf8" else json.dumps(json.loads(text)))
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
     """Print a text at once, on stdout or on stderr."""
-    if os.name == "nt":  # its terminals take colours in another way
-        import click
-
-        click.echo(text, nl=nl, err=err)
-        return
     stream = sys.stderr if err else sys.stdout
     stream.write(f"{text}\n" if nl else text)
     stream.flush()
@@ -86,116 +72,16 @@ def say(message: str) -> None:
     echo(clean(message), err=True)
 
 
-def clean(text: str) -> str:
-    """Return text with its control characters made visible, those that turn round the order of reading too.
-
-    A note may not drive the terminal.
-
-    Example:
-        >>> clean("a\\x1b[31mb")
-        'a\\\\x1b[31mb'
-        >>> clean("a\\u202eb"), clean("caf\\udce9.md")
-        ('a\\\\u202eb', 'caf\\\\xe9.md')
-    """
-    return _CONTROL.sub(lambda found: _escape(found.group()) if found.group() != "\r" else "", text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    code -= 0xDC00 if _BYTE.match(character) else 0
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
-def one_line(text: str) -> str:
-    """Return text that stays on one line.
-
-    A path may hold a line break, and fake a line of ours.
-
-    Example:
-        >>> one_line("a\\nb")
-        'a\\\\x0ab'
-    """
-    return clean(text).replace("\n", "\\x0a")
-
-
-def use_colour() -> bool:
-    """Return whether stdout is a terminal that wants colour."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def style(text: str, *, fg: str | None = None, bold: bool = False, dim: bool = False) -> str:
-    """Return text in a style, where colour is wanted."""
-    codes = [code for code, is_wanted in ((_CODES.get(fg or ""), fg), (1, bold), (2, dim)) if is_wanted]
-    if not codes or not use_colour():
-        return text
-    return "".join(f"\x1b[{code}m" for code in codes) + f"{text}\x1b[0m"
-
-
 def print_entry_line(entry: EntryView, width: int = 8) -> None:
     """Print an entry on one line, its id in a column of some width."""
     status = "" if entry.status in ("active", "compacted") else f" ({entry.status})"
-    place = style(f"{one_line(entry.path)}:{entry.line}", fg="green")
-    echo(
-        f"{style(f'{format_id(entry.id):<{width}}', dim=True)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}"
-    )
+    place = format_place(entry.path, entry.line)
+    echo(f"{dim_id(entry.id, width)}  {entry.kind:<12} {clean(entry.title)}{status}  {place}")
 
 
-def format_id(entry_id: str) -> str:
-    """Return an id shortened for people, fit for a terminal."""
-    return clean(short_id(entry_id))
-
-
-def wrap(text: str, indent: int = 4) -> str:
-    """Return lines indented and, on a terminal, wrapped; what goes on hangs below the text of its list item."""
-    if not sys.stdout.isatty():
-        return "".join(" " * indent * bool(line.strip()) + line for line in text.splitlines(keepends=True))
-    import shutil
-    import textwrap
-
-    width = max(40, min(110, shutil.get_terminal_size().columns))
-    lines: list[str] = []
-    for line in text.split("\n"):
-        marker = re.match(r"\s*(?:(?:[-*+]|\d+[.)])\s+)?", line)
-        hanging = " " * (indent + (marker.end() if marker else 0))
-        lines += textwrap.wrap(
-            line,
-            width,
-            initial_indent=" " * indent,
-            subsequent_indent=hanging,
-            break_long_words=False,
-            break_on_hyphens=False,
-            drop_whitespace=True,
-        ) or [""]
-    return "\n".join(lines)
-
-
-def print_note_problems(problems: Sequence[Problem]) -> None:
-    """Return what is wrong with notes; of a long list that by which text is lost, and of what sorts the rest is."""
-    if len(problems) <= _SHOWN_PROBLEMS:
-        print_problems(problems)
-        return
-    from memory_kb.index.rows import by_loss, count_sorts
-
-    ordered = by_loss(problems)
-    print_problems(ordered[:_SHOWN_PROBLEMS])
-    rest = ordered[_SHOWN_PROBLEMS:]
-    say(f"… and {len(rest):,} more ({count_sorts(rest)}); `memory-kb lint` lists them all")
-
-
-def print_findings(problems: Sequence[Problem], *, whole: bool) -> None:
-    """Print findings line by line; of a long list, unless the whole is asked for, the totals by sort and an example of each."""
-    if whole or len(problems) <= _SHOWN_FINDINGS:
-        for problem in problems:
-            echo(one_line(str(problem)))
-        return
-    sorts: dict[str, list[Problem]] = {}
-    for problem in problems:
-        sorts.setdefault(_QUOTED.sub("…", problem.message), []).append(problem)
-    for sort, found in sorted(sorts.items(), key=lambda one: -len(one[1])):
-        files = len({problem.path for problem in found})
-        echo(one_line(f"{len(found):,} in {files:,} file{'s' * (files != 1)}: {sort}"))
-        echo(one_line(f"    {found[0]}"))
-    say("--all lists them one by one")
+def print_text(text: str) -> None:
+    """Print a text of several lines."""
+    echo("\n".join(map(clean, text.rstrip("\n").split("\n"))))
 
 
 def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
@@ -204,6 +90,22 @@ def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` 
         say(str(problem))
     if len(problems) > _SHOWN_PROBLEMS:
         say(f"… and {len(problems) - _SHOWN_PROBLEMS:,} more{rest}")
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Say what a person should know of an answer."""
+    for note in notes:
+        say(f"note: {one_line(note)}")
+
+
+def print_findings(problems: Sequence[Problem], *, whole: bool = True) -> int:
+    """Print findings line by line, of a long list the beginning unless the whole is asked for; return the exit code."""
+    for problem in problems if whole else problems[:_SHOWN_FINDINGS]:
+        echo(one_line(str(problem)))
+    if not whole and len(problems) > _SHOWN_FINDINGS:
+        say(f"… and {len(problems) - _SHOWN_FINDINGS:,} more; --all lists them all")
+    say(counted(len(problems), "finding") if problems else "Nothing to fix.")
+    return FINDINGS if problems else 0
 
 
 def print_rows(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
-from memory_kb.cli.output import Options, as_plain, clean, format_id, one_line, pick, print_table, say, style, wrap
-from memory_kb.cli.runs import finish_listing, finish_run, print_preview, run_as_json
+from memory_kb.cli.output import Options, as_plain, pick, print_table, say
+from memory_kb.cli.runs import finish_run, print_preview, run_as_json
+from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style, wrap
 from memory_kb.errors import NoRepository, UsageError
 from memory_kb.model import KIND_ALIASES, KINDS, SCOPES
 from memory_kb.reports import RunReport
@@ -34,12 +35,7 @@ def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
     Alone it shows them with their whole text, the newest first. What is rejected does not come back.
 
     \b
-    memory-kb review
     memory-kb review --all-from 0b1c42
-    memory-kb review approve 69712e00
-    memory-kb review edit 69712e00 "Timestamps are stored in UTC."
-    memory-kb review reject 69712e00 --reason "only true for the old parser"
-    memory-kb review snooze 69712e00 --days 30
     """
     if ctx.invoked_subcommand is None:
         _print_queue(ctx.obj, {"session": all_from}, is_whole=True)
@@ -48,9 +44,7 @@ def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
 
 
 @verb("list", review_verb)
-@option(
-    "--kind", "Only this kind; may be given several times.", choice=(*KINDS, *KIND_ALIASES), many=True, metavar="KIND"
-)
+@option("--kind", "Only this kind; again for more.", choice=(*KINDS, *KIND_ALIASES), many=True, metavar="KIND")
 @option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
 @option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
 def list_verb(options: Options, /, **chosen: Any) -> None:
@@ -81,8 +75,8 @@ def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool 
 def _print_item(item: ReviewItem) -> None:
     known = (item.kind, item.scope, item.status, *item.flags, *([item.created] if item.created else ()))
     marks = ", ".join(map(clean, known))
-    click.echo(f"{style(format_id(item.id), dim=True):<8}  {style(clean(item.title), bold=True)}")
-    click.echo(f"          {style(marks, dim=True)}  {style(f'{one_line(item.path)}:{item.line}', fg='green')}")
+    click.echo(f"{dim_id(item.id, 8)}  {style(clean(item.title), bold=True)}")
+    click.echo(f"          {style(marks, dim=True)}  {format_place(item.path, item.line)}")
     consequences = f"{item.reason} Approving {item.approving}; rejecting {item.rejecting}."
     click.echo(wrap(clean(consequences), 10))
 
@@ -104,9 +98,7 @@ def show_verb(options: Options, /, entry: str) -> None:
     _print_item(view.item)
     if past:
         click.echo(wrap(clean(past), 10))
-    click.echo()
-    click.echo(clean(view.text.rstrip()))
-    click.echo()
+    click.echo(f"\n{clean(view.text.rstrip())}\n")
     print_preview(view.approval)
 
 
@@ -118,10 +110,8 @@ def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     if rule.word("forbid") or rule.word("require"):
         try:
             made = kb.git.backtest(rule)
-            lines.append(
-                f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}; "
-                f"{made.mended:,} of these were fixed within a week: `memory-kb rules backtest {rule.id}`"
-            )
+            stopped = f"Of {counted(made.commits, 'commit')} it would have stopped {made.broken:,}"
+            lines.append(f"{stopped}; {made.mended:,} of these were fixed within a week.")
         except NoRepository:
             pass
         except UsageError as exc:
@@ -142,10 +132,8 @@ def scan_verb(options: Options, /) -> int:
     """
     report = options.kb.review.scan(dry_run=options.dry_run)
     notes = [f"not proposed: {refusal}" for refusal in report.refused]
-    more = "; `memory-kb review list` shows them" if report.proposed else ""
-    said = f"{len(report.proposed):,} proposed{more}"
     fields = pick(report, "proposed", "refused")
-    return finish_run(options, report.run, fields, notes=notes, show=lambda: click.echo(said))
+    return finish_run(options, report.run, fields, notes=notes, said=f"{len(report.proposed):,} proposed")
 
 
 @verb("approve", review_verb)
@@ -160,7 +148,7 @@ def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | 
     memory-kb review approve --all-from 0b1c42
     """
     kb = options.kb
-    return finish_listing(options, kb.review.approve(*entries, *_named(kb, all_from), dry_run=options.dry_run))
+    return finish_run(options, kb.review.approve(*entries, *_named(kb, all_from), dry_run=options.dry_run))
 
 
 def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
@@ -192,7 +180,7 @@ def edit_verb(options: Options, /, entry: str, text: str | None) -> int:
     if text is None:
         text = click.edit(kb.source(entry).body)
     run = kb.review.edit(entry, text, dry_run=options.dry_run) if text is not None else RunReport(None, "review edit")
-    return finish_listing(options, run)
+    return finish_run(options, run)
 
 
 @verb("snooze", review_verb)
@@ -205,7 +193,7 @@ def snooze_verb(options: Options, /, entries: tuple[str, ...], days: int) -> int
     \b
     memory-kb review snooze 69712e00 --days 30
     """
-    return finish_listing(options, options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run))
+    return finish_run(options, options.kb.review.snooze(*entries, days=days, dry_run=options.dry_run))
 
 
 @verb("reject", review_verb)
@@ -221,7 +209,7 @@ def reject_verb(options: Options, /, entries: tuple[str, ...], all_from: str | N
     """
     kb = options.kb
     run = kb.review.reject(*entries, *_named(kb, all_from), reason=reason, dry_run=options.dry_run)
-    return finish_listing(options, run)
+    return finish_run(options, run)
 
 
 @verb("outcome")
@@ -257,7 +245,7 @@ def outcome_verb(
 def _print_credits(credits: Sequence[Credited]) -> None:
     for one in credits:
         numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
-        click.echo(f"{one.credit:<7}  {numbers}  {style(format_id(one.id), dim=True)}  {clean(one.title)}")
+        click.echo(f"{one.credit:<7}  {numbers}  {dim_id(one.id)}  {clean(one.title)}")
 
 
 #: The last times that are listed; `--json` has all.
@@ -280,8 +268,8 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     if options.answer(as_plain(found) | {"totals": found.totals}):
         return
     total = found.totals
-    place = f"{found.path}:{found.line}" if found.path else "no longer in the notes"
-    click.echo(f"{style(clean(found.title or found.id), bold=True)}  {style(one_line(place), fg='green')}")
+    place = format_place(found.path, found.line or 1) if found.path else "no longer in the notes"
+    click.echo(f"{style(clean(found.title or found.id), bold=True)}  {place}")
     rows: dict[str, object] = {
         "shown": f"{counted(total.shown, 'time')}, {total.injected:,} of them injected",
         "to": f"{counted(total.sessions, 'session')}, {counted(total.agents, 'agent')}, {counted(total.tasks, 'task')}",
@@ -291,30 +279,19 @@ def exposure_verb(options: Options, /, wanted: str) -> None:
     }
     print_table(rows)
     for one in found.showings[-_SHOWN:]:
-        who = " ".join(
-            f"{name}={one_line(value)}"
-            for name, value in (("agent", one.agent), ("task", one.task), ("session", one.session))
-            if value
-        )
-        went = (
-            (one.credit and f"credited {one.credit}")
-            or one.outcome
-            or (f"session: {one.session_outcome}" if one.session_outcome else "")
-        )
-        click.echo(f"  {one.ts[:16]}  {one.verb:<8} {clean(who)}{f'  -> {clean(went)}' if went else ''}")
+        who = {"agent": one.agent, "task": one.task, "session": one.session}
+        named = " ".join(f"{name}={one_line(value)}" for name, value in who.items() if value)
+        went = f"credited {one.credit}" if one.credit else one.outcome or one.session_outcome
+        click.echo(f"  {one.ts[:16]}  {one.verb:<8} {named}{f'  -> {clean(went)}' if went else ''}")
     if len(found.showings) > _SHOWN:
         say(f"These are the last {_SHOWN}; --json has all.")
     for entry in found.derived:
-        click.echo(
-            f"  {entry.relation}: {format_id(entry.id)} {clean(entry.title)}  {style(f'{one_line(entry.path)}:{entry.line}', fg='green')}"
-        )
+        place = format_place(entry.path, entry.line)
+        click.echo(f"  {entry.relation}: {format_id(entry.id)} {clean(entry.title)}  {place}")
     if found.sources:
         click.echo(f"  made of: {', '.join(map(clean, found.sources))}")
-    say(
-        f"The log of this machine goes back to {found.since[:10]}."
-        if found.since
-        else "Nothing was shown to anybody on this machine yet."
-    )
+    since = f"goes back to {found.since[:10]}" if found.since else "has nothing yet"
+    say(f"The log of this machine {since}.")
 
 
 def _say_counts(counts: Mapping[str, int]) -> str:

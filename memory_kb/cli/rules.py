@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
-from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style, wrap
-from memory_kb.cli.runs import finish_listing, finish_run
+from memory_kb.cli.output import Options, pick, print_problems, say
+from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb
+from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, wrap
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
@@ -22,10 +23,7 @@ def rules_verb() -> None:
     """List, choose and judge rules and pitfalls: the playbook.
 
     \b
-    memory-kb rules list
     memory-kb rules select --label streaming --type bug
-    memory-kb rules feedback 69712e00 success
-    memory-kb rules import playbook.yaml --dry-run
     """
 
 
@@ -50,11 +48,10 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     for rule in rules:
         marks = [rule.maturity, rule.kind, rule.scope, *(["pinned"] if rule.is_pinned else []), *rule.flags]
         counts = f"{rule.success_count}+ {rule.failure_count}-"
-        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {style(format_id(rule.id), dim=True)}")
+        place = format_place(rule.path, rule.line)
+        click.echo(f"{style(f'{rule.confidence:.2f}', fg='cyan')}  {dim_id(rule.id)}")
         click.echo(wrap(clean(rule.text), 6))
-        click.echo(
-            f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {style(f'{one_line(rule.path)}:{rule.line}', fg='green')}"
-        )
+        click.echo(f"      {style(', '.join(map(clean, marks)), dim=True)}  {counts}  {place}")
     if not rules:
         say('No rules yet; try: memory-kb learn "Buffer chunks until the delimiter." --kind rule --tag sse')
 
@@ -97,7 +94,7 @@ def feedback_verb(options: Options, /, rule: str, outcome: str, reason: str | No
     memory-kb rules feedback 69712e00 failure --reason "broke the release build"
     """
     run = options.kb.rules.feedback(rule, outcome, reason=reason, dry_run=options.dry_run)
-    return finish_listing(options, run)
+    return finish_run(options, run)
 
 
 @verb("import", rules_verb)
@@ -110,7 +107,6 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     What is known already stays as it is, so a file may be imported again.
 
     \b
-    memory-kb rules import playbook.yaml
     memory-kb rules import ~/.cass-memory/playbook.yaml --scope global --dry-run
     """
     report = options.kb.rules.import_(source, dry_run=options.dry_run, **chosen)
@@ -124,7 +120,7 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     counts = Counter(one.action for one in report.rules)
     said = ", ".join(f"{count:,} {word}" for word, count in counts.items()) or "nothing to import"
     fields = pick(report, "rules", "problems")
-    return finish_run(options, report.run, fields, report=show_problems, show=lambda: click.echo(said))
+    return finish_run(options, report.run, fields, report=show_problems, said=said)
 
 
 @verb("export", rules_verb)
@@ -196,16 +192,13 @@ def backtest_verb(options: Options, /, rule: str) -> None:
         return
     for one in made.breaches:
         after = f"  fixed by {one.mended_by}" if one.mended_by else ""
-        click.echo(
-            f"{one.commit}  {one.day}  {clean(one.path)}:{one.line}  {clean(one.text or 'lacks what is required')}{after}"
-        )
-    click.echo(
-        f"{made.commits:,} commits: {made.broken:,} broke the rule, {made.mended:,} of these were fixed within a week"
-    )
+        text = clean(one.text or "lacks what is required")
+        click.echo(f"{one.commit}  {one.day}  {clean(one.path)}:{one.line}  {text}{after}")
+    broken = f"{made.broken:,} broke the rule, {made.mended:,} of these were fixed within a week"
+    click.echo(f"{made.commits:,} commits: {broken}")
     if refused.sessions:
-        click.echo(
-            f"agents: an edit was refused in {counted(refused.sessions, 'session')}, and made all the same in {refused.broken:,}"
-        )
+        sessions = counted(refused.sessions, "session")
+        click.echo(f"agents: an edit was refused in {sessions}, and made all the same in {refused.broken:,}")
 
 
 @verb("sweep")
@@ -223,4 +216,4 @@ def sweep_verb(options: Options, /) -> int:
     report = options.kb.sweep(dry_run=options.dry_run)
     counts = {name: len(getattr(report, name)) for name in ("promoted", "demoted", "flagged")}
     said = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-    return finish_run(options, report.run, counts, show=lambda: click.echo(said))
+    return finish_run(options, report.run, counts, said=said)

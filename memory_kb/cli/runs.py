@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import Options, clean, echo, one_line, pick, print_json, say, style
+from memory_kb.cli.output import CONFLICT, Options, echo, pick, print_json, say
+from memory_kb.cli.styles import clean, one_line, style
 
 if TYPE_CHECKING:
     from memory_kb.reports import ChangeView, RunReport
 
 
-#: What a run ends with that had to leave files alone.
-CONFLICT = 6
-#: Exit code of a verb that found something to fix.
-FINDINGS = 7
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -25,7 +22,7 @@ def finish_run(
     *,
     notes: Iterable[str] = (),
     report: Callable[[], object] | None = None,
-    show: Callable[[], object] | None = None,
+    said: str = "",
     nothing: str = "Nothing changed: it is so already.",
     preview: bool | None = None,
 ) -> int:
@@ -37,8 +34,8 @@ def finish_run(
         fields: what `--json` says beside the run.
         notes: what a person should know, each in a sentence.
         report: prints what was found, in a preview too.
-        show: prints what was done; without it and `report` every change has a line.
-        nothing: said when nothing was changed and there is no `show`.
+        said: what was done, in a line; without it and `report` every change has a line.
+        nothing: said when nothing was changed.
         preview: whether to print what would change [default: with `--dry-run`].
     """
     preview = options.dry_run if preview is None else preview
@@ -54,40 +51,16 @@ def finish_run(
     if preview:
         print_preview(run)
         return end_run(run)
-    if show:
-        show()
-    elif not report:
-        for change in run.changes:
-            echo(_describe(change))
+    if said and not run.conflicts:
+        echo(said)
+    elif not (said or report):
+        for line in dict.fromkeys(map(_describe, run.changes)):
+            echo(line)
         if not (run.changes or run.conflicts):
             say(nothing)
     if run.run:
         say(f"`memory-kb undo {run.run}` reverts this.")
     return end_run(run)
-
-
-def finish_listing(options: Options, report: RunReport) -> int:
-    """Print each file that a run changed, where it is now, and why; return the exit code."""
-    return finish_run(options, report, show=lambda: _list_changes(report))
-
-
-def _list_changes(report: RunReport) -> None:
-    moved = {change.path: change.to for change in report.changes if change.to}
-    for path, reason in dict.fromkeys((change.path, change.reason) for change in report.changes):
-        echo(f"{one_line(moved.get(path) or path)}  {clean(reason)}")
-    if not report.changes and not report.conflicts:
-        say("Nothing changed: it is so already.")
-
-
-def _describe(change: ChangeView) -> str:
-    to = f" to {one_line(change.to)}" if change.to else ""
-    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
-
-
-def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
-    """Return a run as the object that `--json` prints."""
-    listed = pick(report, "run", "verb", "changes", "conflicts")
-    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
 
 
 def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:
@@ -99,6 +72,17 @@ def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], li
     elif not run.conflicts:
         echo(line)
     return end_run(run)
+
+
+def _describe(change: ChangeView) -> str:
+    to = f" to {one_line(change.to)}" if change.to else ""
+    return f"{change.action} {one_line(change.path)}{to}: {clean(change.reason)}"
+
+
+def run_as_json(report: RunReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return a run as the object that `--json` prints."""
+    listed = pick(report, "run", "verb", "changes", "conflicts")
+    return listed | ({"dry_run": True, "diff": report.diff} if dry_run else {})
 
 
 def print_preview(report: RunReport) -> None:
@@ -118,7 +102,7 @@ def print_diff(diff: str) -> None:
 
 
 def end_run(report: RunReport) -> int:
-    """Return what was fixed and what had to be left; return the exit code."""
+    """Say what was fixed and what had to be left; return the exit code."""
     for notice in report.notices:
         say(notice)
     for conflict in report.conflicts:

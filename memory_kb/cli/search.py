@@ -15,15 +15,15 @@ from memory_kb.cli.output import (
     Options,
     Progress,
     as_plain,
-    clean,
-    format_id,
-    one_line,
     pick,
     print_entry_line,
+    print_json,
+    print_notes,
     print_table,
+    print_text,
     say,
-    style,
 )
+from memory_kb.cli.styles import clean, format_id, format_place, one_line, style
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, PER_ENTRY, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
@@ -31,22 +31,15 @@ if TYPE_CHECKING:
     from memory_kb.context.service import Context
     from memory_kb.git.history import Version
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.reports import EntryView, Reference
+    from memory_kb.reports import Reference
 
 
 #: The word for `--kind` that searches the logs of past sessions instead of the notes.
 SESSION = "session"
-
-
+_KINDS = (*KINDS, *KIND_ALIASES, SESSION)
 #: The filters that search and list share; those that name words may be given several times.
 filter_options = together(
-    option(
-        "--kind",
-        f"Only this kind: {', '.join(KINDS)}.",
-        choice=(*KINDS, *KIND_ALIASES, SESSION),
-        many=True,
-        metavar="KIND",
-    ),
+    option("--kind", f"Only this kind: {', '.join(KINDS)}.", choice=_KINDS, many=True, metavar="KIND"),
     option("--type", "Only entries of this type.", choice=TYPES, many=True),
     option("--learning-type", "Only institutional, task or proxy learnings.", choice=LEARNING_TYPES, many=True),
     option("--scope", "Only entries of this scope.", choice=(*SCOPES, HOST, *SCOPE_ALIASES), many=True),
@@ -58,18 +51,14 @@ filter_options = together(
     option("--since", "Only entries dated on or after this day.", type=Day()),
 )
 
+_MODE = option("--mode", "How to search.", choice=["auto", "text", "vector", "hybrid"], default="auto")
+
 
 @verb("search")
 @click.argument("query", nargs=-1)
 @limit_option("The most hits to show.", least=1, most=1000)
-@option(
-    "--max-chars",
-    "Stop before the texts get longer than this together.",
-    show_default=False,
-    type=click.IntRange(0),
-    default=0,
-)
-@option("--mode", "How to search.", choice=["auto", "text", "vector", "hybrid"], show_default=False, default="auto")
+@option("--max-chars", "Stop before the texts get longer than this together.", type=click.IntRange(0), default=0)
+@_MODE
 @flag("--explain", "Show how each score came about.")
 @flag("--no-sync", "Do not look for changed files first.")
 @vaults_option
@@ -101,14 +90,9 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
+    per_entry, sync = 0 if options.as_json else PER_ENTRY, not no_sync or as_of is not None
     with _open_at(options, as_of) as kb, Progress() as progress:
-        result = kb.search(
-            text,
-            sync=not no_sync or as_of is not None,
-            per_entry=0 if options.as_json else PER_ENTRY,
-            progress=progress,
-            **chosen,
-        )
+        result = kb.search(text, sync=sync, per_entry=per_entry, progress=progress, **chosen)
     print_found(options, result, chosen["file"])
 
 
@@ -138,10 +122,8 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 @click.argument("query")
 @click.argument("entry", metavar="ID")
 @limit_option("The most hits the search would show.", least=1, most=1000)
-@option("--max-chars", "The budget the search would have.", show_default=False, type=click.IntRange(0), default=0)
-@option(
-    "--mode", "How it would search.", choice=["auto", "text", "vector", "hybrid"], show_default=False, default="auto"
-)
+@option("--max-chars", "The budget the search would have.", type=click.IntRange(0), default=0)
+@_MODE
 @flag("--prompt", "QUERY is a prompt to an agent: why its hook did not give the entry.")
 @option("--session", "With --prompt: the session it was typed in.", metavar="SESSION")
 @vaults_option
@@ -162,8 +144,7 @@ def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, sess
     answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
     if options.answer(answer):
         return
-    for reason in answer.degraded:
-        say(f"note: {reason}")
+    print_notes(answer.degraded)
     click.echo(f"{style(answer.step, bold=True)}: {clean(answer.reason)}")
     if answer.score is not None and answer.needed is not None:
         click.echo(f"  its score is {answer.score:.4f}; it needed {answer.needed:.4f}")
@@ -195,7 +176,7 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
     if options.answer(shown):
         return
     say(f"{shown.path}:{shown.line}-{shown.end_line}  {shown.kind}, {shown.scope}, {shown.status}")
-    click.echo("\n".join(map(clean, (shown.text or "").rstrip().split("\n"))))
+    print_text(shown.text or "")
 
 
 def _print_history(options: Options, versions: Sequence[Version]) -> None:
@@ -222,7 +203,11 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     memory-kb list --status retired --json
     """
     entries, total = options.kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
-    if options.answer({"entries": [_without_text(entry) for entry in entries]}):
+    if options.as_json:
+        fields = as_plain({"entries": entries})
+        for entry in fields["entries"]:
+            del entry["text"]
+        print_json(fields)
         return
     width = min(20, max((len(format_id(entry.id)) for entry in entries), default=0))
     for entry in entries:
@@ -232,10 +217,6 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
         say("No entry fits." if is_narrowed else "There is no entry yet; `memory-kb learn TEXT` keeps one.")
     elif len(entries) < total:
         say(f"{len(entries):,} of {total:,}")
-
-
-def _without_text(entry: EntryView) -> dict[str, Any]:
-    return {name: value for name, value in as_plain(entry).items() if name != "text"}
 
 
 @verb("links")
@@ -254,8 +235,7 @@ def links_verb(options: Options, /, entry: str) -> None:
     for arrow, references in (("->", report.outgoing), ("<-", report.incoming)):
         for reference in references:
             other = reference.entry
-            place = style(f"{clean(other.path)}:{other.line}", fg="green") if other else "(no entry)"
-            name = f"{clean(other.title if other else reference.target)}  {place}"
+            name = f"{clean(other.title)}  {format_place(other.path, other.line)}" if other else reference.target
             click.echo(f"  {arrow} {reference.relation:<14} {name}")
     if not report.outgoing and not report.incoming:
         say("No links.")
@@ -278,17 +258,16 @@ def stats_verb(options: Options) -> None:
     stats = options.kb.stats()
     if options.answer(stats):
         return
-    tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
-    numbers = {
+    rows = {
         "files": f"{stats.files:,}",
         "entries": f"{stats.entries:,}",
         "chunks": f"{stats.chunks:,}",
         "tokens": f"about {stats.tokens:,}",
     }
-    print_table(
-        numbers
-        | {name: ", ".join(f"{word} {count:,}" for word, count in tally.items()) for name, tally in tallies.items()}
-    )
+    tallies = {"kinds": stats.kinds, "types": stats.types, "status": stats.statuses, "scopes": stats.scopes}
+    for name, tally in tallies.items():
+        rows[name] = ", ".join(f"{word} {count:,}" for word, count in tally.items())
+    print_table(rows)
 
 
 @verb("context")
@@ -315,11 +294,10 @@ def context_verb(options: Options, /, task: tuple[str, ...], type_: str | None, 
     if options.answer(as_json(context)):
         return
     if context.text:
-        click.echo("\n".join(map(clean, context.text.splitlines())))
+        print_text(context.text)
     else:
         say("Nothing is known that has to do with this.")
-    for reason in context.degraded:
-        say(f"note: {reason}")
+    print_notes(context.degraded)
 
 
 def as_json(context: Context) -> dict[str, Any]:

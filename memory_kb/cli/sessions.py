@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, read_text, verb
-from memory_kb.cli.output import (
-    Options,
-    as_plain,
-    clean,
-    one_line,
-    pick,
-    print_json,
-    print_problems,
-    print_rows,
-    say,
-    style,
-)
+from memory_kb.cli.output import Options, as_plain, pick, print_json, print_notes, print_problems, print_rows, say
+from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.reports import StepReport
 from memory_kb.session_reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
-from memory_kb.text import counted, printable
+from memory_kb.text import counted, printable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,9 +36,6 @@ def session_verb() -> None:
     """Log, read and search what happened in sessions.
 
     \b
-    memory-kb session start --agent coder --job api
-    memory-kb session list --open
-    memory-kb session append burst_20260321T120000_001 "Always use UTC." --role user
     memory-kb session search "flaky AND redis" --agent coder
     memory-kb session import ~/.claude/projects
     """
@@ -62,35 +49,25 @@ def session_verb() -> None:
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the sessions, the one with the newest event first.
 
-    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event in UTC, and
-    how many there are. A session that went on after its end is open again.
+    A line holds the id, whether it is open or ended and how it went, who worked in it, its job and task, its first and its last event
+    in UTC, and how many there are. A session that went on after its end is open again.
 
     \b
-    memory-kb session list
     memory-kb session list --open --agent coder
-    memory-kb session list --job api --limit 100 --json
     """
     found = options.kb.sessions.list(**chosen)
     if options.answer(found):
         return
-    for note in found.degraded:
-        say(f"note: {note}")
+    print_notes(found.degraded)
     print_rows(map(_row, found.sessions), [{"fg": "green"}])
     if found.total > len(found.sessions):
         say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
     if not found.total:
-        narrowed = chosen["only_open"] or chosen["agent"] or chosen["job"]
-        say("No session fits." if narrowed else "There is no session yet; `memory-kb session start` begins one.")
+        say("No session fits; `memory-kb session start` begins one.")
 
 
 def _row(one: SessionSeen) -> tuple[str, ...]:
-    """Return a session as the cells of a line.
-
-    Example:
-        >>> from memory_kb.index.event_search import SessionSeen
-        >>> _row(SessionSeen("s1", "coder", "api", None, "2026-03-21T12:00:00.000Z", "2026-03-21T12:30:00.000Z", 1, "ended", "success"))
-        ('s1', 'ended success', 'coder', 'api', '2026-03-21 12:00', '2026-03-21 12:30', '1 event')
-    """
+    """Return a session as the cells of a line."""
     state = f"{one.state} {one.outcome}" if one.outcome else one.state
     place = "/".join(filter(None, (one.job, one.task)))
     moments = ((moment or "-")[:16].replace("T", " ") for moment in (one.started, one.last))
@@ -106,7 +83,6 @@ def start_verb(options: Options, /, session: str | None, **chosen: Any) -> None:
     """Begin or resume a session, and print its id.
 
     \b
-    memory-kb session start
     memory-kb session start 0b1c42 --agent coder --job api --task login
     """
     written = options.kb.sessions.start(session, cwd=_working_folder(), **chosen)
@@ -142,8 +118,8 @@ def append_verb(
 ) -> int:
     """Append an event to session ID: TEXT, or what the options say.
 
-    Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name their session, else
-    MEMORY_KB_SESSION does, else one is begun. A single - as TEXT reads it from stdin.
+    Without either, events come as JSON lines on stdin. Credentials are replaced by a word about them. Without ID the events name
+    their session, else MEMORY_KB_SESSION does, else one is begun. A single - as TEXT reads it from stdin.
 
     \b
     memory-kb session append 0b1c42 "Never push to main." --role user
@@ -151,24 +127,15 @@ def append_verb(
     memory-kb session append 0b1c42 --tool Bash --failed --error "2 failed"
     my-agent --log-json | memory-kb session append 0b1c42
     """
-    problems, doubts = list[Problem](), list[Problem]()
+    problems = list[Problem]()
     says = text or any(chosen[name] is not None for name in ("event", "tool", "arguments", "ok", "error"))
     usual = {name: value for name in ("agent", "job", "task", "stream") if (value := chosen[name]) is not None}
-    events = (
-        iter([_make_event(text, kind, chosen)])
-        if says
-        else (_with(event, usual) for event in _read_events(problems, doubts))
-    )
+    events = iter([_make_event(text, kind, chosen)]) if says else _read_stdin(problems, usual)
     written = options.kb.sessions.append(events, session=session)
     if problems and not written.written:
-        raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}; nothing was written", _ONE_A_LINE)
-    _print_written(options, written, problems, doubts)
+        raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", _ONE_A_LINE)
+    _print_written(options, written, problems)
     return 0
-
-
-def _with(event: Event, usual: dict[str, Any]) -> Event:
-    """Return an event with what it does not say itself."""
-    return event._replace(**{name: value for name, value in usual.items() if getattr(event, name) is None})
 
 
 def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any]) -> Event:
@@ -186,69 +153,44 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
     return made
 
 
-def _read_events(problems: list[Problem], doubts: list[Problem]) -> Iterator[Event]:
-    """Yield the events on stdin as they come; note the lines that hold none."""
+def _read_stdin(problems: list[Problem], usual: dict[str, Any]) -> Iterator[Event]:
+    """Yield the events on stdin as they come, each with the usual values that it does not state; note what is wrong."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise UsageError(
-            "there is no event to append", 'try: memory-kb session append ID "Always use UTC." --role user'
-        )
-    yield from read_events(sys.stdin.buffer, problems, doubts)
+        raise UsageError("there is no event to append", 'try: memory-kb session append ID "Use UTC." --role user')
+    for event in read_events(sys.stdin.buffer, problems):
+        yield event._replace(**{name: value for name, value in usual.items() if getattr(event, name) is None})
 
 
-def read_events(lines: Iterable[bytes], problems: list[Problem], doubts: list[Problem]) -> Iterator[Event]:
-    """Yield the events on some lines as they come; note the lines that hold none, and times that are none."""
+def read_events(lines: Iterable[bytes], problems: list[Problem]) -> Iterator[Event]:
+    """Yield the events on some lines as they come; note lines that hold none, and times that cannot be read."""
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
-            if not line.strip():
-                continue
             event = parse_event(line)
         except NoEvent as exc:
-            problems.append(Problem("stdin", number, str(exc)))
+            problems.append(Problem("stdin", number, f"{exc}; not written"))
             continue
         if not event.ts and b'"ts"' in line and (moment := load_object(line).get("ts")):
-            doubts.append(
-                Problem(
-                    "stdin",
-                    number,
-                    f"{str(moment)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
-                )
-            )
+            why = f"{str(moment)[:40]!r} is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z"
+            problems.append(Problem("stdin", number, why))
         yield event
 
 
-def _print_written(
-    options: Options, written: SessionWritten, problems: Sequence[Problem] = (), doubts: Sequence[Problem] = ()
-) -> None:
-    found = sorted((*problems, *doubts), key=lambda problem: problem.line)
-    if options.answer(as_plain(written) | {"problems": found}):
+def _print_written(options: Options, written: SessionWritten, problems: Sequence[Problem] = ()) -> None:
+    if options.answer(as_plain(written) | {"problems": problems}):
         return
-    print_problems(found, rest=" such lines")
-    if problems:
-        say(f"{counted(len(problems), 'line')} not written, the others were: {_ONE_A_LINE}.")
+    print_problems(problems, rest=f" such lines; {_ONE_A_LINE}")
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
-        click.echo(f"{written.action} {share.session}  {_print_events(share.written, share.seq)}")
-
-
-def _print_events(count: int, last: int) -> str:
-    """Return which events were written; others may have written between them.
-
-    Example:
-        >>> _print_events(1, 4), _print_events(3, 4), _print_events(0, 4), _print_events(0, 0)
-        ('1 event, number 4', '3 events, up to number 4', 'no new event after number 4', 'no new event')
-    """
-    if not count:
-        return f"no new event after number {last:,}" if last else "no new event"
-    return f"1 event, number {last:,}" if count == 1 else f"{count:,} events, up to number {last:,}"
+        last = f", the last is number {share.seq:,}" if share.seq else ""
+        click.echo(f"{written.action} {share.session}  {counted(share.written, 'event')}{last}")
 
 
 def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
-    """Return the steps that did something, and what was learned even where that is nothing, unless a step that failed may be why."""
-    is_sure = not any(step.outcome == "failed" for step in steps)
-    return [
-        step for step in steps if step.outcome != "nothing" or step.conflicts or (is_sure and step.name == "capture")
-    ]
+    """Return the steps that did something, and what was learned even where that is nothing."""
+    return [step for step in steps if step.outcome != "nothing" or step.conflicts or step.name == "capture"]
 
 
 @verb("end", session_verb)
@@ -260,29 +202,27 @@ def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
-    Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another outcome or summary corrects the first,
-    in the episode and in what was credited.
+    Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another outcome or
+    summary corrects the first, in the episode and in what was credited.
 
-    With --dry-run no language model is asked, and each step shows what it would do to the notes as they are now, without what the steps before it
-    would have written.
+    With --dry-run no language model is asked, and each step shows what it would do to the notes as they are now, without what the
+    steps before it would have written.
 
     \b
     memory-kb session end 0b1c42 --outcome success --dry-run
     memory-kb session end 0b1c42 --outcome success
     memory-kb undo --session 0b1c42
     """
-    from memory_kb.cli.maintenance import exit_code, print_steps
+    from memory_kb.cli.maintenance import exit_code, print_failures, print_steps
 
     kb = options.kb
     waiting = "another end of this session is at work; waiting for it …"
     try:
         written = kb.sessions.end(session, dry_run=options.dry_run, on_wait=lambda: say(waiting), **chosen)
     except KeyboardInterrupt:
-        say(
-            f"Interrupted: `memory-kb session end {session}` again does what is left, `memory-kb undo --session {session}` reverts it."
-            if not options.dry_run
-            else "Interrupted; nothing was written."
-        )
+        if not options.dry_run:
+            way_back = f"`memory-kb undo --session {session}` reverts it"
+            say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
         raise
     if options.dry_run:
         return _preview_end(options, written)
@@ -291,22 +231,10 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
         print_steps(_worth_printing(written.steps), with_new=True)
     if any(step.runs for step in written.steps):
         say(f"`memory-kb undo --session {written.session}` reverts it.")
-    _print_left(written)
-    return exit_code(written.steps)
-
-
-def _print_left(written: SessionWritten) -> None:
-    """Say what could not be done, and how it is done yet."""
-    from memory_kb.cli.maintenance import print_failures
-
     print_failures(written.steps, f"memory-kb session end {written.session}")
-    conflicts = [conflict for step in written.steps for conflict in step.conflicts]
-    for message in dict.fromkeys(conflict.message for conflict in conflicts):
-        say(f"left: {message}")
-    if any(conflict.code == "changed" for conflict in conflicts):
-        say(
-            f"Another program wrote there at the same time; `memory-kb session end {written.session}` again does what is left."
-        )
+    for message in dict.fromkeys(conflict.message for step in written.steps for conflict in step.conflicts):
+        say(f"left: {message}; `memory-kb session end {written.session}` again does what is left.")
+    return exit_code(written.steps)
 
 
 def _preview_end(options: Options, written: SessionWritten) -> int:
@@ -315,25 +243,21 @@ def _preview_end(options: Options, written: SessionWritten) -> int:
     if options.as_json:
         print_json(as_plain(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
         return exit_code(written.steps)
-    say(
-        f"{written.session} would be {written.action}."
-        if written.action != "unchanged"
-        else f"{written.session} is ended already."
-    )
+    say(f"{written.session} would be {written.action}.")
     print_steps(_worth_printing(written.steps), dry_run=True)
     if not any(step.changes for step in written.steps):
         say("No note would change.")
     return exit_code(written.steps)
 
 
+_TYPES = option(
+    "--type types", f"{', '.join(TYPES)}, or the name of an event; again for more.", many=True, metavar="TYPE"
+)
+
+
 @verb("replay", session_verb)
 @click.argument("session", metavar="ID")
-@option(
-    "--type types",
-    f"{', '.join(TYPES)}, or the name of an event; may be given several times.",
-    many=True,
-    metavar="TYPE",
-)
+@_TYPES
 @option("--agent", "Only what happened to this agent.")
 def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent: str | None) -> None:
     """Print the events of session ID in their order; with --json one object a line.
@@ -343,9 +267,11 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     memory-kb session replay 0b1c42 --type tool_call --agent coder --json
     """
     problems: list[Problem] = []
-    for event in options.kb.sessions.replay(
-        session, EventFilter(types, agent), on_problem=lambda line, why: problems.append(Problem(session, line, why))
-    ):
+
+    def complain(line: int, why: str) -> None:
+        problems.append(Problem(session, line, why))
+
+    for event in options.kb.sessions.replay(session, EventFilter(types, agent), on_problem=complain):
         if options.as_json:
             print_json(to_mapping(event))
         else:
@@ -360,21 +286,18 @@ def _name(one: Event | SessionHit) -> str:
 
 
 def _print_event(event: Event) -> None:
-    marks = [mark for mark, is_set in (("failed", event.ok is False), ("from memory-kb", event.injected)) if is_set]
-    text = (
-        event.content or event.error or (json.dumps(event.args, ensure_ascii=False, default=str) if event.args else "")
-    )
-    shown = " ".join(text[: 4 * _SHOWN].split())
-    body = clean(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …")
+    marks = ["failed"] * (event.ok is False) + ["from memory-kb"] * bool(event.injected)
+    arguments = json.dumps(event.args, ensure_ascii=False, default=str) if event.args else ""
+    text = shorten((event.content or event.error or arguments)[: 4 * _SHOWN], _SHOWN)
     noted = f" ({', '.join(marks)})" if marks else ""
     head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {_name(event)}{noted}"
-    click.echo(f"{style(head, dim=True)}  {body}".rstrip())
+    click.echo(f"{style(head, dim=True)}  {clean(text)}".rstrip())
 
 
 @verb("search", session_verb)
 @click.argument("query", nargs=-1)
-@option("-k --limit", "The most hits to print.", type=click.IntRange(0), default=10)
-@option("--type types", f"{', '.join(TYPES)}, or the name of an event.", many=True, metavar="TYPE")
+@limit_option("The most hits to print.")
+@_TYPES
 @option("--agent", "Only what happened to this agent.")
 @option("--job", "Only this job.")
 @option("--task", "Only this task.")
@@ -387,8 +310,8 @@ def _print_event(event: Event) -> None:
 def search_verb(options: Options, /, query: tuple[str, ...], types: tuple[str, ...], **chosen: Any) -> None:
     """Find past sessions by words, best first, each with its best event; without a QUERY the newest events.
 
-    Plain words are alternatives: whatever has more of them, and rarer ones, comes first. AND, OR, NOT, "a phrase", the beginning of a word*
-    and content:word are understood.
+    Plain words are alternatives: whatever has more of them, and rarer ones, comes first. AND, OR, NOT, "a phrase", the beginning of a
+    word* and content:word are understood.
 
     \b
     memory-kb session search how did we fix the redis timeout --outcome success
@@ -404,8 +327,7 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
     hits = [as_plain(hit) | {"burst_id": hit.burst_id} for hit in result.hits]
     if options.answer(pick(result, "query", "degraded") | {"hits": hits}):
         return
-    for note in result.degraded:
-        say(f"note: {note}")
+    print_notes(result.degraded)
     for hit in result.hits:
         _print_session_hit(hit)
     if not result.hits:
@@ -413,13 +335,10 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
 
 
 def _print_session_hit(hit: SessionHit) -> None:
-    marks = ", ".join(
-        filter(None, (_name(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None))
-    )
-    place = style(f"{one_line(hit.session)}:{hit.seq}", fg="green")
-    click.echo(
-        f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {style(one_line(marks), dim=True)}"
-    )
+    known = (_name(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
+    marks = style(one_line(", ".join(filter(None, known))), dim=True)
+    place = format_place(hit.session, hit.seq)
+    click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")
     click.echo(f"    {clean(' '.join(hit.content_snippet.split()))}")
 
 
@@ -434,8 +353,8 @@ def _print_session_hit(hit: SessionHit) -> None:
 def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:
     """Import transcripts of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or aider, or conversations in Markdown.
 
-    A folder is searched at any depth; only sessions whose working folder is this project are taken from it. What is stored already is not
-    written again, so a transcript that grew may simply be imported once more. A file in no known form is refused.
+    A folder is searched at any depth; only sessions whose working folder is this project are taken from it. What is stored already is
+    not written again, so a transcript that grew may simply be imported once more. A file in no known form is refused.
 
     \b
     memory-kb session import ~/.claude/projects/-home-ana-api
@@ -463,12 +382,10 @@ def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) ->
     for error in refused:
         say(f"not imported: {error}")
     if left_out:
-        folders = list(dict.fromkeys(one.elsewhere for one in left_out))
-        shown = ", ".join(folders[:3]) + (" and others" if len(folders) > 3 else "")
         files = counted(len(left_out), "transcript")
-        say(f"{files} of other projects left out ({shown}); --any-project imports them too.")
+        say(f"{files} of other projects left out ({left_out[0].elsewhere}, …); --any-project imports them too.")
     if not any(one.session for one in made):
-        say("Nothing was imported." if made or refused or left_out else "No transcript found.")
+        say("Nothing was imported.")
     return code
 
 

@@ -19,9 +19,10 @@ from memory_kb.cli.app import (
     tag_option,
     verb,
 )
-from memory_kb.cli.output import Options, clean, format_id, one_line, pick, print_problems, say, style
-from memory_kb.cli.runs import CONFLICT, finish_run
+from memory_kb.cli.output import CONFLICT, Options, pick, print_notes, print_problems, say
+from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb
+from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES
 from memory_kb.text import shorten
@@ -41,8 +42,6 @@ def skills_verb() -> None:
 
     \b
     memory-kb skills search "cut a release"
-    memory-kb skills create "Release train" --description "Weekly release" --step "Tag the build." --step "Push the tag."
-    memory-kb skills feedback release-train success
     memory-kb skills import ~/.claude/skills
     """
 
@@ -62,14 +61,12 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
     Their place is drawn from how often they worked, so that new ones get their turn (Thompson sampling).
 
     \b
-    memory-kb skills search flaky test
     memory-kb skills search "cut a release" --seed 1 --json
     """
     result = options.kb.skills.search(" ".join(query), **chosen)
     if options.answer(result):
         return
-    for note in result.degraded:
-        say(f"note: {note}")
+    print_notes(result.degraded)
     _print_skills(result.skills, "No skill fits.")
 
 
@@ -104,12 +101,9 @@ def _print_skills(skills: Sequence[Skill], empty: str) -> None:
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
         about = f"  {clean(shorten(skill.description, 100))}" if skill.description else ""
         score = style(f"{skill.score:.3f}", fg="cyan")
-        click.echo(
-            f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}  {score}  {style(counts, dim=True)}"
-        )
-        click.echo(
-            f"    {style(f'{one_line(skill.path)}:{skill.line}', fg='green')}{about}  {style(format_id(skill.id), dim=True)}"
-        )
+        name = f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}"
+        click.echo(f"{name}  {score}  {style(counts, dim=True)}")
+        click.echo(f"    {format_place(skill.path, skill.line)}{about}  {dim_id(skill.id)}")
     if not skills:
         say(empty)
 
@@ -139,14 +133,12 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
     memory-kb skills create "Release train" --error "tag exists: bump the version"
     cat prompt.txt | memory-kb skills create "Review a migration" --template -
     """
+    if template == "-":
+        template = read_text([template], errors="replace").rstrip("\n")
     fields: dict[str, Any] = {
         key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()
     }
-    if template == "-":
-        template = read_text([template], errors="replace").rstrip("\n")
-    written = options.kb.skills.create(
-        name, fields.pop("description"), template=template, dry_run=options.dry_run, **fields
-    )
+    written = options.kb.skills.create(name, template=template, dry_run=options.dry_run, **fields)
     return _finish(options, written)
 
 
@@ -192,11 +184,8 @@ def feedback_verb(options: Options, /, skill: str, outcome: str) -> int:
 
 
 def _finish(options: Options, written: SkillWritten) -> int:
-    def show() -> None:
-        if not written.run.conflicts:
-            click.echo(f"{written.action} {one_line(written.path)}  {format_id(written.id)}")
-
-    return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), show=show)
+    line = f"{written.action} {one_line(written.path)}  {format_id(written.id)}"
+    return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), said=line)
 
 
 @verb("import", skills_verb)
@@ -216,10 +205,11 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
     memory-kb skills import ~/.claude/skills --with-files
     """
     report = options.kb.skills.import_(source, dry_run=options.dry_run, **chosen)
-    fields = pick(report, "skills", "problems")
-    return finish_run(
-        options, report.run, fields, report=lambda: _print_moved(report.skills, report.problems, options.dry_run)
-    )
+
+    def show() -> None:
+        _print_moved(report.skills, report.problems, is_preview=options.dry_run)
+
+    return finish_run(options, report.run, pick(report, "skills", "problems"), report=show)
 
 
 @verb("export", skills_verb)
@@ -241,20 +231,16 @@ def export_verb(options: Options, /, target: str, names: tuple[str, ...], **chos
         raise UsageError("there is no place to write to", "try: memory-kb skills export skills.yaml")
     report = options.kb.skills.export(target, names, dry_run=options.dry_run, **chosen)
     left = any(one.action == "left" for one in report.files)
-    if options.answer(pick(report, "files", "problems")):
-        return CONFLICT if left else 0
-    _print_moved(report.files, report.problems, options.dry_run)
-    if not report.files:
-        say("There are no skills.")
+    if not options.answer(pick(report, "files", "problems")):
+        _print_moved(report.files, report.problems, is_preview=options.dry_run)
+        if not report.files:
+            say("There are no skills.")
     return CONFLICT if left else 0
 
 
-def _print_moved(moved: Sequence[SkillMoved], problems: Sequence[Problem], is_preview: bool) -> None:
+def _print_moved(moved: Sequence[SkillMoved], problems: Sequence[Problem], *, is_preview: bool) -> None:
     print_problems(problems)
+    show, word = (say, "would be ") if is_preview else (click.echo, "")
     for one in moved:
         said = f"  ({clean(one.message)})" if one.message else ""
-        line = f"{one.action} {one_line(one.path or one.name)}{said}"
-        if is_preview:
-            say(f"would be {line}")
-        else:
-            click.echo(line)
+        show(f"{word}{one.action} {one_line(one.path or one.name)}{said}")

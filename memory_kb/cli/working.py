@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, verb
-from memory_kb.cli.output import Options, clean, one_line, pick, print_json, print_listing, print_table, say, style
+from memory_kb.cli.output import Options, pick, print_json, print_listing, print_table, say
 from memory_kb.cli.runs import finish_run
+from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import shorten
@@ -25,6 +26,7 @@ _TASK = option("--task-id", "The task of --job.", metavar="TASK")
 _REPO = option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR")
 _NO_GIT = option("--no-git git", "Do not ask git.", show_default=False, flag_value=False, default=True)
 _MAX_JSON = 1_000_000
+_NO_HANDOFF = "There is no such handoff."
 
 
 @click.group("ledger", cls=Family, alone="list")
@@ -84,21 +86,18 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
 
 
 def _finish(options: Options, done: Checkpointed | HandedOff, fields: Mapping[str, Any], line: str) -> int:
-    def show() -> None:
-        if not done.run.conflicts:
-            click.echo(line)
-
     notes = [f"note: {notice}" for notice in done.notices]
-    return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, show=show)
+    return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, said=line)
 
 
 def _read_object(file: str) -> Mapping[str, Any]:
+    """Return the JSON object in a file, or on stdin for -."""
     try:
-        data = (
-            (sys.stdin.buffer.read(_MAX_JSON + 1) if sys.stdin else b"")
-            if file == "-"
-            else _read_file(Path(file).expanduser())
-        )
+        if file == "-":
+            data = sys.stdin.buffer.read(_MAX_JSON + 1) if sys.stdin else b""
+        else:
+            with Path(file).expanduser().open("rb") as stream:
+                data = stream.read(_MAX_JSON + 1)
     except OSError as exc:
         raise UnreadableInput(f"{file} cannot be read: {exc.strerror}", "name a file, or - for stdin") from exc
     if len(data) > _MAX_JSON:
@@ -106,14 +105,8 @@ def _read_object(file: str) -> Mapping[str, Any]:
     try:
         return load_object(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     except NoEvent as exc:
-        raise UnreadableInput(
-            f"{file}:1: {exc}", "write one JSON object, as `memory-kb ledger show AGENT --json` prints it"
-        ) from exc
-
-
-def _read_file(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(_MAX_JSON + 1)
+        hint = "write one JSON object, as `memory-kb ledger show AGENT --json` prints it"
+        raise UnreadableInput(f"{file}:1: {exc}", hint) from exc
 
 
 @verb("show", ledger_verb)
@@ -215,11 +208,7 @@ def latest_verb(options: Options, /, **chosen: Any) -> None:
     elif options.as_json:
         print_json({})
     else:
-        say(_no_handoff(chosen.get("to")))
-
-
-def _no_handoff(to: str | None) -> str:
-    return f"There is no handoff to {one_line(to)}." if to else "There is no handoff."
+        say(_NO_HANDOFF)
 
 
 @verb("list", handoff_verb)
@@ -230,7 +219,7 @@ def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
     fields = {"handoffs": [_handoff_as_json(one) for one in found]}
-    print_listing(options, fields, map(_row, found), _no_handoff(chosen.get("to")))
+    print_listing(options, fields, map(_row, found), _NO_HANDOFF)
 
 
 def _row(one: Handoff) -> tuple[str, ...]:
@@ -245,16 +234,11 @@ def _handoff_as_json(handoff: Handoff) -> dict[str, Any]:
 def _print_handoff(options: Options, handoff: Handoff) -> None:
     if options.answer(_handoff_as_json(handoff)):
         return
-    head = f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
-    click.echo(
-        f"{style(one_line(head), bold=True)}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}"
-    )
+    head = style(one_line(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"), bold=True)
+    click.echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
     state = handoff.git_state
     if isinstance(state, Mapping):
-        state = ", ".join(
-            f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-            for name, value in state.items()
-        )
+        state = ", ".join(f"{name} {value}" for name, value in state.items())
     parts: dict[str, tuple[str, ...]] = {
         "done": handoff.done,
         "needs testing": handoff.needs_testing,

@@ -7,8 +7,7 @@ import json
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from memory_kb.index.port import IS_CUT, Fault
@@ -18,26 +17,10 @@ from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private import mask_private
-from memory_kb.store.walk import UNLISTED
 from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, sized, symbol_terms
 
 #: What problems say of a file whose text is not indexed as it is meant.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
-
-#: What problems say, and what such are called; those first by which most text is lost to a search.
-_SORTS = (
-    (UNLISTED, "unlisted"),
-    ("cannot be read:", "unreadable"),
-    (IS_CUT, "too large"),
-    (HAS_NUL, "NUL bytes"),
-    (IS_UTF_16, "UTF-16"),
-    (NOT_UTF_8, "not UTF-8"),
-    ("skipped", "skipped"),
-    ("frontmatter", "frontmatter"),
-    ("is never closed", "fences"),
-    ("is not a known word", "unknown words"),
-)
-_OTHERS = "others"
 
 
 def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
@@ -52,33 +35,6 @@ def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
     more = len(problems) - 1
     others = f" (and {more:,} {'file more is' if more == 1 else 'files more are'} too large)" if more else ""
     return (f"{problems[0].path} {problems[0].message}{others}",)
-
-
-def by_loss(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return problems by sort, those first by which text is lost to a search.
-
-    Example:
-        >>> found = [Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")]
-        >>> [problem.path for problem in by_loss(found)]
-        ['b.md', 'a.md']
-    """
-    order = [*(name for _, name in _SORTS), _OTHERS]
-    return tuple(sorted(problems, key=lambda problem: order.index(_sort(problem))))
-
-
-def count_sorts(problems: Iterable[Problem]) -> str:
-    """Return how many problems there are of each sort.
-
-    Example:
-        >>> count_sorts([Problem("a.md", 1, "kind x is not a known word"), Problem("b.md", 1, "is UTF-16, and read as such")])
-        '1 UTF-16, 1 unknown words'
-    """
-    counts = Counter(map(_sort, by_loss(problems)))
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
-
-
-def _sort(problem: Problem) -> str:
-    return next((name for said, name in _SORTS if said in problem.message), _OTHERS)
 
 
 def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
