@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_kb.agents.bridge_stores import explain_excess
 from memory_kb.learning.negation import find_opposition
 from memory_kb.model import Problem
 from memory_kb.plainfiles import read_plain
 from memory_kb.search.host import POINTER, own_words
 from memory_kb.store.host_memory import (
     INDEX,
-    MOST_BYTES,
-    MOST_LINES,
     SUMMARY,
-    SUMMARY_TOKENS,
     HostFile,
     claude_home,
     claude_memory_folders,
     find_host_files,
-    measure,
 )
-from memory_kb.text import count_tokens, tokens
+from memory_kb.text import tokens
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
@@ -47,46 +42,24 @@ def examine(vault: Vault) -> Iterator[Problem]:
 
 
 def _examine_index(one: HostFile) -> Iterator[Problem]:
-    text = _read(one.file)
-    if (one.host, one.file.name) == ("codex", SUMMARY):
-        if count_tokens(text) > SUMMARY_TOKENS:
-            yield Problem(one.shown, 1, f"has {count_tokens(text):,} tokens; Codex gives its model {SUMMARY_TOKENS:,}")
-    elif (one.host, one.file.name) == ("claude-code", INDEX):
-        lines, size = measure(text)
-        if lines > MOST_LINES or size > MOST_BYTES:
-            limit = f"Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,} bytes"
-            yield Problem(one.shown, MOST_LINES, f"has {lines:,} lines and {size:,} bytes; {limit}")
-    else:
+    if (one.host, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
         return
+    text = _read(one.file)
+    if excess := explain_excess(one.file.name, text):
+        yield Problem(one.shown, 1, f"has {excess}")
     for found in POINTER.finditer(text):
         if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
-            yield Problem(
-                one.shown, text.count("\n", 0, found.start()) + 1, f"points to {found[1]}, which does not exist"
-            )
+            line = text.count("\n", 0, found.start()) + 1
+            yield Problem(one.shown, line, f"points to {found[1]}, which does not exist")
 
 
 def _unread(vault: Vault) -> Iterator[Problem]:
-    """Yield memories of other working trees of the project, and of folders in it that are gone."""
+    """Yield memories of other working trees of the project."""
     claude, home = claude_home(vault.environ)
     ours = set(claude_memory_folders(vault.project, claude, home, others=False))
     for folder in claude_memory_folders(vault.project, claude, home):
         if folder not in ours and any(folder.glob("*.md")):
             yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
-    for folder in sorted((claude / "projects").glob("*/memory")):
-        place = _folder_of(folder.parent) if any(folder.glob("*.md")) else None
-        if place and folder not in ours and place.is_relative_to(vault.project) and not place.exists():
-            yield Problem(str(folder), 1, f"belongs to {place}, which does not exist any more")
-
-
-def _folder_of(project: Path) -> Path | None:
-    """Return the folder that sessions ran in, as the newest transcript beside a memory says."""
-    transcripts = sorted(project.glob("*.jsonl"), key=lambda one: one.stat().st_mtime)
-    try:
-        with read_plain(transcripts[-1]) as stream:
-            found = _CWD.search(stream.read(_MAX_BYTES))
-        return Path(os.path.normpath(json.loads(found[1]))) if found else None
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:

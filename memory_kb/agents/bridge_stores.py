@@ -67,20 +67,20 @@ class Store(NamedTuple):
 
     def check_size(self, index: bytes) -> None:
         """Check that the agent loads all of an index."""
-        text, name = decode(index), self.index_file.name
-        if self.index_file.name == SUMMARY:
-            size = count_tokens(text)
-            if size > SUMMARY_TOKENS:
-                raise UsageError(
-                    f"{name} would have {size:,} tokens; Codex loads {SUMMARY_TOKENS:,}", "shorten it first"
-                )
-            return
-        lines, size = measure(text)
-        if lines > MOST_LINES or size > MOST_BYTES:
-            raise UsageError(
-                f"{name} would have {lines} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}",
-                "shorten it first",
-            )
+        excess = explain_excess(self.index_file.name, decode(index))
+        if excess:
+            raise UsageError(f"{self.index_file.name} would have {excess}", "shorten it first")
+
+
+def explain_excess(name: str, text: str) -> str:
+    """Return how much more an index holds than its agent loads; "" where that is all of it."""
+    if name == SUMMARY:
+        size = count_tokens(text)
+        return f"{size:,} tokens; Codex loads {SUMMARY_TOKENS:,}" if size > SUMMARY_TOKENS else ""
+    lines, size = measure(text)
+    if lines <= MOST_LINES and size <= MOST_BYTES:
+        return ""
+    return f"{lines:,} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}"
 
 
 def find_store(agent: str, vault: Vault) -> Store:

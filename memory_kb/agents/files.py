@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
+_OWN_SERVER = "{file} has a server of its own called memory-kb, which is left as it is; {advice}"
+
+
 class _Planned(NamedTuple):
     edit: FileEdit
     reason: str
@@ -45,8 +48,7 @@ class AgentFiles:
         record: where it is recorded what was put into which file.
 
     Attributes:
-        left: the files that have a server of our name that is somebody's own.
-        by_hand: which files are not changed, and what a person is to do there.
+        notices: what is left to the person, and why.
     """
 
     def __init__(self, vault: Vault, writer: Writer, record: Path) -> None:
@@ -54,8 +56,7 @@ class AgentFiles:
         self._old = read_record(record)
         self._known = dict(self._old)
         self._planned: list[_Planned] = []
-        self.left: list[str] = []
-        self.by_hand: list[str] = []
+        self.notices: list[str] = []
 
     def show(self, file: Path) -> str:
         """Return the path of a file in output."""
@@ -74,19 +75,19 @@ class AgentFiles:
     def put(self, file: Path, parts: Sequence[Part], reason: str, agent: str = "", head: str = "") -> bytes:
         """Plan to put our parts into a file; return what it then holds.
 
-        JSON that is damaged or has comments stays as it is, and `by_hand` says what to paste.
+        JSON that is damaged or has comments stays as it is, and a notice says what to paste.
         """
         before, old, shown = self.read(file), self._known.get(str(file)), self.show(file)
         try:
             after, trace = put_in(shown, before, parts, old, head)
         except NotPlainJson as exc:
-            self.by_hand.append(f"{exc}; comments would be lost. It needs: {render_snippet(parts)}")
+            self.notices.append(f"{exc}; comments would be lost. It needs: {render_snippet(parts)}")
             return before or b""
         folders = count_missing(file) if before is None else old.folders if old else 0
         agents = dict.fromkeys((*(old.agents if old else ()), agent))
         self._known[str(file)] = trace._replace(folders=folders, agents=tuple(agents))
         if trace.server is None and any(isinstance(part, Server) for part in parts):
-            self.left.append(shown)
+            self.notices.append(_OWN_SERVER.format(file=shown, advice="to have ours, take it out and install again"))
         self.replace(file, after, reason)
         return after
 
@@ -101,9 +102,11 @@ class AgentFiles:
         elif before is not None:
             try:
                 after = take_out(shown, before, parts, trace, head)
-                self.left += [shown] if has_server(shown, after, parts) else []
+                if has_server(shown, after, parts):
+                    advice = "take it out by hand if it is to go"
+                    self.notices.append(_OWN_SERVER.format(file=shown, advice=advice))
             except NotPlainJson as exc:
-                self.by_hand.append(f"{exc}; remove what names memory-kb there")
+                self.notices.append(f"{exc}; remove what names memory-kb there")
                 if trace:
                     self._known[str(file)] = trace
                 return
@@ -128,7 +131,7 @@ class AgentFiles:
             if not run.conflicts:
                 self._write_record()
         views = (ChangeView(one.change.word, one.edit.path, None, one.reason) for one in outer)
-        return run._replace(changes=(*run.changes, *views))
+        return run._replace(changes=(*run.changes, *views), notices=(*run.notices, *self.notices))
 
     def _commit(self, verb: str, plan: Sequence[Change], edits: Sequence[FileEdit]) -> RunReport:
         staged: list[Staged] = []

@@ -54,8 +54,7 @@ class Setup(NamedTuple):
 
     Attributes:
         command: the words that start it.
-        server_vault: the vault as an argument of the server, "" where it finds it by itself;
-            `hook_vault` likewise for the hooks.
+        server_vault: the vault as an argument of the server, "" where it finds it by itself; `hook_vault` for the hooks.
         is_windows: whether commands are quoted for Windows.
     """
 
@@ -160,11 +159,12 @@ def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
 
 
 class _Target(NamedTuple):
-    """Where an agent is installed."""
+    """Where an agent is installed, and how it calls us there."""
 
     agent: Agent
     scope: str
     folder: Path
+    setup: Setup
     files: tuple[AgentFile, ...]
 
 
@@ -225,17 +225,15 @@ class Agents:
         from memory_kb.agents.proof import ProofCheck, call_hooks, call_server
 
         target = self._target(agent, scope, folder, is_named=pin)
-        missing = self._put_in(target, dry_run=True).changes
-        for change in missing:
+        for change in self._put_in(target, dry_run=True).changes:
             yield ProofCheck(change.path, False, f"is not as `memory-kb install {agent}` writes it")
-        setup = self._setup(target.agent, scope, target.folder, is_named=pin)
-        environ = {**self._vault.environ}
-        commands = {hook.name: hook_command(target.agent, hook, setup) for hook in target.agent.hooks}
-        yield from call_hooks(target.agent, commands, target.folder, environ)
+        known, setup, environ = target.agent, target.setup, {**self._vault.environ}
+        commands = {hook.name: hook_command(known, hook, setup) for hook in known.hooks}
+        yield from call_hooks(known, commands, target.folder, environ)
         words = [*setup.command, "mcp"]
         if setup.server_vault:
             place = setup.server_vault
-            words += ["--vault", place.replace(target.agent.vault, str(target.folder)) if target.agent.vault else place]
+            words += ["--vault", place.replace(known.vault, str(target.folder)) if known.vault else place]
         yield call_server(words, target.folder, environ)
 
     def _put_in(self, target: _Target, *, dry_run: bool) -> RunReport:
@@ -243,7 +241,7 @@ class Agents:
         for wanted in target.files:
             reason = f"Installed into {target.agent.title}."
             files.put(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
-        return _say_left(files, files.write("install", dry_run=dry_run), "to have ours, take it out and install again")
+        return files.write("install", dry_run=dry_run)
 
     def uninstall(
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, dry_run: bool = False
@@ -260,7 +258,7 @@ class Agents:
             for wanted in target.files:
                 reason = f"Taken out of {target.agent.title}."
                 files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
-            return _say_left(files, files.write("uninstall", dry_run=dry_run), "take it out by hand if it is to go")
+            return files.write("uninstall", dry_run=dry_run)
 
     def export_agents_md(self, file: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> AgentsMd:
         """Return the policies and the best rules as lines for AGENTS.md, and put them into a file between marks.
@@ -289,14 +287,12 @@ class Agents:
         agent = find_agent(name)
         if scope not in SCOPES:
             raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(SCOPES)}")
-        root = (
-            self._person
-            if scope == "user"
-            else Path(os.path.realpath(Path(folder).expanduser() if folder else self._vault.folder))
-        )
+        project = Path(os.path.realpath(Path(folder).expanduser() if folder else self._vault.folder))
+        root = self._person if scope == "user" else project
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
-        return _Target(agent, scope, root, list_files(agent, scope, self._setup(agent, scope, root, is_named=is_named)))
+        setup = self._setup(agent, scope, root, is_named=is_named)
+        return _Target(agent, scope, root, setup, list_files(agent, scope, setup))
 
     @property
     def _person(self) -> Path:
@@ -343,9 +339,3 @@ def _from_project(variable: str, root: Path, vault: Path) -> str | None:
         return None
     way = Path(os.path.relpath(vault, root)).as_posix()
     return variable if way == "." else f"{variable}/{way}"
-
-
-def _say_left(files: AgentFiles, report: RunReport, advice: str) -> RunReport:
-    """Return a report that names servers that somebody configured by hand under our name."""
-    left = (f"{file} has a server of its own called memory-kb, which is left as it is; {advice}" for file in files.left)
-    return report._replace(notices=(*report.notices, *left, *files.by_hand))

@@ -14,6 +14,7 @@ from memory_kb.editing.renaming import (
     Moving,
     Renaming,
     check_name,
+    check_path,
     heading_at,
     plan_heading_renaming,
     plan_moving,
@@ -37,7 +38,6 @@ from memory_kb.store.logs import OutcomeLog, RetrievalLog
 from memory_kb.store.plan import make_memory, plan_fields
 from memory_kb.store.project import project_files
 from memory_kb.store.render_changes import compose, paths_of
-from memory_kb.store.walk import would_take
 from memory_kb.text import encode
 from memory_kb.vault import GLOBAL_PREFIX
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.review import Review
-    from memory_kb.model import StoredEntry
     from memory_kb.reports import RunReport
     from memory_kb.store.files import NoteText
     from memory_kb.store.plan import Change, Memory
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
+#: Files that the format names.
+_FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")
 #: What can be done to an entry by hand: in words, and what each is called here.
 ACTIONS = ("retire", "approve", "promote", "merge")
 
@@ -157,12 +158,10 @@ class Drafting:
 
     def _plan_moving(self, path: str, folder: str) -> Sequence[Change]:
         vault, name = self._vault, path.rpartition("/")[2]
-        if path.startswith(GLOBAL_PREFIX) or name.lower() in ("memory.md", "institutional.md", "proxy.md"):
+        if path.startswith(GLOBAL_PREFIX) or name.lower() in _FIXED_NAMES:
             raise UsageError(f"{path} is where the format expects it", "move it by hand, or move other notes")
         to = "/".join((*(part for part in folder.replace("\\", "/").split("/") if part.strip()), name))
-        is_hidden = any(part.startswith(".") for part in to.split("/"))
-        if is_hidden or not would_take(to, vault.settings.ignore, is_memory=vault.memory is not None):
-            raise UsageError(f"{to} would be no note of this vault", "choose another folder")
+        check_path(to, vault)
         if to == path:
             return ()
         if self._writer.writable(to).exists():
@@ -225,60 +224,47 @@ class Drafting:
             return self._plan_heading(path, named.line, new, drafts)
         note = self._examination.draft_note(path, drafts)
         entry = find_entry(note.text, path, entry_id)
-        body = note.text[entry.body.start : entry.body.end]
-        way = way_of(entry, body, named.way)
+        way = way_of(entry, note.text[entry.body.start : entry.body.end], named.way)
         if way == "id" and not entry.has_own_id:
             raise UsageError(f"{path} has no id of its own", "rename its title: --title")
-        if way == "file" and path.rpartition("/")[2].lower() in ("memory.md", "institutional.md", "proxy.md"):
+        if way == "file" and path.rpartition("/")[2].lower() in _FIXED_NAMES:
             raise UsageError(f"{path} is called so by the format", "give it a title")
-        catalog = self._examination.catalog()
-        mine = self._at(path, entry_id, drafts)
-        stem = path.rpartition("/")[2].removesuffix(".md")
-        old = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}.get(way) or shown_title(
-            mine.title
-        )
+        catalog, stem = self._examination.catalog(), path.rpartition("/")[2].removesuffix(".md")
+        names = {"id": entry.id, "title": entry.title or "", "file": stem, "alias": named.old}
+        old = names.get(way) or shown_title(self._at(path, entry_id, drafts).title)
         name = check_name(new, way)
-        taken = catalog.resolve(name)
         if name == old:
             return ()
+        taken = catalog.resolve(name)
         if taken and (taken.source, taken.entry_id) != (path, entry_id):
             raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
         if way == "file":
             return self._plan_moves({path: f"{path[: path.rfind('/') + 1]}{name}.md"}, drafts)
-        renaming = Renaming(path, entry_id, way, old, name)
 
         def leads_to(target: str, source: str) -> bool:
             found = catalog.resolve(target, source)
-            return (found is None and "/" not in target) or (
-                found is not None and (found.source, found.entry_id) == (path, entry_id)
-            )
+            return (found.source, found.entry_id) == (path, entry_id) if found else "/" not in target
 
-        linking = {one.source for one, _, target in self._linking(catalog, renaming) if leads_to(target, one.source)}
-        paths = dict.fromkeys([path, *sorted(linking), *drafts])
         kept = catalog.kept_names(path, entry_id, way)
-        title = None
+        renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: target.casefold() in kept)
         if way == "heading":
             heading = heading_at(note.text, note.text.count("\n", 0, note.text.find(old, entry.body.start)))
-            words = heading.words.replace(old, name) if heading else name
-            title = HeadingRenaming(path, note.text, heading, words, catalog.resolve_file) if heading else None
-        return plan_renaming(
-            renaming,
-            [self._examination.draft_note(one, drafts) for one in paths],
-            leads_to,
-            lambda target: target.casefold() in kept,
-            title.rewrite_links if title else lambda text, _: text,
-        )
+            if heading:
+                words = heading.words.replace(old, name)
+                title = HeadingRenaming(path, note.text, heading, words, catalog.resolve_file)
+                renaming = renaming._replace(change_anchors=title.rewrite_links)
+        paths = dict.fromkeys([path, *self._linking(catalog, renaming), *drafts])
+        return plan_renaming(renaming, [self._examination.draft_note(one, drafts) for one in paths])
 
-    def _linking(self, catalog: Catalog, renaming: Renaming) -> list[tuple[StoredEntry, str, str]]:
-        """Return the entries that link to one, those by lists of ids among them."""
+    def _linking(self, catalog: Catalog, renaming: Renaming) -> list[str]:
+        """Return the files with links to an entry, those by lists of ids among them."""
         entry = catalog.entry(renaming.path, renaming.entry_id)
-        linking = list(catalog.incoming(entry)) if entry else []
+        links = list(catalog.incoming(entry)) if entry else []
+        found = {one.source for one, _, target in links if renaming.leads_to(target, one.source)}
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
-            linking += [
-                (one, "sources", renaming.old) for one in catalog.entries if one.metadata and quoted in one.metadata
-            ]
-        return linking
+            found |= {one.source for one in catalog.entries if one.metadata and quoted in one.metadata}
+        return sorted(found)
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
         """Return what one of `ACTIONS` would make of the files, with the drafts in their places."""
@@ -304,17 +290,14 @@ class Drafting:
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         offer = offer_by_hand(memory, self._vault.clock())
         if offer is None:
-            raise UsageError(
-                f"{memory.id} cannot be promoted from {memory.place.scope}",
-                "only live entries rise, and the home is the top",
-            )
+            said = f"{memory.id} cannot be promoted from {memory.place.scope}"
+            raise UsageError(said, "only live entries rise, and the home is the top")
         intake = self._store.plan_intake([offer])
         (taken,) = intake.taken
         if taken.action not in ("created", "reinforced"):
+            is_known = taken.action == "known"
             raise UsageError(
-                f"{taken.id or memory.id} is there already"
-                if taken.action == "known"
-                else f"not promoted: {taken.message}"
+                f"{taken.id or memory.id} is there already" if is_known else f"not promoted: {taken.message}"
             )
         return intake.changes
 

@@ -33,6 +33,8 @@ from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, 
 from memory_kb.model import Entry, Span
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, move, write_file
+from memory_kb.store.walk import would_take
+from memory_kb.vault import Vault
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _LONGEST = 200
@@ -45,8 +47,11 @@ _ALIASES = ("aliases", "alias")
 class Renaming(NamedTuple):
     """What is renamed: the entry, where it is, and its old and new name.
 
-    `way` says what the name is: `id`, `title`, `heading` for the title that its first heading
-    gives, or `alias` for a further name.
+    Attributes:
+        way: what the name is: `id`, `title`, `heading` for the title that its first heading gives, or `alias`.
+        leads_to: returns whether a target that is called like the old name leads to this entry from a file.
+        stays: returns whether a target leads to it by another name too when it is renamed.
+        change_anchors: returns the text of a file with the heading exchanged that links name beside their target.
     """
 
     path: str
@@ -54,6 +59,9 @@ class Renaming(NamedTuple):
     way: str
     old: str
     new: str
+    leads_to: Callable[[str, str], bool]
+    stays: Callable[[str], bool] = lambda _: False
+    change_anchors: Callable[[str, str], str] = lambda text, _: text
 
 
 def check_name(name: str, way: str) -> str:
@@ -80,6 +88,17 @@ def check_name(name: str, way: str) -> str:
     return name
 
 
+def check_path(path: str, vault: Vault) -> None:
+    """Check that a file at a path is a note of the vault.
+
+    Raises:
+        UsageError: it is none.
+    """
+    is_hidden = any(part.startswith(".") for part in path.split("/"))
+    if is_hidden or not would_take(path, vault.settings.ignore, is_memory=vault.memory is not None):
+        raise UsageError(f"{path} would be no note of this vault", "choose another folder")
+
+
 def way_of(entry: Entry, body: str, name: str) -> str:
     """Return what is to be renamed of an entry: for its `title`, that which gives it one."""
     if name != "title":
@@ -87,40 +106,25 @@ def way_of(entry: Entry, body: str, name: str) -> str:
     return "title" if entry.title else "heading" if first_heading(body) else "file"
 
 
-def plan_renaming(
-    renaming: Renaming,
-    notes: Iterable[NoteText],
-    leads_to: Callable[[str, str], bool],
-    stays: Callable[[str], bool] = lambda _: False,
-    change_anchors: Callable[[str, str], str] = lambda text, _: text,
-) -> tuple[Change, ...]:
-    """Plan to rename an entry and to rewrite the links to it; all of it happens, or nothing.
+def plan_renaming(renaming: Renaming, notes: Iterable[NoteText]) -> tuple[Change, ...]:
+    """Plan to rename an entry and to rewrite the links to it in its file and others; all of it happens, or nothing.
 
     Only links that use the old name are rewritten: those by another of its names lead to it still. So
     do those that name its file, which may be called like its title: for other readers of notes a file
     has no other name. A file is renamed by `plan_moving`.
 
-    Args:
-        renaming: what is renamed.
-        notes: its file, and all files with links to it.
-        leads_to: returns whether a target that is called like the old name leads to this entry from a file.
-        stays: returns whether a target leads to it by another name too when it is renamed.
-        change_anchors: returns the text of a file with the heading exchanged that links name beside their target.
-
     Example:
         >>> old = NoteText("a.md", b"---\\nid: a\\n---\\nOne.\\n")
         >>> other = NoteText("b.md", b"See [[a|this]].\\n")
-        >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea"), [old, other], lambda name, _: name == "a")
+        >>> plan = plan_renaming(Renaming("a.md", "a", "id", "a", "tea", lambda name, _: name == "a"), [old, other])
         >>> [change.action.data for change in plan]
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
-    reason = f"Renamed from {renaming.old} to {renaming.new}."
     changes = []
     for note in notes:
-        text = change_anchors(note.text, note.path)
-        text = _NoteRenaming(note.path, renaming, leads_to, stays).apply(text)
+        text = _NoteRenaming(note.path, renaming).apply(renaming.change_anchors(note.text, note.path))
         if text != note.text:
-            changes.append(write_file(note, text, reason))
+            changes.append(write_file(note, text, f"Renamed from {renaming.old} to {renaming.new}."))
     return tuple(change.joined(f"rename {renaming.entry_id}") for change in changes)
 
 
@@ -129,8 +133,6 @@ class _NoteRenaming(NamedTuple):
 
     path: str
     renaming: Renaming
-    leads_to: Callable[[str, str], bool]
-    stays: Callable[[str], bool]
 
     def apply(self, text: str) -> str:
         """Return the file's text with the name exchanged, in the entry itself and in links to it."""
@@ -143,11 +145,11 @@ class _NoteRenaming(NamedTuple):
 
     def _new_target(self, target: str) -> str | None:
         """Return what a link is to say instead; None where it stays."""
-        is_meant = target.casefold() == self.renaming.old.casefold() and self.leads_to(target, self.path)
+        is_meant = target.casefold() == self.renaming.old.casefold() and self.renaming.leads_to(target, self.path)
         return self.renaming.new if is_meant else None
 
     def _new_link(self, target: str) -> str | None:
-        return None if self.stays(target) else self._new_target(target)
+        return None if self.renaming.stays(target) else self._new_target(target)
 
     def _rename_entry(self, text: str, entry: Entry) -> str:
         """Return the text of one entry, frontmatter included, with the name exchanged."""
@@ -234,13 +236,11 @@ def _replace_names(text: str, block: Span, key: str, value: Value, names: Mappin
         lead, end = r"(?P<lead>(?:\bto[ \t]*:|-|\[|,)[ \t]*)", r"(?=[ \t]*(?:[,\]}\r\n]|$|[ \t]#))"
         called = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
         name = re.compile(rf"{lead}(?P<quote>[\"']?)(?P<name>{called})(?P=quote){end}", re.IGNORECASE)
-        piece = name.sub(
-            lambda found: (
-                f"{found['lead']}{emit(names[found['name'].casefold()], found['quote'] or None, is_flow=True)}"
-            ),
-            held[0],
-        )
-        new = f"{old[: held.start()]}{piece}{old[held.end() :]}"
+
+        def exchange(found: re.Match[str]) -> str:
+            return found["lead"] + emit(names[found["name"].casefold()], found["quote"] or None, is_flow=True)
+
+        new = f"{old[: held.start()]}{name.sub(exchange, held[0])}{old[held.end() :]}"
         with contextlib.suppress(InvalidBlock):
             if load_mapping(new) == {**load_mapping(old), key: value}:
                 return text[: block.start] + new + text[block.end :]

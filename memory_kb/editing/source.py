@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.editing.renaming import check_name
+from memory_kb.editing.renaming import check_name, check_path
 from memory_kb.errors import ChangedOnDisk, UsageError
 from memory_kb.learning.entries import check_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import find_entries, find_entry
 from memory_kb.store.plan import Change, create_file, replace_entry
-from memory_kb.store.walk import would_take
 from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
@@ -71,8 +69,7 @@ class Editing:
     def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in an entry's place, frontmatter included; the id must stay.
 
-        Lines that stay keep their line ends, new ones get those of their neighbours. What else
-        is in the file is not touched, and may have changed meanwhile.
+        What else is in the file is not touched, and may have changed meanwhile.
 
         Raises:
             ChangedOnDisk: the entry is no longer what the text was made from.
@@ -87,7 +84,7 @@ class Editing:
             before = note.text[entry.span.start : entry.span.end]
             if hash_of(encode(before)) != was:
                 raise ChangedOnDisk(view.path)
-            if reason := explain_uneditable(before) or explain_uneditable(text):
+            if reason := explain_uneditable(before) or explain_uneditable(text.replace("\r\n", "\n")):
                 raise UsageError(f"{view.path} cannot be edited here: {reason}", "use an editor")
             refuse_new_faults(text, view.path, before)
             after = keep_line_ends(before, text)
@@ -107,10 +104,7 @@ class Editing:
         check_text(text)
         name = check_name(title, "file")
         path = "/".join(part for part in (*folder.replace("\\", "/").split("/"), f"{name}.md") if part.strip())
-        if any(part.startswith(".") for part in path.split("/")) or not would_take(
-            path, self._vault.settings.ignore, is_memory=self._vault.memory is not None
-        ):
-            raise UsageError(f"{path} would be no note of this vault", "choose another folder")
+        check_path(path, self._vault)
         if self._writer.writable(path).exists():
             raise UsageError(f"{path} is there already", "choose another title, or edit that note")
         text = text.replace("\r\n", "\n").strip("\n")
@@ -137,35 +131,24 @@ def explain_uneditable(text: str) -> str | None:
     r"""Return why a text would not come back from a form as it went there, or None.
 
     Example:
-        >>> explain_uneditable("a\r\nb\n"), explain_uneditable("a\rb")
+        >>> explain_uneditable("a\r\nb\r\n"), explain_uneditable("a\r\nb\n")
         (None, 'it has line ends that a form cannot keep')
     """
     if len(text) > MAX_CHARACTERS:
         return f"it is longer than {MAX_CHARACTERS:,} characters"
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return "it holds bytes that are no text"
-    return "it has line ends that a form cannot keep" if "\r" in text.replace("\r\n", "\n") else None
+    is_even = text.count("\r") == text.count("\r\n") and text.count("\r") in (0, text.count("\n"))
+    return None if is_even else "it has line ends that a form cannot keep"
 
 
 def keep_line_ends(before: str, after: str) -> str:
-    r"""Return a new text with the line ends of the old one, line by line.
+    r"""Return a new text with the line ends of the old one.
 
     Example:
-        >>> keep_line_ends("a\r\nb\nc\r\n", "a\r\nb\r\nnew\r\nc\r\n")
-        'a\r\nb\nnew\r\nc\r\n'
-        >>> keep_line_ends("a\n", "b")
-        'b\n'
+        >>> keep_line_ends("a\r\nb\r\n", "a\nnew")
+        'a\r\nnew\r\n'
     """
     after = after.replace("\r\n", "\n")
     after += "\n" if before.endswith("\n") and not after.endswith("\n") else ""
-    if "\r" not in before:
-        return after
-    old, new = before.split("\n"), after.split("\n")
-    bare = [line.removesuffix("\r") for line in old]
-    end = "\r" if before.count("\r\n") * 2 >= before.count("\n") else ""
-    pieces: list[str] = []
-    for word, i, j, m, n in SequenceMatcher(None, bare, new, autojunk=False).get_opcodes():
-        pieces += old[i:j] if word == "equal" else [line + end for line in new[m:n]]
-    if pieces and new[-1] == "":
-        pieces[-1] = ""
-    return "\n".join(pieces)
+    return after.replace("\n", "\r\n") if "\r\n" in before else after

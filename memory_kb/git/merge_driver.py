@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.git.merge import FileMerge, merge_files
 from memory_kb.git.merge_fields import MARKER_SIZE, CannotMerge, GitTexts
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
@@ -23,33 +24,28 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
 
     `path` is what the file is called in the repository.
     """
-    texts = GitTexts(size=marker_size)
     data = [Path(name).read_bytes() for name in (base, ours, theirs)]
     try:
-        merged, conflicts, notices = _merge(data, path, texts)
+        merged = _merge([decode(one) for one in data], path, GitTexts(size=marker_size))
     except CannotMerge:
         # As git does with binary files: ours stays in the folder, all three are in the index.
         _say(f"{path}: is no text; ours is left, choose one of both")
         return _CONFLICTS
-    if merged != data[1]:
-        Path(ours).write_bytes(merged)
-    for notice in notices:
+    if encode(merged.text) != data[1]:
+        Path(ours).write_bytes(encode(merged.text))
+    for notice in merged.notices:
         _say(f"{path}: {notice}")
-    return _CONFLICTS if conflicts else 0
+    return _CONFLICTS if merged.conflicts else 0
 
 
-def _merge(data: Sequence[bytes], path: str, texts: GitTexts) -> tuple[bytes, int, Sequence[str]]:
-    base, ours, theirs = map(decode, data)
+def _merge(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
     try:
-        from memory_kb.git.merge import merge_files
-
-        merged = merge_files(base, ours, theirs, path, texts)
-        return encode(merged.text), merged.conflicts, merged.notices
+        return merge_files(*three, path, texts)
     except CannotMerge:
         raise
     except Exception as exc:  # noqa: BLE001 - a bug of ours must not cost anybody a line
-        plain = texts.merge(base, ours, theirs)
-        return encode(plain.text), plain.conflicts, (f"merged as plain text ({type(exc).__name__}: {exc})",)
+        plain = texts.merge(*three)
+        return FileMerge(plain.text, plain.conflicts, (f"merged as plain text ({type(exc).__name__}: {exc})",))
 
 
 def answer(arguments: Sequence[str]) -> int:
