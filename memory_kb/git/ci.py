@@ -12,6 +12,7 @@ from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
+from memory_kb.git.past import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import guarding_rules, read_guard
@@ -153,7 +154,9 @@ class Evaluation:
         repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
         no_home = self._vault.machine / "revisions" / ".no-home"
-        past, later = (self._git.past_vault(repository, revision, self._vault.clock, no_home) for _, revision in sides)
+        past, later = (
+            open_past(repository, revision, self._vault, self._vault.clock, no_home) for _, revision in sides
+        )
         with self._open_past(past) as before, self._open_past(later) as after:
             old, new = before.evaluation, after.evaluation
             asking = arrange(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)

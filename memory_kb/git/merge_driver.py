@@ -40,7 +40,7 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
 
 def _merge(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
     try:
-        return merge_files(*three, path, texts)
+        return merge_files(three[0], three[1], three[2], path, texts)
     except CannotMerge:
         raise
     except Exception as exc:  # noqa: BLE001 - a bug of ours must not cost anybody a line

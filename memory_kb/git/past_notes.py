@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import MemoryKBError
+from memory_kb.git.past import choose
 from memory_kb.git.repository import Repository
 
 #: The files that a person curates for agents, in a project's folder; one of them is often a link to another.
@@ -21,7 +22,6 @@ CURATED = (
     ".github/copilot-instructions.md",
 )
 _RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
-_VAULT = "memory/"
 _MAX_BYTES = 200_000
 _LINK = "120000"
 
@@ -64,24 +64,16 @@ class NotesInGit:
         return self._known[found]
 
     def _read(self, repository: Repository, commit: str) -> PastNotes:
-        wanted = [
-            one
-            for one in repository.files(commit, self._inner)
-            if one.mode != _LINK and (one.path in CURATED or _RULES.match(one.path) or _is_note(one.path))
-        ]
+        """Return the notes of a commit; links to other files count once, as those files."""
+        blobs = [one for one in repository.files(commit, self._inner) if one.mode != _LINK]
+        notes = {one.path for one in choose(blobs, is_memory=True) if one.path.endswith(".md")}
+        wanted = [one for one in blobs if one.path in CURATED or one.path in notes or _RULES.match(one.path)]
         texts = {one.path: data[:_MAX_BYTES] for one, data in repository.read(wanted)}
-        curated = dict.fromkeys(texts[name].decode("utf-8", "replace").strip() for name in CURATED if name in texts)
-        rules = {path: data.decode("utf-8", "replace") for path, data in texts.items() if _RULES.match(path)}
-        curated |= dict.fromkeys(text.strip() for path, text in rules.items() if _always_holds(path, text))
-        files = {path: data for path, data in texts.items() if _is_note(path)}
-        return PastNotes("\n\n".join(filter(None, curated)), files)
-
-
-def _is_note(path: str) -> bool:
-    """Return whether a vault of the project would hold a file."""
-    return path in ("MEMORY.md", "institutional.md") or (
-        path.startswith(_VAULT) and path.endswith(".md") and "/." not in path
-    )
+        words = {path: data.decode("utf-8", "replace").strip() for path, data in texts.items()}
+        curated = [words[name] for name in CURATED if name in words]
+        curated += [text for path, text in words.items() if _RULES.match(path) and _always_holds(path, text)]
+        files = {path: data for path, data in texts.items() if path in notes}
+        return PastNotes("\n\n".join(filter(None, dict.fromkeys(curated))), files)
 
 
 def _always_holds(path: str, rule: str) -> bool:

@@ -1,23 +1,17 @@
-"""Read objects of a repository, commit files, and lay out a past revision of a vault."""
+"""Read objects of a repository, and commit files."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
-from memory_kb.plainfiles import make_folder
 from memory_kb.store.git_command import foreign_filters, read_started, run_git
-from memory_kb.store.queries import QUERIES
 from memory_kb.text import printable
-from memory_kb.vault import Vault
 
 _SECONDS = 300
 #: Paths on one command line, and files that are read at once.
@@ -252,87 +246,3 @@ def _explain(folder: Path, said: str) -> NoRepository | GitFailed:
     if lines and "not a git repository" not in said:
         return NoRepository(f"git cannot read the repository of {folder}: {lines[0]}", "`git status` there says more")
     return NoRepository(f"{folder} is in no git repository", "`git init` makes one")
-
-
-FOLDER = "revisions"
-#: Revisions whose notes and index are kept; those longest out of use go first.
-MOST_KEPT = 8
-#: The file of a vault's own settings.
-SETTINGS = "config.yaml"
-_TOP_NOTES = ("MEMORY.md", "institutional.md")
-
-
-def lay_out(repository: Repository, revision: str, vault: Vault, machine: Path) -> Vault:
-    """Return the notes of a commit or tree as a vault of the same shape; what is there already is used again."""
-    place = make_folder(machine / FOLDER) / revision
-    if place.is_symlink():
-        place.unlink()
-    if not place.is_dir():
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=machine / FOLDER))
-        try:
-            _write(repository, revision, vault, part / "notes")
-            (part / "machine").mkdir()
-            with contextlib.suppress(OSError):  # another process was faster
-                os.rename(part, place)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    os.utime(place)
-    prune(machine, keep=place)
-    notes = place / "notes"
-    inside = notes / "memory" if vault.memory else None
-    return vault._replace(folder=notes, memory=inside, machine=place / "machine")
-
-
-def settings_file(repository: Repository, revision: str, vault: Vault, past: Vault) -> Path:
-    """Return a file with the settings that were in a revision; where there were none, there is no such file."""
-    file = past.machine.parent / SETTINGS
-    if not file.exists():
-        data = repository.blob(revision, f"{repository.prefix(vault.folder)}memory/{SETTINGS}")
-        if data is not None:
-            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
-                stream.write(data)
-            os.replace(stream.name, file)
-    return file
-
-
-def prune(machine: Path, keep: Path | None = None, most: int = MOST_KEPT) -> None:
-    """Drop the revisions that were longest out of use, until so many are left."""
-    with contextlib.suppress(OSError):
-        found = sorted(
-            (place for place in (machine / FOLDER).iterdir() if not place.name.startswith(".")),
-            key=lambda place: -place.stat().st_mtime,
-        )
-        for place in found[most:]:
-            if place != keep:
-                shutil.rmtree(place, ignore_errors=True)
-
-
-def _write(repository: Repository, revision: str, vault: Vault, folder: Path) -> None:
-    folder.mkdir(parents=True)
-    if vault.memory:
-        (folder / "memory").mkdir()
-    blobs = repository.files(revision, repository.prefix(vault.folder))
-    chosen = choose(blobs, is_memory=vault.memory is not None)
-    for blob, data in repository.read(list(chosen)):
-        file = folder / blob.path
-        with contextlib.suppress(OSError):  # a name that this system does not take
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
-
-
-def choose(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:
-    """Yield the files that belong to the notes of a vault.
-
-    Example:
-        >>> names = ("memory/a.md", "memory/.x/b.md", "src/c.md", "MEMORY.md", "memory/queries.yaml", "../d.md")
-        >>> [blob.path for blob in choose([Blob(name, "100644", "") for name in names], is_memory=True)]
-        ['memory/a.md', 'MEMORY.md', 'memory/queries.yaml']
-    """
-    for blob in blobs:
-        parts = blob.path.split("/")
-        if not blob.mode.startswith("100") or any(not part or part[0] == "." or "\\" in part for part in parts):
-            continue
-        if is_memory and parts[0] != "memory" and blob.path not in _TOP_NOTES:
-            continue
-        if parts[-1].lower().endswith(".md") or blob.path == ("memory/" if is_memory else "") + QUERIES:
-            yield blob

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import (
     GitFailed,
-    InvalidSettings,
     MemoryKBError,
     NoRepository,
     ProviderFailed,
@@ -23,12 +22,12 @@ from memory_kb.errors import (
 from memory_kb.git import merge_driver
 from memory_kb.git.backtest import backtest
 from memory_kb.git.history import MOST_COMMITS, Sought, trace
-from memory_kb.git.repository import Repository, lay_out, settings_file
+from memory_kb.git.past import open_past
+from memory_kb.git.repository import Repository
 from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.guards import read_guard
 from memory_kb.markdown.document import display_title, parse_document
-from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.files import find_note
 from memory_kb.store.journal import LoggedDecision, RunRecord
 from memory_kb.store.machine import find_command
@@ -290,7 +289,7 @@ class Git:
         repository = self.repository()
         commit = repository.find(revision)
         moment = datetime.fromtimestamp(repository.time_of(commit), UTC)
-        return self.past_vault(repository, commit, lambda: moment)
+        return open_past(repository, commit, self._vault, lambda: moment)
 
     def repository(self) -> Repository:
         return Repository(self._vault.folder, self._vault.environ)
@@ -303,45 +302,6 @@ class Git:
                 f"the check of rule {rule.id} is not run on past commits", "`memory-kb ci` runs it on a change"
             )
         return backtest(repository, guard, repository.prefix(self._vault.folder))
-
-    def past_vault(
-        self,
-        repository: Repository,
-        revision: str,
-        clock: Callable[[], datetime],
-        home: Path | None = None,
-    ) -> Vault:
-        """Return the vault of a commit or tree; with another home than ours, that one."""
-        try:
-            past = lay_out(repository, revision, self._vault, self._vault.machine)
-            file = settings_file(repository, revision, self._vault, past) if self._vault.memory else None
-        except OSError as exc:
-            raise GitFailed(
-                f"the notes of {revision[:12]} cannot be laid out: {exc.strerror}", "check the space on the disk"
-            ) from exc
-        loaded = self._settings_of(file) if file else LoadedSettings(self._vault.settings, ())
-        vault = past if home is None else past._replace(home=home, home_note=None)
-        environ = {name: value for name, value in self._vault.environ.items() if name != "MEMORY_KB_SESSION"}
-        return vault._replace(
-            settings=loaded.settings,
-            warnings=loaded.warnings,
-            clock=clock,
-            environ=environ,
-            cited=self._vault.folder,
-            named=(str(vault.folder), None),
-        )
-
-    def _settings_of(self, file: Path) -> LoadedSettings:
-        """Return the settings of a revision's file under the person's own; models and the places of files are as now."""
-        own, now = self._vault.home / file.name, self._vault.settings
-        warnings: tuple[str, ...] = ()
-        try:
-            settings = load_settings(own, file, self._vault.environ).settings
-        except InvalidSettings as exc:
-            settings = load_settings(own, file / "nothing", self._vault.environ).settings
-            warnings = (f"{str(exc).replace(str(file), f'memory/{file.name}')}; nothing of it was used",)
-        index = settings.index._replace(path=now.index.path)
-        return LoadedSettings(settings._replace(index=index, embeddings=now.embeddings, llm=now.llm), warnings)
 
     def refuse_vectors(self) -> Embedder | None:
         """Say that a vault of the past is searched by words alone, where a model is configured."""
