@@ -82,6 +82,17 @@ def test_where_people_speak_i_and_my_count(vault: Vault, open_kb: Open, spoken: 
     assert open_kb(vault(files)).search("where did I put my bicycle?").hits[0].id == first
 
 
+def test_in_the_log_of_a_conversation_a_person_counts_more_than_an_assistant(vault: Vault, open_kb: Open) -> None:
+    said = "The release goes out on Thursday, from the branch of that week.\n"
+    files = {
+        f"memory/learnings/{number}.md": f"# Chat {number}\n\n## {who}\n\n{said}"
+        for number, who in enumerate(("Assistant", "User", "Assistant"))
+    }
+    hits = open_kb(vault(files)).search("when does the release go out?").hits
+    assert hits[0].path == "memory/learnings/1.md"
+    assert hits[0].parts.relevance > hits[1].parts.relevance > 0.5
+
+
 def test_a_lone_hit_scores_above_0_with_a_full_text_part(vault: Vault, open_kb: Open) -> None:
     (hit,) = (
         open_kb(vault({"memory/learnings/a.md": "A zebra.\n", "memory/learnings/b.md": "A camel.\n"}))

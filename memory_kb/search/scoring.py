@@ -26,6 +26,8 @@ PAIR_SHARE = 0.25
 WHOLE_BONUS = 1.0
 #: What a title, and again a heading, adds that has just the words of the query.
 HEADING_BONUS = 0.3
+#: What a section loses that an assistant says in the log of a conversation: people ask for what they said themselves.
+ASSISTANT_LOSS, _ASSISTANT = 0.2, "assistant"
 #: What a passage's own words count beside those of its section.
 PASSAGE_WEIGHT = 0.4
 #: What the words of the whole entry count beside both.
@@ -33,9 +35,9 @@ ENTRY_WEIGHT = 0.3
 
 
 class TextScore(NamedTuple):
-    """The text score of a section: its BM25, raised by a bonus.
+    """The text score of a section: its BM25, changed by a bonus.
 
-    That is for a title and headings like the query, and for saying the query as it is.
+    That is for a title and headings like the query, for saying the query as it is, and for who speaks.
     """
 
     own: float
@@ -82,6 +84,9 @@ def score_texts(index: Index, query: TextQuery, candidates: Sequence[Candidate])
     bonus = _compare_headings(query, candidates)
     for key in index.matching(query.whole, keys) if query.whole and keys else ():
         bonus[key] += WHOLE_BONUS
+    for candidate in candidates:
+        if candidate.headings.partition(" > ")[0].lower() == _ASSISTANT:
+            bonus[candidate.key] -= ASSISTANT_LOSS * (1.0 + bonus[candidate.key])
     return {key: TextScore(own[key], bonus[key]) for key in keys}
 
 

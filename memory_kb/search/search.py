@@ -61,7 +61,7 @@ def explain(group: Group, trace: SearchTrace, rank: int, before: int | None) -> 
         )
         lines.append(
             f"section: BM25 {text.own:.3g}"
-            + (f" x {1 + text.bonus:.3g} for title, headings and wording" if text.bonus else "")
+            + (f" x {1 + text.bonus:.3g} for title, headings, wording and speaker" if text.bonus else "")
         )
     lines += _explain_words(trace, candidate.key)
     lines.append(explain_prominence(best))
