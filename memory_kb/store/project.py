@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -75,23 +74,15 @@ class ProjectFiles:
     def _open(self, path: str) -> CitedFile:
         try:
             place = os.path.realpath(os.path.join(self._top, path))
-            if place != self._top and not place.startswith(self._top.rstrip(os.sep) + os.sep):
+            if not Path(place).is_relative_to(self._top):
                 return CitedFile(path, "unreadable", reason="leads out of the project")
-            state = os.stat(place)
-            if stat.S_ISDIR(state.st_mode):
-                return CitedFile(path, "unreadable", reason="is a folder; cite a file in it")
-            if not stat.S_ISREG(state.st_mode):
-                return CitedFile(path, "unreadable", reason="is no plain file")
-            if state.st_size > MAX_BYTES:
-                return CitedFile(
-                    path, "unreadable", reason=f"has {state.st_size:,} bytes; files up to {MAX_BYTES:,} are looked into"
-                )
-            with open(place, "rb") as stream:
-                data = stream.read(MAX_BYTES + 1)
+            data = read_file(place, MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return CitedFile(path, "missing", reason="is gone")
         except (OSError, ValueError) as exc:
             return CitedFile(path, "unreadable", reason=f"cannot be read: {getattr(exc, 'strerror', None) or exc}")
+        if len(data) > MAX_BYTES:
+            return CitedFile(path, "unreadable", reason=f"has more than {MAX_BYTES:,} bytes")
         return CitedFile(path, "binary" if b"\0" in data[:8192] else "text", data)
 
     def text_at(self, commit: str, path: str) -> str | None:
