@@ -158,20 +158,6 @@ def redact(text: str) -> Redacted:
     return Redacted(text, found)
 
 
-def redact_values(value: object) -> object:
-    """Return lists and mappings of a log's line with the credentials in their texts replaced.
-
-    Example:
-        >>> redact_values({"agent": "AKIAABCDEFGHIJKLMNOP", "shown": [1]})
-        {'agent': '[redacted: an AWS access key]', 'shown': [1]}
-    """
-    if isinstance(value, str):
-        return redact(value).text
-    if isinstance(value, Mapping):
-        return {name: redact_values(one) for name, one in value.items()}
-    return [redact_values(one) for one in value] if isinstance(value, list | tuple) else value
-
-
 def is_redacted(text: str) -> bool:
     """Return whether a credential was taken out of a text.
 

@@ -275,8 +275,8 @@ def _merge_group(
             continue
         old = getattr(target, fields[key])
         if not is_trusted and _reaches_outside(name, value, old):
-            why = "a vault may not say where files are written or sent, your own configuration may"
-            warnings.append(f"{origin}: {name} is ignored here; {why}")
+            why = "is ignored here; a vault may not say where files are written or sent, your own configuration may"
+            warnings.append(f"{origin}: {name} {why}")
         elif isinstance(value, Mapping) and hasattr(old, "_fields"):
             changes[fields[key]] = _merge_group(old, value, f"{name}.", origin, warnings, is_trusted=is_trusted)
         elif hasattr(old, "_fields") and value is not None:
