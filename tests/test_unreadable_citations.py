@@ -95,7 +95,7 @@ def test_odd_files(project: Path, open_kb: Open) -> None:
         "huge.txt": "bytes",
         "huge.txt:1-2": "bytes",
         "bin.dat:1": "no text",
-        "src": "a folder",
+        "src": "s a directory",
         "pipe.py": "a pipe",
         "nowhere.py": "no such file",
         "src/a.py:17-99": "18 lines",
