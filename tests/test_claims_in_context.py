@@ -14,7 +14,7 @@ from conftest import NOW, Files, write_files
 from support import days_ago, entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.context.service import Context
+from memory_kb.context.sections import Context
 from memory_kb.text import count_tokens
 
 project = citing.project

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.context.framing import as_block, as_line, frame
-from memory_kb.context.service import Context
+from memory_kb.context.sections import Context
 from memory_kb.injected import BEGIN, END, judge
 from memory_kb.text import count_tokens
 

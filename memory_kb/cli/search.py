@@ -28,7 +28,7 @@ from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, PER_ENTRY, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
-    from memory_kb.context.service import Context
+    from memory_kb.context.sections import Context
     from memory_kb.git.history import Version
     from memory_kb.kb import KnowledgeBase
     from memory_kb.reports import Reference

@@ -37,17 +37,30 @@ class Layers(NamedTuple):
     is_cut: bool = False
 
 
-class _Page:
-    """Lines under their headings while there is room for them, and whose they are."""
+class LayerPage:
+    """Lines of entries under the headings of their layers while there is room for them.
 
-    def __init__(self, budget: int, count: TokenCounter) -> None:
-        self.budget, self.count = budget, count
+    The budget is in tokens; `marks` is what is behind some entries, by their ids.
+    """
+
+    def __init__(self, budget: int, today: date, marks: Mapping[str, str], count: TokenCounter = count_tokens) -> None:
+        self.budget, self.today, self.marks, self.count = budget, today, marks, count
         self.text = ""
         self.shown: list[Memory] = []
         self._last = ""
 
-    def add(self, layer: str, memory: Memory, line: str) -> bool:
-        """Add the line of an entry, unless it does not fit."""
+    def add(self, layer: str, memories: Iterable[Memory]) -> bool:
+        """Add entries, and return whether all of them fit."""
+        fits = [self._add_line(layer, one, self._line(layer, one)) for one in memories]
+        return all(fits)
+
+    def _line(self, layer: str, memory: Memory) -> str:
+        mark = self.marks.get(memory.id, "")
+        if layer != "procedures":
+            return write_brief(memory, self.today, mark=mark, limit=_SHORT)
+        return f"{_show_procedure(memory)} {mark}".rstrip()
+
+    def _add_line(self, layer: str, memory: Memory, line: str) -> bool:
         head = _HEADS[layer] if layer != self._last else ""
         starts_block = layer != self._last and (head or self._last == "procedures")
         gap = "" if not self.text else "\n\n" if starts_block else "\n"
@@ -60,40 +73,30 @@ class _Page:
 
 
 def build_layers(
+    page: LayerPage,
     baseline: Iterable[Memory],
     fitting: Sequence[Memory],
     procedures: Sequence[Memory],
     look_up: Callable[[str], Memory | None],
-    today: date,
-    budget: int,
-    marks: Mapping[str, str],
-    count: TokenCounter = count_tokens,
 ) -> Layers:
-    """Fill a budget of tokens with the four layers, in their order; what does not fit is passed over.
+    """Fill a page with the four layers, in their order; what does not fit is passed over.
 
     Of the `baseline`, entries of the right kind and priority always hold; `fitting` and `procedures` fit the task, best
-    first. Links are followed from those, by `look_up`: what always holds links to everything. `marks` is what is
-    behind some entries, by their ids.
+    first. Links are followed from those, by `look_up`: what always holds links to everything.
     """
-    page = _Page(budget, count)
-
-    def add(layer: str, memories: Iterable[Memory]) -> list[Memory]:
-        """Add entries, and return those that did not fit."""
-        lines = ((one, write_brief(one, today, mark=marks.get(one.id, ""), limit=_SHORT)) for one in memories)
-        return [one for one, line in lines if not page.add(layer, one, line)]
-
-    is_cut = bool(add("baseline", order_baseline(baseline, today)))
-    always = len(page.shown)
+    is_whole = page.add("baseline", order_baseline(baseline, page.today))
+    always = tuple(page.shown)
     # Those too long for a line are left to the retrieved learnings, which show them in full.
     known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
     short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
-    present = [(score, one) for one in short if (score := _activation(one, today)) > MIN_ACTIVATION]
+    present = [(score, one) for one in short if (score := _activation(one, page.today)) > MIN_ACTIVATION]
     present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
-    add("contextual", (one for _, one in present if one not in page.shown[:always]))
-    proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)
-    done = tuple(one for one in proven[:_MOST_PROCEDURES] if page.add("procedures", one, _show_procedure(one, marks)))
-    add("linked", _neighbours(page.shown[always:], {one.id for one in page.shown}, look_up))
-    return Layers(page.text, tuple(one.id for one in page.shown), done, is_cut)
+    page.add("contextual", (one for _, one in present if one not in always))
+    before = len(page.shown)
+    page.add("procedures", sorted(procedures, key=lambda one: one.count("success_count") == 0)[:_MOST_PROCEDURES])
+    done = tuple(page.shown[before:])
+    page.add("linked", _neighbours(page.shown[len(always) :], {one.id for one in page.shown}, look_up))
+    return Layers(page.text, tuple(one.id for one in page.shown), done, not is_whole)
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:
@@ -117,13 +120,12 @@ def _is_in_force(memory: Memory) -> bool:
     return memory.is_live and not memory.is_superseded
 
 
-def _show_procedure(memory: Memory, marks: Mapping[str, str]) -> str:
+def _show_procedure(memory: Memory) -> str:
     name = as_line(memory.word("name") or memory.title, 80).removeprefix("Skill: ")
     items = (item.text for item in find_items(memory.text, Span(0, len(memory.text))))
     steps = [as_line(step, 80) for step in parse_skill(memory.text).steps or items]
     shown = " → ".join(steps[:_STEPS_SHOWN]) + (" → …" if len(steps) > _STEPS_SHOWN else "")
-    line = f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
-    return f"{line} {marks[memory.id]}" if memory.id in marks else line
+    return f"- **{name}**: {shown or as_line(memory.text, 120)} ({as_line(short_id(memory.id), 80)})"
 
 
 def _neighbours(chosen: Sequence[Memory], taken: set[str], look_up: Callable[[str], Memory | None]) -> list[Memory]:

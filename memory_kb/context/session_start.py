@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.layers import order_baseline
-from memory_kb.context.service import show_institutional
+from memory_kb.context.sections import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.inversion import is_doubted, is_snoozed
 from memory_kb.learning.playbook import RULE_KINDS, load_merged

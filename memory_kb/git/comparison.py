@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memory_kb.context.service import Context
+from memory_kb.context.sections import Context
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, Row, summarize
 from memory_kb.store.queries import Queries, SavedQuery

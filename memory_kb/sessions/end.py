@@ -12,7 +12,7 @@ from memory_kb.learning.rules import read_outcome
 from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
-from memory_kb.sessions.maintenance import Done, Work, changed, run_step
+from memory_kb.sessions.steps import Done, Work, changed, run_step
 from memory_kb.store.session_log import OUTCOMES
 
 if TYPE_CHECKING:

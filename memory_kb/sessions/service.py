@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionList
     from memory_kb.reports import StepReport
     from memory_kb.session_reports import SessionImported, SessionSearch, SessionWritten
-    from memory_kb.sessions.maintenance import Done
+    from memory_kb.sessions.steps import Done
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
@@ -149,7 +149,7 @@ class Sessions:
         if with_stages:
             steps = self._finish(session, coming, dry_run)
         else:
-            from memory_kb.sessions.maintenance import run_step
+            from memory_kb.sessions.steps import run_step
 
             steps = () if dry_run else (run_step("index", [("", lambda: self.index_step(session))]),)
         action = "ended" if event else "unchanged"
@@ -159,7 +159,7 @@ class Sessions:
 
     def index_step(self, session: str) -> Done:
         from memory_kb.index.event_search import SessionIndex
-        from memory_kb.sessions.maintenance import Done
+        from memory_kb.sessions.steps import Done
 
         with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
             events = index.sync(session)

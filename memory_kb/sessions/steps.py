@@ -1,0 +1,75 @@
+"""Run the parts of a step one after the other, and report what they came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
+from memory_kb.reports import RunReport, StepReport
+
+
+class Done(NamedTuple):
+    """What a step came to: a sentence, "" where there was nothing to do, and what it wrote.
+
+    With an `exit_code` a part of it failed.
+    """
+
+    message: str = ""
+    runs: tuple[RunReport, ...] = ()
+    is_skipped: bool = False
+    exit_code: int = 0
+
+
+Work = Callable[[], Done]
+
+
+def run_step(name: str, parts: Iterable[tuple[str, Work]]) -> StepReport:
+    """Run the parts of a step in order, and report what they came to.
+
+    A part that fails is reported with its reason; only an interrupt of a person stops the rest, and
+    the next time completes it.
+    """
+    started = time.perf_counter()
+    made, outcomes, said = list[RunReport](), list[str](), list[str]()
+    code = 0
+    for part, work in parts:
+        done = _attempt(work)
+        made += done.runs
+        code = code or done.exit_code
+        changes = any(run.changes for run in done.runs)
+        outcomes.append("failed" if done.exit_code else "skipped" if done.is_skipped else "done" if changes else "")
+        conflicts = dict.fromkeys(conflict.path for run in done.runs for conflict in run.conflicts)
+        left = f"left alone: {', '.join(conflicts)}" if conflicts else ""
+        notices = [notice for run in done.runs for notice in run.notices]
+        message = "; ".join(filter(None, (done.message, *notices, left)))
+        said += [f"{part}: {message}" if part else message] if message else []
+    return StepReport(
+        name,
+        next((word for word in ("failed", "done", "skipped") if word in outcomes), "nothing"),
+        "; ".join(said),
+        time.perf_counter() - started,
+        tuple(run.run for run in made if run.run),
+        tuple(change for run in made for change in run.changes),
+        tuple(conflict for run in made for conflict in run.conflicts),
+        "".join(run.diff for run in made),
+        code,
+    )
+
+
+def _attempt(work: Work) -> Done:
+    try:
+        return work()
+    except MemoryKBError as exc:
+        return Done(str(exc), exit_code=exc.exit_code)
+    except OSError as exc:
+        return Done(explain_refusal(exc), exit_code=UnreadableInput.exit_code)
+    except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
+        return Done(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
+
+
+def changed(runs: Sequence[RunReport], one: str, many: str) -> Done:
+    """Return what a step came to that changed entries; one that was marked and then moved counts once."""
+    count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
+    return Done(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))
