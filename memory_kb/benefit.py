@@ -157,13 +157,7 @@ def _assess(_: object) -> ClaimState:
 
 @dataclass
 class Score:
-    """What one way of remembering would have given.
-
-    Attributes:
-        given: of what was found out again, how much it had said before, by sort.
-        failed_commands: the failed commands that this could have saved; `saved_tokens` what they cost.
-        added_tokens: of all that it would have put before the agent.
-    """
+    """How much of what was found out again one way of remembering had said before, by sort, and what that saves."""
 
     given: Counter[str] = field(default_factory=Counter)
     failed_commands: int = 0
@@ -196,11 +190,9 @@ class Benefit:
     Attributes:
         found_again: what was known from an earlier session and found out again, by sort.
         failed_commands: how many commands failed on the way to it; `tokens` what they cost.
-        scores: by the name of a way of remembering.
         never_paid: entries that were given and said nothing that was needed; `wrong`: entries that name a command
             which then failed and never went through.
         curated: in how many sessions the project had a file that a person wrote for agents.
-        checks: every count.
     """
 
     sessions: int = 0

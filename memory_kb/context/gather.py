@@ -82,9 +82,7 @@ class Material(NamedTuple):
         baseline: policies, architecture and preferences.
         rules: rules and pitfalls; one that may not be given is retired, as it still hides one of a wider scope.
         found: what a search for the task found, best first.
-        skills: the same among skills.
-        proxy: the same among what is known of people's preferences.
-        look_up: gives the entry that an id names.
+        proxy: what is known of people's preferences, likewise.
         labels: the tags by which `rules` were found.
     """
 

@@ -38,10 +38,7 @@ class Layers(NamedTuple):
 
 
 class LayerPage:
-    """Lines of entries under the headings of their layers while there is room for them.
-
-    The budget is in tokens; `marks` is what is behind some entries, by their ids.
-    """
+    """Lines of entries under the headings of their layers, within a budget of tokens."""
 
     def __init__(self, budget: int, today: date, marks: Mapping[str, str], count: TokenCounter = count_tokens) -> None:
         self.budget, self.today, self.marks, self.count = budget, today, marks, count

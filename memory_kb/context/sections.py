@@ -91,9 +91,7 @@ class Context(NamedTuple):
 
     Attributes:
         text: all sections in their frame; empty where nothing is worth saying.
-        relevant_patterns: the memories in a line each; `avoid_these` the anti-patterns,
-            `applicable_skills` the skills.
-        rules: the rules of the guidelines as they were chosen.
+        relevant_patterns: the memories in a line each.
         degraded: what was asked for and failed, was cut or was withheld.
         stale: the entries in it that cite what has changed since.
     """
@@ -119,10 +117,8 @@ class ContextBuilder:
     """The material of a context, and what its sections are written by.
 
     Attributes:
-        labels: those of the task.
         marks: what is beside some entries in the text, by their ids.
         host: what an agent remembers by itself, and does not give its model by itself.
-        count: how tokens are counted.
     """
 
     material: Material

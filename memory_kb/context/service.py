@@ -112,9 +112,7 @@ class Contexts:
         Args:
             labels: what kind of task it is; rules are chosen by them.
             type: one more label, such as `bug`.
-            files: paths of files that the task is about; those outside the project say nothing.
             agent: who gets it, for the outcome later.
-            job: the job it belongs to; siblings are hidden.
             task_id: what the task is called, for the outcome later; with a job also the task of it.
             session: the session it happens in; where it is named and there is a CONTINUITY.md, the two
                 sections of that are brought up to date as well.

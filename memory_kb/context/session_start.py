@@ -30,12 +30,7 @@ _MARK_LENGTH = 300
 class StartMaterial(NamedTuple):
     """What the start of a session is made of; all of it visible from the project.
 
-    Attributes:
-        institutional: the entries of every `institutional.md`, the widest scope first.
-        core: what people stated, and preferences, policies and architecture of high priority.
-        handoffs: those that are open, the newest first.
-        episode: the last one.
-        proposals: how many wait for the person.
+    `core` is what people stated, and preferences, policies and architecture of high priority; `episode` is the last one.
     """
 
     institutional: Sequence[Memory] = ()

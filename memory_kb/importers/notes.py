@@ -36,10 +36,8 @@ class NotePiece:
     Attributes:
         what: what it is there: `observation`, `note`, `bullet`, `memory`, `statement`.
         origin: its place, as its entry names it.
-        line: the line in its file, from 1.
         key: what makes it this one and no other, when the source is imported again.
-        draft: what it becomes; None where it is left out.
-        why: why it is left out.
+        draft: what it becomes; None where it is left out, for the reason in `why`.
     """
 
     what: str
@@ -78,13 +76,7 @@ def has_words(text: str) -> bool:
 
 
 class SourceNote(NamedTuple):
-    """A note of another tool.
-
-    Attributes:
-        stem: its file's name without the ending.
-        body: its text below the frontmatter.
-        line: the line its text begins on.
-    """
+    """A note of another tool: its `body` is the text below the frontmatter, which begins on `line`."""
 
     path: str
     stem: str

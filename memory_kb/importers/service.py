@@ -62,14 +62,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import brought in.
-
-    Attributes:
-        format: the format of the source, as given or found out.
-        pieces: what became of every piece that became something, or was refused.
-        left_out: the rest, by reason.
-        sessions: how many sessions were written, and `events` how many events.
-    """
+    """What an import brought in: every piece that became something or was refused, and the rest by reason."""
 
     format: str
     source: str
@@ -123,11 +116,9 @@ class Imports:
 
         Args:
             source: a file, a folder, or the ZIP archive of a data export.
-            format: `basic-memory`, `obsidian`, `daily-logs`, `claude-export`, `chatgpt-export`,
-                `mem0`, `agents-md`, or `auto`, which looks.
+            format: one of `memory_kb.importers.notes.FORMATS`, or `auto`, which looks.
             as_sessions: write the conversations of an export into session logs, whole, instead of
                 keeping what people state in them.
-            scope: where the entries go; `job` and `task` likewise.
             dry_run: write nothing; the report's run says what would be written.
 
         Raises:
@@ -149,12 +140,7 @@ class Imports:
             return self._import_entries(file, kind, place, dry_run=dry_run)
 
     def _refuse_own(self, source: Path) -> None:
-        """Refuse to import what is in this vault already.
-
-        Raises:
-            UnreadableInput: it does not exist.
-            UsageError: it is.
-        """
+        """Refuse to import what does not exist, or is in this vault already."""
         if not source.exists():
             raise UnreadableInput(f"{source} does not exist", "name a file or folder to import")
         real = Path(os.path.realpath(source))

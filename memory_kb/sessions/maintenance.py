@@ -55,7 +55,7 @@ class Maintenance:
         Steps are independent: an error in one is reported, and the next one runs.
 
         Args:
-            stage: `semantic`, `dedup`, `age`, `archive` or `promote`; all of them when not given.
+            stage: a word of `STAGES`; all of them when not given.
             dry_run: write nothing; the reports say what would change, each for the notes as they are.
 
         Raises:

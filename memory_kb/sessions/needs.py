@@ -51,13 +51,7 @@ class PersonMessage(NamedTuple):
 
 @dataclass(slots=True)
 class SessionNeeds:
-    """What a session found out, and what it teaches later ones.
-
-    Attributes:
-        needs: by sort and fact.
-        worked: the commands that went through.
-        failed: the commands that failed and never went through.
-    """
+    """What a session found out, by sort and fact, and its commands that went through and that never did."""
 
     session: str
     began: str

@@ -74,12 +74,7 @@ class Traces:
         self._last: tuple[Trace, ...] = ()
 
     def of(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]:
-        """Return the facts of a session, one trace for each task.
-
-        Args:
-            session: its id.
-            on_problem: is given the number of a line that is no event, and why.
-        """
+        """Return the facts of a session, one trace for each task; `on_problem` is told of lines that are no events."""
         key = session, self._files.path(session).stat().st_size
         if on_problem or key != self._key:
             events = self._files.read(session, on_problem)
