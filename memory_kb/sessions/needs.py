@@ -122,11 +122,9 @@ class _CallReader:
         elif call.kind in _RUN and answer.fault and answer.fault.sort != "refused":
             self._fail(started, answer)
         elif call.kind in _RUN and answer.ok:
-            # What a command before a pipe came to is not known, unless it counted its tests.
-            others = {command for one in call.also for command in one.commands}
-            own = call._replace(commands=tuple(one for one in call.commands if one not in others))
-            for part in (own, *call.also):
-                if answer.is_counted or not any(command.is_piped for command in part.commands):
+            for part in call.parts:
+                # What a command before a pipe came to is not known, unless it counted its tests.
+                if answer.is_counted or not (part.command and part.command.is_piped):
                     self._succeed(part)
 
     def _fail(self, started: _Started, answer: Answer) -> None:

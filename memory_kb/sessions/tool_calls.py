@@ -62,13 +62,13 @@ _TEST_FAILED = re.compile(
 
 
 class Call(NamedTuple):
-    """What a call does.
+    """What a call does; of a shell line with several commands, what the most informative of them does.
 
     Attributes:
         kind: edit, look, plan, run, install, commit, or one of `CHECKS`.
         family: what calls of one sort have in common, such as `git push` or `Edit`.
         targets: what it is done to; empty for everything or for nothing in particular; `made` are files it creates.
-        commands: the commands of a shell line, those that only prepare the shell left out; `also` is what the others do.
+        line: what the commands of its shell line do, in their order, where there are several.
     """
 
     kind: str
@@ -76,13 +76,13 @@ class Call(NamedTuple):
     targets: tuple[str, ...] = ()
     shown: str = ""
     made: tuple[str, ...] = ()
-    commands: tuple[Command, ...] = ()
-    also: tuple[Call, ...] = ()
+    command: Command | None = None
+    line: tuple[Call, ...] = ()
 
     @property
     def parts(self) -> tuple[Call, ...]:
-        """All that the line does, most informative first."""
-        return (self._replace(also=()), *self.also)
+        """All that its line does, in order."""
+        return self.line or (self,)
 
 
 class PendingCalls(Generic[T]):
@@ -150,7 +150,7 @@ def _read_command(line: str, cwd: str | None) -> Call:
     patched = _read_patch(line, cwd) if "*** " in line else None
     if patched:
         return patched
-    commands = tuple(one for one in split_line(line) if not one.is_aside)
+    commands = [one for one in split_line(line) if not one.is_aside]
     written = _WRITTEN.match(line)
     if written and (written[1] or len(commands) == 1):
         file = _short_path(written[1] or written[2], cwd)
@@ -159,7 +159,7 @@ def _read_command(line: str, cwd: str | None) -> Call:
     if not calls:
         return Call("look", "cd", (), _clean(line))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))
-    return first._replace(commands=commands, also=tuple(call for call in calls if call is not first)[:8])
+    return first._replace(line=tuple(calls)) if len(calls) > 1 else first
 
 
 def _read_patch(patch: str, cwd: str | None) -> Call | None:
@@ -174,7 +174,7 @@ def _read_simple(command: Command, cwd: str | None) -> Call:
     kind = _kind_of(f"{command.family} {option}".strip())
     targets = command.targets if kind in (*CHECKS, "look", "run") else ()
     files = tuple(dict.fromkeys(_short_path(_clean(word), cwd) for word in targets[:20]))
-    return Call(kind, command.family, files, _clean(command.text), (), (command,))
+    return Call(kind, command.family, files, _clean(command.text), (), command)
 
 
 @functools.lru_cache(maxsize=512)

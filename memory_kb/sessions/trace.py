@@ -151,7 +151,7 @@ def covers(call: Call, failed: Call) -> bool:
     """
     if call.shown == failed.shown:
         return True
-    if call.commands and failed.commands and is_small_change(failed.commands[0], call.commands[0]):
+    if call.command and failed.command and is_small_change(failed.command, call.command):
         return call.kind not in CHECKS or _is_within(failed.targets, call.targets)
     if call.family != failed.family:
         return False
@@ -199,7 +199,7 @@ class _Retries:
         """Note a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
         if call.kind == "look":
             return
-        command = call.commands[0] if len(call.commands) == 1 and not call.commands[0].is_piped else None
+        command = call.command if call.command and not (call.line or call.command.is_piped) else None
         if answer.ok and self._failed and command:
             at, failed, error = self._failed
             if is_small_change(failed, command) and not (is_risky(failed.text) or is_risky(command.text)):
@@ -288,7 +288,7 @@ class _Tracer:
             self.checks.note(call, answer)
             self.failures.note(call, answer.fault)
         elif answer.ok is not False:
-            for one in reversed(call.parts):
+            for one in call.parts:
                 self._succeed(one, answer, event.content or "")
 
     def _succeed(self, call: Call, answer: Answer, content: str) -> None:
@@ -383,8 +383,7 @@ class _Tracer:
 
 
 def _shown(call: Call) -> str:
-    parts = sorted(call.parts, key=lambda part: call.commands.index(part.commands[0]) if part.commands else 0)
-    doing = [one for one in parts if one.kind != "look"] or parts[:1]
+    doing = [one for one in call.parts if one.kind != "look"] or call.parts[:1]
     return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
