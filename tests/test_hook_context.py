@@ -111,7 +111,7 @@ def test_a_session_starts_with_what_always_holds(vault: Vault, ask: Ask) -> None
         "All timestamps are UTC. (pol-1)",
         "Queue long uploads.",
         "planner to coder: done: Wrote the plan. (handoff-001)",
-        "Last episode: Moved the queue (2026-01-01, success, ep-2026-01-01-001)",
+        "## Last episode\n- [episode] Moved the queue. 2026-01-01, outcome success. (ep-2026-01-01-001)",
         "1 proposal waits for the person's review",
     ):
         assert words in told

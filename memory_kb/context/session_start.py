@@ -91,7 +91,7 @@ def build_start(
     the model gets as much as it takes, and where the rest is.
     """
     always = show_institutional([one for one in material.institutional if _is_in_time(one, assess)], {})
-    tail = _tail(material)
+    tail = _tail(material, today)
     room = max_chars - len(frame("")) - min(len(always.text), max_chars * 3 // 4) - 200 if max_chars else 4 * BUDGET
     budget = min(BUDGET, room // 4) - 40 - sum(count_tokens(one.text) + 2 for one in tail)
     kept_free = _FITTING if fitting else 0
@@ -140,14 +140,14 @@ def _under(heading: str, brief: Brief) -> str:
     return "\n".join((heading, *brief.lines)) if brief.lines else ""
 
 
-def _tail(material: StartMaterial) -> list[Given]:
+def _tail(material: StartMaterial, today: date) -> list[Given]:
     """Return what always has its place: open handoffs, the last episode, how many proposals wait."""
     tail: list[Given] = []
     if handoffs := material.handoffs[:_MOST_HANDOFFS]:
         lines = ("## Open handoffs", *map(_show_handoff, handoffs))
         tail.append(Given("\n".join(lines), tuple(one.id for one in handoffs)))
     if material.episode:
-        tail.append(Given(_show_episode(material.episode), (material.episode.id,)))
+        tail.append(Given(f"## Last episode\n{write_brief(material.episode, today)}", (material.episode.id,)))
     if count := material.proposals:
         waiting = f"{count:,} proposal{'s wait' if count != 1 else ' waits'}"
         tail.append(Given(f"{waiting} for the person's review: `memory-kb review`."))
@@ -162,18 +162,6 @@ def _show_handoff(memory: Memory) -> str:
     said = "; ".join(f"{name}: {' '.join(items)}" for name, items in lists.items() if items)
     people = f"{handoff.from_agent or '?'} to {handoff.to_agent or '?'}"
     return f"- {as_line(f'{people}: {said}', _MARK_LENGTH)} ({as_line(memory.id, 80)})"
-
-
-def _show_episode(memory: Memory) -> str:
-    """Return the last episode in at most three lines."""
-    day = (memory.created_at or "")[:10]
-    outcome = memory.word("outcome") or "outcome unknown"
-    lines = [f"Last episode: {as_line(memory.title, 120)} ({', '.join(filter(None, (day, outcome, memory.id)))})"]
-    if (goal := memory.word("goal")) and goal != memory.title:
-        lines.append(f"Goal: {as_line(goal, 200)}")
-    if files := memory.words("files"):
-        lines.append(f"Files: {as_line(', '.join(files[:8]), 200)}")
-    return "\n".join(lines)
 
 
 def _say_left_out(core: Brief, rules: Brief, handoffs: int) -> str:
