@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
@@ -21,9 +19,6 @@ from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
 from memory_kb.text import encode, hash_of, slugify
 
-if TYPE_CHECKING:
-    import yaml
-
 #: More alike than this, two texts of one kind are one learning.
 TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
@@ -31,7 +26,6 @@ _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8
 _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
-_ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
@@ -119,13 +113,7 @@ def _without_private(draft: Draft) -> Draft:
 
 
 def moment_of(moment: object, now: datetime) -> datetime:
-    """Return the moment that a source names, never one after `now`; where it names none, `now`.
-
-    Example:
-        >>> now = datetime(2026, 5, 1, 9, tzinfo=UTC)
-        >>> [f"{moment_of(moment, now):%m-%d %H}" for moment in ("2026-03-01T10:00:00Z", "2026-03-02", "2027-01-01T00:00:00Z", "soon", None)]
-        ['03-01 10', '03-02 00', '05-01 09', '05-01 09', '05-01 09']
-    """
+    """Return the moment that a source names, never one after `now`; where it names none, `now`."""
     try:
         found = datetime.fromisoformat(moment) if isinstance(moment, str) else now
     except ValueError:
@@ -134,18 +122,10 @@ def moment_of(moment: object, now: datetime) -> datetime:
 
 
 def not_from_the_future(draft: Draft, now: datetime) -> Draft:
-    """Return a draft without dates of its own that are still to come.
-
-    Example:
-        >>> draft = Draft("Ship on Mondays.", fields=(("created_at", "2027-01-01"), ("last_reinforced", "2026-01-01")))
-        >>> not_from_the_future(draft, datetime(2026, 5, 1, tzinfo=UTC)).fields
-        (('last_reinforced', '2026-01-01'),)
-    """
+    """Return a draft without dates of its own that are still to come."""
     today = now.astimezone(UTC).date()
-    kept = tuple(
-        (name, value) for name, value in draft.fields if name not in _DATES or (parse_date(value) or today) <= today
-    )
-    return draft if len(kept) == len(draft.fields) else replace(draft, fields=kept)
+    kept = (field for field in draft.fields if field[0] not in _DATES or (parse_date(field[1]) or today) <= today)
+    return replace(draft, fields=tuple(kept))
 
 
 def name_file(draft: Draft, entry_id: str, now: datetime, learning_type: str = "task") -> str:
@@ -180,54 +160,23 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
     A line of three dashes inside the text that would open another entry is moved one column in,
     where Markdown still sees the same rule.
     """
-    import frontmatter
-
     draft = _without_private(draft)
+    head = "".join(f"{name}: {emit(value)}\n" for name, value in _metadata(draft, entry_id, now).items())
     body = draft.text.strip("\n")
-    post = frontmatter.Post(body)
-    post.metadata = _metadata(draft, entry_id, now)
-    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
-    style["Dumper"] = _note_dumper()
-    text = str(frontmatter.dumps(post, **style)) + "\n"
+    text = f"---\n{head}---\n\n{body}".strip() + "\n"
     document = parse_document(text, "draft.md")
     if len(document.entries) > 1 or document.problems:
-        post.content = _RULE_LINE.sub(" ---", body)
-        text = str(frontmatter.dumps(post, **style)) + "\n"
+        text = f"---\n{head}---\n\n{_RULE_LINE.sub(' ---', body)}".strip() + "\n"
     return text
 
 
-@functools.cache
-def _note_dumper() -> type[yaml.SafeDumper]:
-    """Return a dumper that writes YAML as people do.
-
-    It writes one key a line and lists in brackets.
-    """
-    import yaml
-
-    class NoteDumper(yaml.SafeDumper):
-        """The safe dumper with lists on one line.
-
-        Quotes are where a reader would fold a line break, or strip a space that is none of ASCII's.
-        """
-
-    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        style = '"' if text != text.strip() or any(sign in text for sign in _ODD_BREAKS) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    NoteDumper.add_representer(str, represent_text)
-    NoteDumper.add_representer(
-        list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
-    )
-    return NoteDumper
-
-
-def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
+def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
     kind = KINDS[draft.kind]
     now = now.astimezone(UTC)
     importance = PRIORITIES[draft.priority or kind.priority]
     if draft.kind == "preference" and draft.source == "user_explicit" and draft.priority is None:
         importance = _HUMAN_IMPORTANCE
-    fields: dict[str, object] = {
+    fields: dict[str, Value] = {
         "id": entry_id,
         "kind": draft.kind,
         "type": kind.type,
@@ -239,7 +188,7 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
         "last_reinforced": now.date().isoformat(),
         "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    optional = {
+    optional: dict[str, Value | None] = {
         "title": draft.title,
         "tags": list(draft.tags),
         "priority": draft.priority,
@@ -256,10 +205,7 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, object]:
 
 
 def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
-    """Plan to count one more sighting of an entry.
-
-    That also restarts its clock. What came from outside is verified by a better source.
-    """
+    """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
     entry = find_entry(note.text, note.path, entry_id)
     today = now.astimezone(UTC).date().isoformat()
     values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
@@ -269,10 +215,7 @@ def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str
 
 
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
-    """Plan to take an entry's text out and leave a tombstone.
-
-    The tombstone keeps it from coming back.
-    """
+    """Plan to take an entry's text out and leave a tombstone, which keeps it from coming back."""
     text = note.text
     entry = find_entry(text, note.path, entry_id)
     refuse_broken(entry, note.path)
@@ -284,24 +227,12 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
 
 
 def fingerprint(text: str) -> str:
-    """Return what a tombstone remembers of a text.
-
-    It is the same for any spacing or case.
-
-    Example:
-        >>> fingerprint("Use  tabs.") == fingerprint("use tabs.\\n")
-        True
-    """
+    """Return what a tombstone remembers of a text: the same for any spacing or case."""
     return hash_of(encode(" ".join(undated(text).casefold().split())))
 
 
 def undated(text: str) -> str:
-    """Return a text without the day in its heading, which does not make it another learning.
-
-    Example:
-        >>> undated("## [2026-01-02] Use tabs")
-        '## Use tabs'
-    """
+    """Return a text without the day in its heading, which does not make it another learning."""
     return _DATED_HEADING.sub(r"\1", text, count=1)
 
 

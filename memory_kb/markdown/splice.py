@@ -162,7 +162,7 @@ def _emit_scalar(value: str | float, style: str | None, *, is_flow: bool) -> str
 def _emit(value: Value, style: str | None, *, is_flow: bool) -> str:
     import yaml
 
-    options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20}
+    options: dict[str, Any] = {"default_flow_style": True, "allow_unicode": True, "width": 1 << 20, "sort_keys": False}
     options["default_style"] = style
     if is_flow:
         emitted = str(yaml.safe_dump([value], **options)).strip()[1:-1]
