@@ -34,11 +34,7 @@ _FEW_FILES = 5_000
 
 
 def check_text(text: str) -> None:
-    """Keep what is no learning from becoming one.
-
-    Raises:
-        UsageError: it is too long, or no text.
-    """
+    """Refuse what is too long for a learning, or no text."""
     if len(text) > MAX_TEXT:
         raise UsageError(
             f"the text is longer than {MAX_TEXT:,} characters",
@@ -80,8 +76,8 @@ class Entries:
         """Store a learning, or reinforce the entry that already says it.
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
-        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is trusted
-        with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half. With `dry_run` nothing is written, and the report's run says what would be written.
+        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is
+        trusted with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half.
 
         Raises:
             SecretRefused: the text, or any other argument, holds what looks like a credential.
@@ -127,9 +123,7 @@ class Entries:
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting, near)
 
     def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
-        """Let an entry take the place of an older one, which from then on weighs half in a search.
-
-        Both are linked to each other; neither text changes.
+        """Let an entry take the place of an older one, which from then on weighs half in a search; neither text changes.
 
         Raises:
             UnknownEntry: there is no such entry.
@@ -143,11 +137,10 @@ class Entries:
                 f"{replaced.id} supersedes {newer.id} already",
                 "take that link out of both entries, or undo what wrote it",
             )
-        links: Value = list(with_links(newer, Link(replaced.id, "supersedes")))
-        reason = f"It takes the place of {replaced.id}."
+        links = list(with_links(newer, Link(replaced.id, "supersedes")))
         plan = [
             plan_replaced(replaced, newer.id, f"{newer.id} takes its place."),
-            plan_fields(newer, {"links": links}, reason),
+            plan_fields(newer, {"links": links}, f"It takes the place of {replaced.id}."),
         ]
         with self._writer.lock(replaced.place.scope, newer.place.scope, dry_run=dry_run):
             return self._writer.run("supersede", plan, dry_run=dry_run)
@@ -155,8 +148,8 @@ class Entries:
     def _find_duplicate(self, draft: Draft, place: Location) -> StoredEntry | None:
         """Return the entry that says already what is about to be learned.
 
-        Nobody is waited for: notes that the index does not hold as they are are read by themselves. Where those are too
-        many, the index is left behind, for the caller to bring it up to date.
+        Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
+        index is left behind, for the caller to bring it up to date.
         """
         from memory_kb.index.sync import Unindexed
 
@@ -189,8 +182,7 @@ class Entries:
         """Retire an entry, leaving a tombstone.
 
         `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
-        logs, caches and databases: that cannot be undone. With `dry_run` nothing is written, and the report's run
-        says what would be.
+        logs, caches and databases: that cannot be undone.
 
         Raises:
             UnknownEntry: there is none.
@@ -221,7 +213,7 @@ class Entries:
             return purge(view, self._vault, self._writer, self._index, dry_run=dry_run)
 
     def _run_one(self, verb: str, change: Change, more: Change | None = None, *, dry_run: bool) -> RunReport:
-        """Carry out a plan of one change, and perhaps one that follows from it, which has nothing to go on with when it fails."""
+        """Carry out a change, and perhaps one that follows from it; raise what stands in its way."""
         run = self._writer.run(verb, [change, more], dry_run=dry_run)
         if run.conflicts:
             if run.conflicts[0].code == "changed":
