@@ -184,10 +184,6 @@ def find_statements(message: str | None) -> tuple[Statement, ...]:
     Example:
         >>> [(one.kind, one.text) for one in find_statements("thanks! can you also remember that the CI has no Docker?")]
         [('fact', 'The CI has no Docker')]
-        >>> [(one.kind, one.text) for one in find_statements("No, we use pnpm, not npm. Fix the login.")]
-        [('preference', 'We use pnpm, not npm.')]
-        >>> find_statements("Should we always use zod? You never listen.")
-        ()
     """
     own = own_words(message or "")
     size = len(own) + sum(has_cjk(sign) for sign in own)

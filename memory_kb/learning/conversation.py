@@ -195,8 +195,6 @@ def is_human(event: Event) -> bool:
     Example:
         >>> is_human(Event(role="user", content="Yes.")), is_human(Event(type="tool_result", role="user", tool="Bash", content="x" * 501))
         (True, False)
-        >>> is_human(Event(type="tool_result", role="tool", tool="AskUserQuestion", content="Use Postgres."))
-        True
     """
     if event.type == "message" and event.tool is None:
         return event.role in _HUMAN_ROLES

@@ -111,8 +111,6 @@ def read_purged_text(body: str, title: str, names: Iterable[str] = ()) -> Purged
         >>> text = read_purged_text("The staging password is *hunter two*.", "")
         >>> text.cut_from(b"> the staging\\n> password is hunter  two!")
         b'> (purged)!'
-        >>> read_purged_text("Use tabs.", "").whole is None
-        True
     """
     secrets = [body[found.start : found.end] for found in locate_secrets(body)]
     paragraphs = _PARAGRAPH_END.split(body)

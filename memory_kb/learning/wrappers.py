@@ -112,8 +112,6 @@ def split_message(message: str) -> SplitMessage:
     Example:
         >>> split_message("Fix it.<system-reminder>Be brief.</system-reminder>")
         SplitMessage(sent='Fix it.', added=('<system-reminder>Be brief.</system-reminder>',))
-        >>> split_message("<command-name>/review</command-name>\\n<command-args>the parser</command-args>").sent
-        'the parser'
     """
     added, left = list[str](), message
     if any(sign in message for sign in _SIGNS):
