@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,80 +113,52 @@ def read_conversation(events: Iterable[Event]) -> Conversation:
         >>> read_conversation([Event(seq=1, role="user", content="Use UTC.")]).humans.text
         '[1] user: Use UTC.'
     """
-    reader = _ConversationReader()
+    humans, execution, errors = list[RecordPiece](), list[RecordPiece](), list[RecordPiece]()
+    subagents, own_calls = set[str](), set[str]()
+    number, day, job, task, recovering = 0, "", None, None, 0
     for event in events:
-        reader.take(event)
-    return reader.conversation()
-
-
-class _ConversationReader:
-    """One pass over the events of a session."""
-
-    def __init__(self) -> None:
-        self._humans, self._execution, self._errors = list[RecordPiece](), list[RecordPiece](), list[RecordPiece]()
-        self._subagents, self._own_calls = set[str](), set[str]()
-        self._recovering = 0
-        self._number, self._day = 0, ""
-        self._job: str | None = None
-        self._task: str | None = None
-
-    def take(self, event: Event) -> None:
-        self._number = max(self._number + 1, event.seq)
-        self._job, self._task = self._job or event.job, self._task or event.task
-        if not (self._day and event.event in FRAME):
-            self._day = event.ts[:10] or self._day
-        if event.injected == "whole":
-            return
+        number = max(number + 1, event.seq)
+        job, task = job or event.job, task or event.task
+        if not (day and event.event in FRAME):
+            day = event.ts[:10] or day
         if event.role == "agent" and event.agent:
-            self._subagents.add(event.agent)
-        if is_human(event):
-            if text := clean(event.content):
-                self._humans.append(RecordPiece(self._number, "user", text, event.ts))
-        elif event.type == "message" and event.role == "assistant" and event.agent not in self._subagents:
-            self._do("assistant", clean(event.content), event.ts)
-        elif event.type == "tool_call":
-            self._take_call(event)
-        elif event.ok is False or (event.type == "event" and event.event == "error"):
-            self._take_failure(event)
-
-    def _take_call(self, event: Event) -> None:
-        if is_own_call(event.tool, event.args):
-            if event.call_id:
-                self._own_calls.add(event.call_id)
-            return
-        arguments = " ".join(strings_of(event.args)) if event.args else ""
-        self._do("tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}", event.ts)
-
-    def _take_failure(self, event: Event) -> None:
-        if event.call_id in self._own_calls or is_own_call(event.tool, None):
-            return
-        text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
-        line = f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
-        passage = RecordPiece(self._number, "failed", line, event.ts)
-        self._recovering = _RECOVERY
-        self._errors.append(passage)
-        self._execution.append(passage)
-
-    def _do(self, who: str, text: str, ts: str) -> None:
+            subagents.add(event.agent)
+        who, text = _read_piece(event, subagents, own_calls)
+        piece = RecordPiece(number, who, text, event.ts)
         if not text:
-            return
-        passage = RecordPiece(self._number, who, text, ts)
-        self._execution.append(passage)
-        if self._recovering:
-            self._recovering -= 1
-            self._errors.append(passage)
+            continue
+        if who == "user":
+            humans.append(piece)
+            continue
+        execution.append(piece)
+        recovering = _RECOVERY + 1 if who == "failed" else recovering
+        if recovering:
+            recovering -= 1
+            errors.append(piece)
+    did, failed = (_cut_middle(some, EXECUTION_CHARS) for some in (execution, errors))
+    task_text = shorten(humans[0].text, _TASK_CHARS) if humans else None
+    return Conversation(_cut_middle(humans, HUMAN_CHARS), did, failed, job, task, number, day, task_text)
 
-    def conversation(self) -> Conversation:
-        return Conversation(
-            _cut_middle(self._humans, HUMAN_CHARS),
-            _cut_middle(self._execution, EXECUTION_CHARS),
-            _cut_middle(self._errors, EXECUTION_CHARS),
-            self._job,
-            self._task,
-            self._number,
-            self._day,
-            shorten(self._humans[0].text, _TASK_CHARS) if self._humans else None,
-        )
+
+def _read_piece(event: Event, subagents: Collection[str], own_calls: set[str]) -> tuple[str, str]:
+    """Return who did something and what is shown of it, "" for nothing; calls of memory-kb are added to `own_calls`."""
+    if event.injected == "whole":
+        return "", ""
+    if is_human(event):
+        return "user", clean(event.content)
+    if event.type == "message" and event.role == "assistant" and event.agent not in subagents:
+        return "assistant", clean(event.content)
+    if event.type == "tool_call":
+        if is_own_call(event.tool, event.args):
+            own_calls.update([event.call_id] if event.call_id else [])
+            return "", ""
+        arguments = " ".join(strings_of(event.args)) if event.args else ""
+        return "tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}"
+    is_failure = event.ok is False or (event.type == "event" and event.event == "error")
+    if not is_failure or event.call_id in own_calls or is_own_call(event.tool, None):
+        return "", ""
+    text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
+    return "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
 
 
 def is_human(event: Event) -> bool:
