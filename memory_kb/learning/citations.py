@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 #: The flag of an entry whose claim waits for a look.
 STALE = "stale_claim"
 _WORD = re.compile(r"\w")
-_MARK_REFERENCE, _MARK_REASONS = 80, 2
 
 
 class CitationFinding(NamedTuple):
@@ -248,16 +248,11 @@ def say_mark(state: ClaimState) -> str:
         >>> say_mark(ClaimState("drifted", (CitationFinding("src/api/x.py#L10-L20", "drifted", reason="changed"),)))
         '[may be stale: src/api/x.py#L10-L20 changed]'
     """
-    stale = [f"{_short(one.ref)} {_short(one.reason)}" for one in state.findings if one.is_bad]
+    stale = [f"{one.ref} {one.reason}" for one in state.findings if one.is_bad]
     if not stale or not state.is_stale:
         return ""
-    more = f"; and {len(stale) - _MARK_REASONS} more" if len(stale) > _MARK_REASONS else ""
-    return f"[may be stale: {'; '.join(stale[:_MARK_REASONS])}{more}]"
-
-
-def _short(text: str) -> str:
-    half = _MARK_REFERENCE // 2
-    return text if len(text) <= _MARK_REFERENCE else f"{text[:half]}…{text[-half:]}"
+    more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
+    return f"[may be stale: {stale[0]}{more}]"
 
 
 def complain(memory: Memory, state: ClaimState) -> Iterator[str]:
@@ -341,7 +336,7 @@ def _without_flag(memory: Memory) -> dict[str, Value]:
     return {"flags": [flag for flag in flags if flag != STALE]} if STALE in flags else {}
 
 
-def _plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimState]) -> Plan:
+def _plan_flags(memories: Iterable[Memory], project: ProjectFiles, today: date) -> Plan:
     """Plan to flag the entries whose claims drifted or are gone, and to take the flag from those that are fresh again.
 
     Nothing else of them changes. What a person keeps in MEMORY.md is not rewritten.
@@ -349,7 +344,7 @@ def _plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSt
     for memory in memories:
         if "cites" not in memory.metadata or not memory.is_live or not memory.is_ours or memory.is_in_people_file:
             continue
-        state, flags = state_of(memory), memory.words("flags")
+        state, flags = assess(memory, project, today), memory.words("flags")
         if state.is_stale and STALE not in flags:
             worst = next(one for one in state.findings if one.is_bad)
             reason = f"A claim is stale: {worst.ref} {worst.reason}."
@@ -358,13 +353,13 @@ def _plan_flags(memories: Iterable[Memory], state_of: Callable[[Memory], ClaimSt
             yield plan_fields(memory, _without_flag(memory), "What it cites is as it was recorded.")
 
 
+@dataclass(frozen=True)
 class Citations:
     """What entries claim about code: recording it, and looking whether it still holds."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
-        self._vault = vault
-        self._writer = writer
-        self._store = store
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
 
     def cite(
         self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
@@ -433,17 +428,18 @@ class Citations:
         memories = chosen or [one for one in self._claiming("cites") if one.is_live]
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
 
-        def renew(fresh: Sequence[Memory]) -> Plan:
-            return _plan_renewal(_same(memories, fresh), self._project(), today)[0]
-
-        def set_flags(fresh: Sequence[Memory]) -> Plan:
-            return _plan_flags(_same(memories, fresh), lambda one: assess(one, project, today))
-
         if update:
             changes, notices = _plan_renewal(memories, project, today)
-            run = self._store.carry_out("verify", renew, changes, dry_run=dry_run)
+            run = self._store.carry_out(
+                "verify",
+                lambda fresh: _plan_renewal(_same(memories, fresh), self._project(), today)[0],
+                changes,
+                dry_run=dry_run,
+            )
         elif flag:
-            run = self._store.carry_out("verify", set_flags, dry_run=dry_run)
+            run = self._store.carry_out(
+                "verify", lambda fresh: _plan_flags(_same(memories, fresh), project, today), dry_run=dry_run
+            )
         if run.run:
             memories = _same(memories, self._claiming("cites"))
         cited = (one for one in memories if "cites" in one.metadata)
