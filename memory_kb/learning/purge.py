@@ -12,8 +12,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
@@ -24,7 +25,7 @@ from memory_kb.plainfiles import read_plain
 from memory_kb.reports import Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git, find_repository
-from memory_kb.store.journal import DecisionLog, RunRecord
+from memory_kb.store.journal import RunRecord
 from memory_kb.store.logs import dump, parse, replace
 from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
@@ -80,10 +81,7 @@ class PurgedText(NamedTuple):
         except ValueError:
             return self.cut_from(line)
         cut = self._cut_value(value)
-        if cut == value:
-            return line
-        separators = None if b'": ' in line[:200] else (",", ":")
-        return json.dumps(cut, ensure_ascii=False, separators=separators).encode("utf-8", "surrogatepass") + b"\n"
+        return line if cut == value else dump(cut)
 
     def cut_from(self, data: bytes, *, only_whole: bool = False) -> bytes:
         """Return some bytes without the text, every other byte as it was."""
@@ -92,7 +90,7 @@ class PurgedText(NamedTuple):
             return data
         return encode(pattern.sub(REPLACEMENT, decode(data)))
 
-    def _cut_value(self, value: object) -> object:
+    def _cut_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.parts.sub(REPLACEMENT, value) if self.parts else value
         if isinstance(value, list):
@@ -119,8 +117,7 @@ def read_purged_text(body: str, title: str, names: Iterable[str] = ()) -> Purged
     sentences = [piece for paragraph in paragraphs for piece in _SENTENCE_END.split(paragraph)]
     lines = body.splitlines()
     parts = whole | set(_worth_finding([*sentences, *lines, *names], _FEWEST_WORDS))
-    marks = {_mark_of(piece) for piece in parts}
-    return PurgedText(_compile(whole), _compile(parts), (b"",) if b"" in marks else tuple(sorted(marks)))
+    return PurgedText(_compile(whole), _compile(parts), tuple({_mark_of(piece) for piece in parts}))
 
 
 def _worth_finding(pieces: Iterable[str], fewest: int) -> Iterator[tuple[str, ...]]:
@@ -161,7 +158,6 @@ _MAX_BYTES = 50_000_000
 _GIT_SECONDS = 120
 #: So many commits are named.
 _MOST_NAMED = 20
-_REASON = "It repeats a text that is purged."
 
 
 def purge(
@@ -175,46 +171,32 @@ def purge(
         ChangedOnDisk: somebody else wrote to a note meanwhile; the entry itself still has its text.
         CannotSplice: the entry's file cannot be written to.
     """
-    now = vault.clock()
     note = read_note_text(entry.path, vault.resolve(entry.path))
     found = find_entry(note.text, note.path, entry.id)
-    erasure = None if found.metadata.get("tombstone") else plan_erasure(note, entry.id, now)
-    body = note.text[found.body.start : found.body.end] if erasure else ""
-    text = read_purged_text(body, entry.title if erasure else "", [_slug_of(entry)])
-    copies, left = _plan_copies(vault, writer, text, note, (found.span.start, found.span.end))
+    is_erased = bool(found.metadata.get("tombstone"))
+    body = "" if is_erased else note.text[found.body.start : found.body.end]
+    text = read_purged_text(body, "" if is_erased else entry.title, [_slug_of(entry)])
+    everywhere = _Everywhere(entry, vault, writer, text, dry_run)
+    copies, left = everywhere.plan_copies(note, (found.span.start, found.span.end))
     reports = [writer.run("forget", copies, dry_run=dry_run)]
     if reports[0].conflicts:
         raise ChangedOnDisk(reports[0].conflicts[0].path)
-    held = tuple(_ask_repositories(vault, entry, body))
-    files = list(_clean_machines(vault, writer.journal.file, text, entry.id, dry_run=dry_run))
-    runs = _drop_runs(writer.journal, text, entry.id, dry_run=dry_run)
+    held = tuple(everywhere.ask_repositories(body))
+    files = tuple(everywhere.clean_machines())
+    runs = everywhere.drop_runs()
     if not dry_run:
         drop_vectors(index, text.is_in)
-    if erasure:
-        if copies and not dry_run:
-            note = read_note_text(entry.path, vault.resolve(entry.path))
-            erasure = plan_erasure(note, entry.id, now)
-        reports.append(writer.run("forget", [erasure], dry_run=dry_run))
+    if not is_erased:
+        note = read_note_text(entry.path, vault.resolve(entry.path))
+        reports.append(writer.run("forget", [plan_erasure(note, entry.id, vault.clock())], dry_run=dry_run))
     if not dry_run:
         if _slug_of(entry) not in ("", "purged"):
-            note = read_note_text(entry.path, vault.resolve(entry.path))
-            to = f"{entry.path.rpartition('/')[0]}/purged-{entry.id[:8]}.md"
-            reason = "Its name repeats the text that is purged."
-            reports.append(writer.run("forget", [move(note, to, reason, entry.id)]))
-        _drop_runs(writer.journal, text, entry.id, dry_run=False)
+            reports.append(writer.run("forget", [everywhere.plan_new_name()]))
+        everywhere.drop_runs()
         left += scrub_all(index, vault)
-    if erasure and text.whole is None:
+    if not is_erased and text.whole is None:
         left += ("the text is too short to be looked for in other files; only the entry itself is purged",)
-    # The journal does not have these runs any more, so that nothing of them can be undone.
-    run = RunReport(
-        None,
-        "forget",
-        tuple(change for report in reports for change in report.changes),
-        tuple(conflict for report in reports for conflict in report.conflicts),
-        "".join(report.diff for report in reports),
-        tuple(notice for report in reports for notice in report.notices),
-    )
-    return run, Purged(tuple(files), runs, tuple(left), held)
+    return _join(reports), Purged(files, runs, left, held)
 
 
 def _slug_of(entry: EntryView) -> str:
@@ -223,51 +205,172 @@ def _slug_of(entry: EntryView) -> str:
     return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
 
 
-def _plan_copies(
-    vault: Vault, writer: Writer, text: PurgedText, own: NoteText, span: tuple[int, int]
-) -> tuple[list[Change], tuple[str, ...]]:
-    """Plan to take the text out of other notes, and out of the entry's own file around the entry.
+def _join(reports: list[RunReport]) -> RunReport:
+    """Return several runs as one that cannot be undone, since the journal does not have them any more."""
+    return RunReport(
+        None,
+        "forget",
+        tuple(change for report in reports for change in report.changes),
+        tuple(conflict for report in reports for conflict in report.conflicts),
+        "".join(report.diff for report in reports),
+        tuple(notice for report in reports for notice in report.notices),
+    )
 
-    Other notes lose the text where they have all of it, or a paragraph or credential of it. Return also what they keep.
-    """
-    plan: list[Change] = []
-    left: list[str] = []
-    for path, file in _files_of(vault):
-        try:
-            data = own.data if path == own.path else file.read_bytes()
-        except OSError as exc:
-            left.append(f"{path} cannot be read: {exc.strerror}")
-            continue
-        if not text.may_be_in(data):
-            continue
-        if path == own.path:
-            before, kept, after = own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :]
-            cut = text.cut_from(encode(before), only_whole=True) + encode(kept)
-            cut += text.cut_from(encode(after), only_whole=True)
-        else:
-            cut = text.cut_from(data, only_whole=True)
-        if cut != data:
+
+@dataclass(frozen=True)
+class _Everywhere:
+    """All places that may repeat the text of an entry."""
+
+    _entry: EntryView
+    _vault: Vault
+    _writer: Writer
+    _text: PurgedText
+    _is_preview: bool
+
+    def plan_copies(self, own: NoteText, span: tuple[int, int]) -> tuple[list[Change], tuple[str, ...]]:
+        """Plan to take the text out of other notes, and out of the entry's own file around the entry.
+
+        Other notes lose the text where they have all of it, or a paragraph or credential of it. Return also what they keep.
+        """
+        plan: list[Change] = []
+        left: list[str] = []
+        for path, file in self._notes():
             try:
-                writer.writable(path)
-                plan.append(write_file(NoteText(path, data), decode(cut), _REASON))
-            except UnreadableInput:
-                left.append(f"{path} repeats the text, and is not a file that memory-kb writes")
-        elif path != own.path and text.is_in(decode(data)):
-            left.append(f"{path} repeats a sentence of the text")
-    return plan, tuple(left)
+                data = own.data if path == own.path else file.read_bytes()
+            except OSError as exc:
+                left.append(f"{path} cannot be read: {exc.strerror}")
+                continue
+            if path == own.path:
+                before, kept, after = own.text[: span[0]], own.text[span[0] : span[1]], own.text[span[1] :]
+                cut = self._text.cut_from(encode(before), only_whole=True) + encode(kept)
+                cut += self._text.cut_from(encode(after), only_whole=True)
+            else:
+                cut = self._text.cut_from(data, only_whole=True)
+            if cut != data:
+                try:
+                    self._writer.writable(path)
+                    plan.append(write_file(NoteText(path, data), decode(cut), "It repeats a text that is purged."))
+                except UnreadableInput:
+                    left.append(f"{path} repeats the text, and is not a file that memory-kb writes")
+            elif path != own.path and self._text.is_in(decode(data)):
+                left.append(f"{path} repeats a sentence of the text")
+        return plan, tuple(left)
 
+    def _notes(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files of the vault and its home that may repeat a text, by their path in output."""
+        vault, seen = self._vault, set[str]()
+        for root in vault.roots:
+            beside = sorted(root.folder.parent.glob("*.md")) if root.folder == vault.memory else ()
+            inside = _walk(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
+            for file in (*root.top_notes, *beside, *inside):
+                real = os.path.realpath(file)
+                if real not in seen and file.is_file() and not file.is_symlink() and file.stat().st_size <= _MAX_BYTES:
+                    seen.add(real)
+                    yield vault.show(file), file
 
-def _files_of(vault: Vault) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a vault and its home that may repeat a text, by their path in output."""
-    seen: set[str] = set()
-    for root in vault.roots:
-        beside = sorted(root.folder.parent.glob("*.md")) if root.folder == vault.memory else ()
-        inside = _walk(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
-        for file in (*root.top_notes, *beside, *inside):
-            real = os.path.realpath(file)
-            if real not in seen and file.is_file() and not file.is_symlink() and file.stat().st_size <= _MAX_BYTES:
-                seen.add(real)
-                yield vault.show(file), file
+    def plan_new_name(self) -> Change:
+        """Plan to rename the entry's file, whose name repeats the text."""
+        path, entry_id = self._entry.path, self._entry.id
+        note = read_note_text(path, self._vault.resolve(path))
+        to = f"{path.rpartition('/')[0]}/purged-{entry_id[:8]}.md"
+        return move(note, to, "Its name repeats the text that is purged.", entry_id)
+
+    def drop_runs(self) -> int:
+        """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
+        journal = self._writer.journal
+        gone = {record.head.run for record in journal.runs() if self._is_concerned(record)}
+        if gone and not self._is_preview:
+            journal.drop(gone)
+        return len(gone)
+
+    def _is_concerned(self, record: RunRecord) -> bool:
+        said = [file.path for file in record.head.files]
+        for decision in record.decisions:
+            if decision.entry_id == self._entry.id:
+                return True
+            said += [decision.path, decision.reason]
+            with contextlib.suppress(UnreadableInput, KeyError, TypeError, ValueError):
+                splices = self._writer.journal.unpack(decision).splices
+                said += [decode(data) for splice in splices for data in (splice.before, splice.after)]
+        return any(map(self._text.is_in, said))
+
+    def clean_machines(self) -> Iterator[str]:
+        """Take the text out of all machine folders, those that were set aside too; yield what changes."""
+        beside, ours = (self._vault.memory or self._vault.folder, self._vault.home), self._vault.machine
+        places = {ours, *(place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir())}
+        for place in sorted({Path(os.path.realpath(place)) for place in places}):
+            live = _LIVE if str(place) == os.path.realpath(ours) else ()
+            for name in _DERIVED:
+                if any(file.is_file() for file in (place / name).rglob("*")):
+                    if not self._is_preview:
+                        shutil.rmtree(place / name, ignore_errors=True)
+                    yield f"{place / name}{os.sep}"
+            for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
+                inside = file.relative_to(place).parts
+                is_left = file == self._writer.journal.file or inside[0] in _DERIVED or str(Path(*inside)) in live
+                if not is_left and self._clean_file(file, place):
+                    yield str(file)
+
+    def _clean_file(self, file: Path, machine: Path) -> bool:
+        """Take the text out of one file of a machine folder; return whether it was there."""
+        if any(file.name.startswith(name) for name in _DATABASES):
+            # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
+            is_damaged = ".broken" in file.name or ".foreign" in file.name
+            is_there = is_damaged or self._text.may_be_in(file.read_bytes())
+        elif file.parent.name in ("vectors", "blobs"):
+            is_there = file.parent.name == "blobs" and self._text.is_in(decode(file.read_bytes()))
+        else:
+            return self._clean_log(file, machine)
+        if is_there and not self._is_preview:
+            file.unlink(missing_ok=True)
+        return is_there
+
+    def _clean_log(self, file: Path, machine: Path) -> bool:
+        """Take the text out of a file of lines, which is written anew, complete or not at all."""
+        with contextlib.ExitStack() as stack:
+            if not self._is_preview and file.parent == machine / "sessions" and file.suffix == ".jsonl":
+                stack.enter_context(SessionFiles(machine).writing(file.stem))
+            try:
+                old = stack.enter_context(read_plain(file))
+            except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
+                return False
+            is_there = any(self._cut_line(line) != line for line in old)
+            if is_there and not self._is_preview:
+                with read_plain(file) as lines:
+                    replace(file, map(self._cut_line, lines))
+            return is_there
+
+    def _cut_line(self, line: bytes) -> bytes:
+        """Return a line of a log without the text, and without a query that found the entry: it has words of the text."""
+        if b'"query"' in line and self._entry.id.encode() in line:
+            found = parse(line) or {}
+            if "query" in found and isinstance(found.get("ids"), list) and self._entry.id in found["ids"]:
+                line = dump({name: value for name, value in found.items() if name != "query"})
+        return self._text.cut_from_line(line)
+
+    def ask_repositories(self, body: str) -> Iterator[str]:
+        """Yield what the history of git still contains, and what to do about it."""
+        vault, line = self._vault, max(body.splitlines(), key=len, default="").strip()
+        tops = {find_repository(folder) for folder in (vault.folder, vault.home)}
+        for top in sorted(top for top in tops if top):
+            # Without the text, that of a purge which is completed, the history of the file is what is known.
+            file = os.path.relpath(vault.resolve(self._entry.path), top)
+            chosen = ("-S", line) if line else ("--", f":(literal){file}")
+            output = ask_git(top, vault.environ, ["log", "--all", "--reflog", "--format=%h", *chosen], _GIT_SECONDS)
+            if output is None:
+                yield f"git could not be asked whether the history of {top} contains the text"
+                continue
+            if commits := list(dict.fromkeys(output.decode().split())):
+                more = f" and {len(commits) - _MOST_NAMED:,} more" if len(commits) > _MOST_NAMED else ""
+                yield (
+                    f"commits of {top} contain the text: {', '.join(commits[:_MOST_NAMED])}{more}; write it on a line of "
+                    "a file outside and run `git filter-repo --replace-text FILE`, then `git push --force`; other "
+                    "clones keep it until they are made anew"
+                )
+                continue
+            staged = ["grep", "--cached", "-q", "-F", "-e", line]
+            if line and ask_git(top, vault.environ, staged, _GIT_SECONDS) is not None:
+                yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
 
 
 def _walk(folder: Path, *, only_notes: bool) -> Iterator[Path]:
@@ -276,109 +379,3 @@ def _walk(folder: Path, *, only_notes: bool) -> Iterator[Path]:
         for name in sorted(names):
             if not only_notes or name.lower().endswith(".md"):
                 yield Path(place, name)
-
-
-def _drop_runs(journal: DecisionLog, text: PurgedText, entry_id: str, *, dry_run: bool) -> int:
-    """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
-    gone = {record.head.run for record in journal.runs() if _concerns(record, journal, text, entry_id)}
-    if gone and not dry_run:
-        journal.drop(gone)
-    return len(gone)
-
-
-def _concerns(record: RunRecord, journal: DecisionLog, text: PurgedText, entry_id: str) -> bool:
-    said = [file.path for file in record.head.files]
-    for decision in record.decisions:
-        if decision.entry_id == entry_id:
-            return True
-        said += [decision.path, decision.reason]
-        with contextlib.suppress(UnreadableInput, KeyError, TypeError, ValueError):
-            splices = journal.unpack(decision).splices
-            said += [decode(data) for splice in splices for data in (splice.before, splice.after)]
-    return any(map(text.is_in, said))
-
-
-def _clean_machines(vault: Vault, journal: Path, text: PurgedText, entry_id: str, *, dry_run: bool) -> Iterator[str]:
-    """Take the text out of all machine folders, those that were set aside too; yield what changes."""
-    beside = (vault.memory or vault.folder, vault.home)
-    places = {vault.machine, *(place for folder in beside for place in folder.glob(f"{MACHINE}*") if place.is_dir())}
-    ours = Path(os.path.realpath(vault.machine))
-    for place in sorted({Path(os.path.realpath(place)) for place in places}):
-        for name in _DERIVED:
-            if any(file.is_file() for file in (place / name).rglob("*")):
-                if not dry_run:
-                    shutil.rmtree(place / name, ignore_errors=True)
-                yield f"{place / name}{os.sep}"
-        for file in sorted(file for file in place.rglob("*") if file.is_file() and not file.is_symlink()):
-            is_live = file.parent == ours and file.name in _LIVE
-            if is_live or file == journal or file.relative_to(place).parts[0] in _DERIVED:
-                continue
-            if _clean_file(file, text, entry_id, place, dry_run=dry_run):
-                yield str(file)
-
-
-def _clean_file(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dry_run: bool) -> bool:
-    """Take the text out of one file of a machine folder; return whether it was there."""
-    if any(file.name.startswith(name) for name in _DATABASES):
-        # What SQLite stores cannot be cut from outside; an index is made again, a damaged one is of no use.
-        is_there = ".broken" in file.name or ".foreign" in file.name or text.may_be_in(file.read_bytes())
-    elif file.parent.name in ("vectors", "blobs"):
-        is_there = file.parent.name == "blobs" and text.is_in(decode(file.read_bytes()))
-    else:
-        return _clean_log(file, text, entry_id, machine, dry_run=dry_run)
-    if is_there and not dry_run:
-        file.unlink(missing_ok=True)
-    return is_there
-
-
-def _clean_log(file: Path, text: PurgedText, entry_id: str, machine: Path, *, dry_run: bool) -> bool:
-    """Take the text out of a file of lines, which is written anew, complete or not at all."""
-    with contextlib.ExitStack() as stack:
-        if not dry_run and file.parent == machine / "sessions" and file.suffix == ".jsonl":
-            stack.enter_context(SessionFiles(machine).writing(file.stem))
-        try:
-            old = stack.enter_context(read_plain(file))
-        except FileNotFoundError:  # what a killed purge left, now renamed to the file that it was for
-            return False
-        is_there = any(_cut_line(line, text, entry_id) != line for line in old)
-        if is_there and not dry_run:
-            with read_plain(file) as lines:
-                replace(file, (_cut_line(line, text, entry_id) for line in lines))
-        return is_there
-
-
-def _cut_line(line: bytes, text: PurgedText, entry_id: str) -> bytes:
-    """Return a line of a log without the text, and without a query that found the entry: it has words of the text."""
-    if b'"query"' in line and entry_id.encode() in line:
-        found = parse(line) or {}
-        if "query" in found and isinstance(found.get("ids"), list) and entry_id in found["ids"]:
-            line = dump({name: value for name, value in found.items() if name != "query"})
-    return text.cut_from_line(line)
-
-
-def _ask_repositories(vault: Vault, entry: EntryView, body: str) -> Iterator[str]:
-    """Yield what the history of git still contains, and what to do about it."""
-    line = max(body.splitlines(), key=len, default="").strip()
-    tops = {find_repository(folder) for folder in (vault.folder, vault.home)}
-    for top in sorted(top for top in tops if top):
-        # Without the text, that of a purge which is completed, the history of the file is what is known.
-        chosen = ("-S", line) if line else ("--", f":(literal){os.path.relpath(vault.resolve(entry.path), top)}")
-        output = ask_git(top, vault.environ, ["log", "--all", "--reflog", "--format=%h", *chosen], _GIT_SECONDS)
-        if output is None:
-            yield f"git could not be asked whether the history of {top} contains the text"
-            continue
-        if commits := list(dict.fromkeys(output.decode().split())):
-            yield (
-                f"commits of {top} contain the text: {_some(commits)}; write it on a line of a file "
-                "outside and run `git filter-repo --replace-text FILE`, then `git push --force`; other clones keep it "
-                "until they are made anew"
-            )
-            continue
-        staged = ["grep", "--cached", "-q", "-F", "-e", line]
-        if line and ask_git(top, vault.environ, staged, _GIT_SECONDS) is not None:
-            yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
