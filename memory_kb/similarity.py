@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.stop_words import stop_words
-from memory_kb.text import has_cjk, jaccard, tokens
+from memory_kb.text import jaccard, tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +28,6 @@ _FEW = 256
 _ROWS, _COLUMNS = 512, 4_096
 #: What a bound may be off by for the rounding of floats.
 _SLACK = 1e-6
-_PART = re.compile(r"[^\W_]+")
 
 
 class Pair(NamedTuple):
@@ -43,15 +41,13 @@ class Pair(NamedTuple):
 # Several steps in a row look at the same few thousand texts.
 @functools.lru_cache(maxsize=4_096)
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text by which near duplicates are recognised.
-
-    For ASCII these are the matches of `[a-z0-9]+`; other scripts count as well.
+    """Return the words of a text by which near duplicates are recognised: its tokens, cut at underscores.
 
     Example:
         >>> sorted(word_set("Set retry_count to 3!")), sorted(word_set("Übung"))
         (['3', 'count', 'retry', 'set', 'to'], ['übung'])
     """
-    return tokens(text.replace("_", " ")) if has_cjk(text) else frozenset(_PART.findall(text.casefold()))
+    return tokens(text.replace("_", " "))
 
 
 @functools.lru_cache(maxsize=65_536)

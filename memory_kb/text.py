@@ -81,10 +81,7 @@ def short_id(entry_id: str) -> str:
 
 @functools.cache
 def _cjk_run() -> re.Pattern[str]:
-    """Return the expression for a CJK run.
-
-    It is costly to compile and most vaults never need it.
-    """
+    """Return the expression for a CJK run, which is costly to compile and which most vaults never need."""
     return re.compile(f"[{_CJK}]+|[{_SPACELESS}]+")
 
 
@@ -149,9 +146,7 @@ def cut_cjk(word: str) -> Iterator[tuple[str, bool]]:
 
 
 def cjk_terms(text: str) -> str:
-    """Return the extra search terms of a text.
-
-    They are its words in scripts without spaces as overlapping terms, their Latin parts apart.
+    """Return the extra search terms of a text: words in scripts without spaces as overlapping terms, Latin parts apart.
 
     Example:
         >>> cjk_terms("use Obsidian同期 here")
@@ -196,9 +191,7 @@ def tokens(text: str) -> frozenset[str]:
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """Return how much of two token sets is shared.
-
-    Two empty sets share nothing.
+    """Return how much of two token sets is shared; two empty sets share nothing.
 
     Example:
         >>> jaccard(frozenset("abc"), frozenset("bcd")), jaccard(frozenset(), frozenset())
@@ -211,19 +204,12 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate what a text costs a language model.
-
-    Example:
-        >>> count_tokens("12345")
-        2
-    """
+    """Estimate what a text costs a language model, in tokens of four characters."""
     return math.ceil(len(text) / CHARS_PER_TOKEN)
 
 
 def slugify(text: str, limit: int = 60) -> str:
-    """Return a title as a file name that is safe everywhere, of at most `limit` bytes, cut between words.
-
-    Letters of every script stay.
+    """Return a title as a file name that is safe everywhere, in any script, of at most `limit` bytes, cut between words.
 
     Example:
         >>> slugify("Retry, then: ../fail?"), slugify("日本語 メモ"), slugify("…"), slugify("one two three", 10)
@@ -272,14 +258,7 @@ def on_one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that can be stored and printed.
-
-    Bytes from the shell that are no UTF-8 become question marks.
-
-    Example:
-        >>> printable("a\\udcff")
-        'a?'
-    """
+    """Return a text that can be stored and printed; bytes from the shell that are no UTF-8 become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -374,12 +353,7 @@ def fits_tag(tags: Iterable[str], wanted: Iterable[str]) -> bool:
 
 
 def hash_of(data: bytes) -> str:
-    """Return the hash of a file's bytes.
-
-    Example:
-        >>> hash_of(b"")[:8]
-        'e3b0c442'
-    """
+    """Return the SHA-256 of a file's bytes."""
     import hashlib
 
     return hashlib.sha256(data, usedforsecurity=False).hexdigest()
