@@ -121,17 +121,8 @@ class Contexts:
         Raises:
             UsageError: there is nothing to go by, or a job or its task cannot be called so.
         """
-        if not task.strip() and not files:
-            raise UsageError(
-                "there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"'
-            )
         place = make_place("project", job, task_id if job else None)
-        located = tuple(path for file in files if (path := self._index.place_file(file)))
-        if files and not located and not task.strip():
-            raise UsageError(
-                "the files are outside the project, and there is no task", "say in words what is to be done"
-            )
-        wanted = Wanted(task.strip(), tuple(word for word in (*labels, type) if word), located, place)
+        wanted = Wanted(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
         today, counter = self._vault.clock().date(), self._models.counter
         checks = ClaimChecks(self._make_assessor(today))
         material, degraded = gather(
@@ -139,15 +130,9 @@ class Contexts:
         )
         settings, host = self._vault.settings.context, self._ask_host(wanted.task)
         context = ContextBuilder(material, wanted.labels, today, settings, checks.marks, host, counter.count).build()
+        named = task_id or task
         log_shown(
-            self._vault,
-            "context",
-            context.ids,
-            query=task,
-            session=session,
-            agent=agent,
-            task=task_id or task,
-            injected=True,
+            self._vault, "context", context.ids, query=task, session=session, agent=agent, task=named, injected=True
         )
         unwritten = self._keep_up(task, job) if session else ()
         uncounted = (counter.notice,) if counter.notice else ()
@@ -156,6 +141,16 @@ class Contexts:
             degraded=(*notices, *uncounted, *unwritten),
             stale=tuple(entry_id for entry_id in context.ids if entry_id in checks.stale),
         )
+
+    def _locate(self, task: str, files: Sequence[str]) -> tuple[str, ...]:
+        """Return the paths of files from the project; without any of them and without a task there is nothing to go by."""
+        located = tuple(path for file in files if (path := self._index.place_file(file)))
+        if task.strip() or located:
+            return located
+        if files:
+            hint = "say in words what is to be done"
+            raise UsageError("the files are outside the project, and there is no task", hint)
+        raise UsageError("there is no task to give a context for", 'try: memory-kb context "fix the flaky upload test"')
 
     def _keep_up(self, task: str, job: str | None) -> tuple[str, ...]:
         """Bring CONTINUITY.md up to date where there is one; return why it was not. Nobody waits for it.

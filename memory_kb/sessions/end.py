@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """What the end of a session uses."""
+    """The services that the end of a session uses."""
 
     vault: Vault
     index: VaultIndex
@@ -62,7 +62,7 @@ class SessionEnd:
         that would be.
         """
         sentences = () if dry_run else self.writer.recover()
-        mended = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
+        recovered = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
         with self.sessions.files.writing(session) as writer:
             start, last = writer.first, writer.last
         if dry_run and end:
@@ -71,14 +71,14 @@ class SessionEnd:
             # The parts take theirs from all entries, which are read once.
             self.store.all()
             steps = _Ending(self, session, start, last if last and last.event == "end" else None, dry_run).steps()
-            return (*mended, *(run_step(name, parts) for name, parts in steps.items()))
+            return (*recovered, *(run_step(name, parts) for name, parts in steps.items()))
 
 
 @dataclass(frozen=True)
 class _Ending:
     """The end of one session: its first event, and the one that ends it."""
 
-    use: SessionEnd
+    services: SessionEnd
     session: str
     start: Event | None
     end: Event | None
@@ -86,7 +86,7 @@ class _Ending:
 
     def steps(self) -> dict[str, list[tuple[str, Work]]]:
         """Return the five steps, each with its parts in the order in which they run."""
-        own = self.use.maintenance
+        own = self.services.maintenance
         due = own.due_steps(dry_run=self.dry_run) if own.is_maintenance_due() else {}
         work = own.steps(dry_run=self.dry_run) | due
         elsewhere = {"semantic", "dedup", "promote"}
@@ -109,15 +109,15 @@ class _Ending:
 
     @property
     def _place(self) -> Location:
-        if self.start is None or not self.use.vault.memory or not self.start.job:
+        if self.start is None or not self.services.vault.memory or not self.start.job:
             return Location()
         return make_place("project", self.start.job, self.start.task)
 
     def _index(self) -> Done:
-        return Done() if self.dry_run else self.use.sessions.index_step(self.session)
+        return Done() if self.dry_run else self.services.sessions.index_step(self.session)
 
     def _episodes(self) -> Done:
-        done = self.use.episodes.reflect(self.session, dry_run=self.dry_run)
+        done = self.services.episodes.reflect(self.session, dry_run=self.dry_run)
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
         counted = (f"{count} {word}" for word, count in counts.items())
@@ -126,20 +126,20 @@ class _Ending:
 
     def _stage(self) -> Done:
         jobs = dict.fromkeys((None, self._place.job))
-        reports = [self.use.stages.detect(job, dry_run=self.dry_run) for job in jobs]
+        reports = [self.services.stages.detect(job, dry_run=self.dry_run) for job in jobs]
         new = (f"{one.before} -> {one.stage}" for one in reports if one.is_new)
         return Done("; ".join(new), tuple(report.run for report in reports))
 
     def _capture(self) -> Done:
         runs = []
-        if self.use.vault.settings.learning.capture != "off":
-            runs.append(self.use.captures.capture(session=self.session, dry_run=self.dry_run).run)
-        if offers := find_hard_events(self.use.trace(self.session), Location()):
-            runs.append(self.use.store.take_in("capture", offers, dry_run=self.dry_run)[1])
+        if self.services.vault.settings.learning.capture != "off":
+            runs.append(self.services.captures.capture(session=self.session, dry_run=self.dry_run).run)
+        if offers := find_hard_events(self.services.trace(self.session), Location()):
+            runs.append(self.services.store.take_in("capture", offers, dry_run=self.dry_run)[1])
         return changed(runs, "learning kept or proposed", "learnings kept or proposed")
 
     def _extraction(self) -> Done:
-        done = self.use.extraction.extract(self.session, dry_run=self.dry_run)
+        done = self.services.extraction.extract(self.session, dry_run=self.dry_run)
         if done.scopes and done.scopes[0].outcome == "skipped":
             return Done(f"skipped: {done.scopes[0].message}", done.runs)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
@@ -159,25 +159,25 @@ class _Ending:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
         outcome = (self.end.args or {}).get("outcome") if self.end else None
         word = read_outcome(outcome) if outcome in OUTCOMES else None
-        runs = self.use.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
+        runs = self.services.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
             return Done("nobody said how it went", is_skipped=True)
         return changed(runs, "credited", "credited")
 
     def _reinforcement(self) -> Done:
-        run = self.use.lifecycle.reinforce(self.session, dry_run=self.dry_run)
+        run = self.services.lifecycle.reinforce(self.session, dry_run=self.dry_run)
         return changed([run], "entry counted", "entries counted")
 
     def _contradictions(self) -> Done:
         day = parse_date(self.start.ts) if self.start else None
-        return self.use.maintenance.contradictions_step(day, dry_run=self.dry_run)
+        return self.services.maintenance.contradictions_step(day, dry_run=self.dry_run)
 
     def _anti_patterns(self) -> Done:
-        run = self.use.review.scan(dry_run=self.dry_run).run
+        run = self.services.review.scan(dry_run=self.dry_run).run
         return changed([run], "proposal for review", "proposals for review")
 
     def _continuity(self) -> Done:
-        report = self.use.continuity.refresh(job=self._place.job, only_if_there=True, dry_run=self.dry_run)
+        report = self.services.continuity.refresh(job=self._place.job, only_if_there=True, dry_run=self.dry_run)
         return Done(report.path if report.run.changes else "", (report.run,))
 
     def _say_left_out(self, count: int, verb: str) -> list[str]:

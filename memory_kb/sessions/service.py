@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.events import Event, EventFilter
 
 if TYPE_CHECKING:
-    from memory_kb.index.event_search import SessionList
+    from memory_kb.index.event_search import SessionIndex, SessionList
     from memory_kb.reports import StepReport
     from memory_kb.session_reports import SessionImported, SessionSearch, SessionWritten
     from memory_kb.sessions.steps import Done
@@ -158,10 +158,9 @@ class Sessions:
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
     def index_step(self, session: str) -> Done:
-        from memory_kb.index.event_search import SessionIndex
         from memory_kb.sessions.steps import Done
 
-        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
+        with self._open_index() as index:
             events = index.sync(session)
         return Done(f"{events:,} events indexed" if events else "")
 
@@ -212,7 +211,6 @@ class Sessions:
             UsageError: a moment is none, or the outcome is not known.
             UnreadableInput: there is no such session.
         """
-        from memory_kb.index.event_search import SessionIndex
         from memory_kb.session_reports import SessionSearch
         from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
 
@@ -223,7 +221,7 @@ class Sessions:
         begin, end = since and parse_moment(since), until and parse_moment(until, is_end=True)
         wanted = EventFilter(types, agent, job, task, session, begin or None, end or None)
         is_of_one = events or session is not None
-        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
+        with self._open_index() as index:
             index.sync()
             hits = index.search(
                 query, wanted, max(0, limit), with_injected=with_injected, outcome=outcome, every_event=is_of_one
@@ -238,9 +236,9 @@ class Sessions:
         A session is open until its end is written, and again when events came after that.
         With `agent` or `job` only those with events of theirs are listed.
         """
-        from memory_kb.index.event_search import SessionIndex, SessionList
+        from memory_kb.index.event_search import SessionList
 
-        with closing(SessionIndex(self._vault.machine, self._vault.seal)) as index:
+        with self._open_index() as index:
             index.sync()
             found = index.seen(only_open=only_open, agent=agent, job=job)
         return SessionList(found[: None if limit is None else max(0, limit)], len(found), tuple(index.notices))
@@ -280,6 +278,11 @@ class Sessions:
                 raise
             hint = "name a transcript, or a folder of them"
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", hint) from exc
+
+    def _open_index(self) -> AbstractContextManager[SessionIndex]:
+        from memory_kb.index.event_search import SessionIndex
+
+        return closing(SessionIndex(self._vault.machine, self._vault.seal))
 
     def _claim_session(self) -> str:
         from memory_kb.store.session_log import new_ids
