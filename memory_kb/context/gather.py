@@ -9,7 +9,7 @@ from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, fits_files, is_about, shared_words, stem, weigh_words
+from memory_kb.context.relevance import Topic, fits_files, is_about, may_be_given, shared_words, stem, weigh_words
 from memory_kb.index.port import Question
 from memory_kb.learning.inversion import is_doubted
 from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
@@ -187,7 +187,7 @@ class Gathering:
         """Yield the entries of some hits that agents may be given."""
         for hit in hits:
             memory = self._read(hit.path).get(hit.id)
-            if memory and not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, self._today)):
+            if memory and may_be_given(memory, self._today):
                 yield FittingEntry(memory, hit)
 
     def _read_file(self, path: str) -> dict[str, Memory]:

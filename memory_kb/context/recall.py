@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import says, stem
+from memory_kb.context.relevance import may_be_given, says, stem
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
 from memory_kb.search.query import parse_query
 from memory_kb.settings import ScopeWeights
@@ -118,8 +118,7 @@ class Recall:
 
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""
-        # What all sessions begin with proves nothing of one of them.
-        scale = self._beside_all if key in self._echoes else self._beside_notes
+        scale = self._scale_of(key)
         shared = tuple(word for word in scale.worth if key in self._sections_of(word))
         worth, is_near = sum(scale.worth[word] for word in shared), key in self._near
         return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, scale.needed)
@@ -144,18 +143,18 @@ class Recall:
             if is_first and scopes[section.entry_id].isdisjoint(narrower) and (memory := self._read(section)):
                 yield Recalled(memory, self._choose_passage(section))
 
+    def _scale_of(self, key: int) -> Scale:
+        # What all sessions begin with proves nothing of one of them.
+        return self._beside_all if key in self._echoes else self._beside_notes
+
     def _sections_of(self, word: str) -> frozenset[int]:
         return self._keys[word] or frozenset()
 
     def _read(self, section: StoredChunk) -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""
-        from memory_kb.learning.inversion import is_doubted
-
         stored = self._index.memories(_HERE, section.source)
         memory = next((make_memory(one) for one in stored if one.entry.entry_id == section.entry_id), None)
-        if memory is None or memory.is_superseded or memory.is_quarantined or is_doubted(memory, self._today):
-            return None
-        return memory
+        return memory if memory and may_be_given(memory, self._today) else None
 
     def _choose_passage(self, section: StoredChunk) -> str:
         """Return the passage of a section that says most of the prompt."""
@@ -164,8 +163,8 @@ class Recall:
             return text
         from memory_kb.markdown.sections import cut_passages
 
-        scale = self._beside_all if section.key in self._echoes else self._beside_notes
+        worth = self._scale_of(section.key).worth
         return max(
             (text[one.start : one.end] for one in cut_passages(text)),
-            key=lambda piece: sum(worth for word, worth in scale.worth.items() if says(piece.casefold(), word)),
+            key=lambda piece: sum(worth[word] for word in worth if says(piece.casefold(), word)),
         )

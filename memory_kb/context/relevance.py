@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from datetime import date
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
@@ -77,6 +78,13 @@ def says(text: str, word: str) -> bool:
             return True
         start = text.find(word, start + 1)
     return False
+
+
+def may_be_given(memory: Memory, today: date) -> bool:
+    """Return whether an entry may be put before an agent: nothing replaces it, and nobody has to look at it first."""
+    from memory_kb.learning.inversion import is_doubted
+
+    return not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, today))
 
 
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:
