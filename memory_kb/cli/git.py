@@ -228,7 +228,7 @@ def _print_eval(report: EvalReport) -> None:
     type=click.IntRange(1),
     metavar="N",
 )
-@flag("--strict", "Fail on what was wrong before too.")
+@flag("--strict", "Look for contradictions in every note, and fail on what was wrong before too.")
 @option("--output", "Write the Markdown report there as well.", type=click.Path(dir_okay=False), metavar="FILE")
 def ci_verb(
     options: Options, /, range_: str | None, staged: bool, max_tokens: int | None, strict: bool, output: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from memory_kb.store.plan import make_memory
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Contexts
+    from memory_kb.git.backtest import Files
     from memory_kb.git.repository import Repository
     from memory_kb.git.service import Git
     from memory_kb.index.sqlite import SqliteIndex
@@ -147,13 +148,16 @@ class Evaluation:
             range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
             staged: from HEAD to what is staged for a commit, instead.
             max_tokens: what any context may cost.
-            strict: what was wrong before fails too.
+            strict: compare every two notes for contradictions, not only those that changed; what was wrong before fails too.
         """
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")
         repository = self._git.repository()
         sides = _staged(repository) if staged else _split(repository, range or "")
         no_home = self._vault.machine / "revisions" / ".no-home"
+        changes = read_change(repository, sides[0][1], sides[1][1])
+        prefix = repository.prefix(self._vault.folder)
+        changed = None if strict else frozenset(path.removeprefix(prefix) for path in changes)
         past, later = (
             open_past(repository, revision, self._vault, self._vault.clock, no_home) for _, revision in sides
         )
@@ -161,19 +165,19 @@ class Evaluation:
             old, new = before.evaluation, after.evaluation
             asking = arrange(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)
             both = [one for one in asking.queries if one.question in asking.known]
-            base = old.observe(*sides[0], both, asking.queries)
-            head = new.observe(*sides[1], asking.queries, asking.queries)
+            base = old.observe(*sides[0], both, asking.queries, changed)
+            head = new.observe(*sides[1], asking.queries, asking.queries, changed)
         report = compare(base, head, self._queries_path, asking)
-        broken, notices = self._find_broken(repository, sides[0][1], sides[1][1], staged=staged)
+        broken, notices = self._find_broken(repository, sides[0][1], sides[1][1], changes, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
     def _find_broken(
-        self, repository: Repository, base: str, head: str, *, staged: bool
+        self, repository: Repository, base: str, head: str, changed: Files, *, staged: bool
     ) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
         project = repository.prefix(self._vault.folder)
-        checks, changed = Checks(self._vault), read_change(repository, base, head)
+        checks = Checks(self._vault)
         is_here = staged or head == repository.find("HEAD")
         problems, notices = list[Problem](), list[str]()
         for rule in self._index.read(lambda index: guarding_rules(index, ("project",))):
@@ -217,12 +221,17 @@ class Evaluation:
         return [File(note.path, note.data.decode("utf-8", "replace"), tuple(ids[note.path])) for note in notes]
 
     def observe(
-        self, name: str, revision: str, asked: Sequence[SavedQuery], counted: Sequence[SavedQuery]
+        self,
+        name: str,
+        revision: str,
+        asked: Sequence[SavedQuery],
+        counted: Sequence[SavedQuery],
+        changed: Collection[str] | None,
     ) -> RevisionView:
-        """Return all that is compared of this vault."""
+        """Return all that is compared of this vault; contradictions of the notes that changed, None for all."""
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
         contexts = {one.task or one.question: self._ask_context(one) for one in counted}
-        problems, titles = self._index.read(self._examine)
+        problems, titles = self._index.read(lambda index: self._examine(index, changed))
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
 
     def _ask_context(self, query: SavedQuery) -> GivenContext:
@@ -230,7 +239,9 @@ class Evaluation:
         context = self._contexts.context(task, labels=query.labels, files=query.files)
         return GivenContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
 
-    def _examine(self, index: SqliteIndex) -> tuple[tuple[Problem, ...], dict[str, str]]:
+    def _examine(
+        self, index: SqliteIndex, changed: Collection[str] | None
+    ) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
         memories = tuple(map(make_memory, index.memories(EVERYTHING)))
         problems = [
@@ -240,7 +251,8 @@ class Evaluation:
         ]
         flagged = {one.path for one in problems if "looks like" in one.message}
         problems += [one for one in self._raw_problems(index) if one.path not in flagged]
-        for one in find_contradictions(memories):
+        is_new = None if changed is None else (lambda memory: memory.path in changed)
+        for one in find_contradictions(memories, is_new=is_new):
             sides = f"{one.older.id} ({one.older.title}) and {one.newer.id} ({one.newer.title})"
             said = f"{sides} contradict each other, and no link says so: {one.signal}"
             problems.append(Problem(one.newer.path, one.newer.line, said))
