@@ -79,10 +79,9 @@ class UnknownRun(UsageError):
     code = "unknown-run"
 
     def __init__(self, wanted: str, count: int, *, is_occasion: bool = False) -> None:
+        sentence = f"the end of {wanted!r} wrote nothing" if is_occasion else f"no run {wanted!r}"
         if count:
-            sentence = f"{wanted!r} is the beginning of {count} {'sessions' if is_occasion else 'runs'}"
-        else:
-            sentence = f"the end of {wanted!r} wrote nothing" if is_occasion else f"no run {wanted!r}"
+            sentence = f"{wanted!r} is the beginning of {count} names"
         super().__init__(sentence, "`memory-kb undo --list` shows all runs")
 
 
@@ -120,10 +119,9 @@ class UnknownEntry(UnreadableInput):
 
     def __init__(self, wanted: str, what: str = "entry") -> None:
         hint = "`memory-kb list` shows what there is; an entry is named by its id or the beginning of it, its title or its file"
-        super().__init__(
-            f"no {what} {wanted!r}",
-            hint if what == "entry" else f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is",
-        )
+        if what != "entry":
+            hint = f"`memory-kb {what.split(maxsplit=1)[0]} list` shows what there is"
+        super().__init__(f"no {what} {wanted!r}", hint)
 
 
 class ProviderFailed(MemoryKBError):

@@ -48,10 +48,7 @@ class Location(NamedTuple):
 
 
 class FileStat(NamedTuple):
-    """A Markdown file as the walk finds it.
-
-    `path` is as shown, `location` as the system opens it; the numbers are made to fit a database.
-    """
+    """A Markdown file as the walk finds it; `path` is as shown, `location` as the system opens it."""
 
     path: str
     location: str
@@ -107,10 +104,9 @@ NOWHERE = ""
 
 
 class Filters(NamedTuple):
-    """The entries that a search or a list may return.
+    """The entries that a search or a list may return; an empty tuple or None leaves all in.
 
-    An empty tuple or None leaves all in. `file` is a path relative to the project, or `NOWHERE`; it
-    keeps entries whose `applies_to` globs match it. `since` keeps entries dated on or after that day.
+    `file` is a path relative to the project, or `NOWHERE`; it keeps entries whose `applies_to` globs match it.
     """
 
     kinds: tuple[str, ...] = ()
@@ -141,11 +137,10 @@ class Parts(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One answer to a search.
+    """One answer to a search; `path` is relative to the vault, `line` and `end_line` count from 1.
 
-    `path` is relative to the vault, `line` and `end_line` count from 1. `copies` are the further
-    places, as `path:line`, that say the same under the same title. `vault` is the name of another vault of the team's index,
-    where several were searched.
+    `copies` are further places, as `path:line`, that say the same under the same title. `vault` is the name of a vault
+    of the team's index, where several were searched.
     """
 
     rank: int
@@ -167,10 +162,7 @@ class Hit(NamedTuple):
 
 
 class Freshness(NamedTuple):
-    """The state of the index that answered, and what it lacks.
-
-    That is how many files on disk it does not hold yet; None if nobody looked.
-    """
+    """The state of the index that answered, and how many files on disk it lacks; None if nobody looked."""
 
     generation: int
     pending: int | None
@@ -268,14 +260,12 @@ class Document(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """One searchable piece of an entry.
+    """One searchable piece of an entry: a row of the `chunks` table.
 
-    The fields are the columns of the `chunks` table. A tuple rather than a dataclass because a
-    large vault makes a hundred thousand at once and each goes straight into an SQL statement.
-    `content` is `text[char_offset:][:len(content)]` of the file as `decode_text` reads
-    it; `part` counts the chunks of one entry from 0, and
-    `is_titled` is 0 where the title is only the file's name; `names` are the other names of the entry, one a line.
-    `supersedes` are the ids, as JSON, whose place the entry takes; `is_superseded` is what its own links say of it.
+    `content` is `text[char_offset:][:len(content)]` of the file as `decode_text` reads it; `part` counts the chunks of
+    one entry from 0; `is_titled` is 0 where the title is only the file's name; `names` are the other names of the
+    entry, one a line. `supersedes` are the ids, as JSON, whose place the entry takes; `is_superseded` is what its own
+    links say of it.
     """
 
     source: str
@@ -388,10 +378,9 @@ EVERYTHING = Filters(kinds=tuple(KINDS), statuses=STATUSES, learning_types=LEARN
 
 
 class FilterWords(TypedDict, total=False):
-    """The filters of search and list, in the words of the caller.
+    """The filters of search and list, in the words of the caller; each list may also be one word.
 
-    Each list may also be one word. `file` is the path of a file of the project, `since` the first
-    day, and `job` and `task` say whose siblings are hidden.
+    `since` is the first day; `job` and `task` say whose siblings are hidden.
     """
 
     kind: Sequence[str]
@@ -407,9 +396,7 @@ class FilterWords(TypedDict, total=False):
 
 
 def make_filters(**words: Unpack[FilterWords]) -> Filters:
-    """Return filters from the words of a caller.
-
-    Aliases of kinds and scopes resolve, and a word from nowhere is an error.
+    """Return filters from the words of a caller; aliases of kinds and scopes resolve.
 
     Raises:
         UsageError: a word is not one of the format's, or a task is named without its job.
@@ -485,10 +472,9 @@ def make_place(scope: str, job: str | None, task: str | None) -> Location:
 class StoredEntry(NamedTuple):
     """An entry as the index knows it.
 
-    `line` is where its text begins, `metadata` is JSON or None. `tags` are those of its frontmatter,
-    `text_tags` those that are in its text as `#tag`; both with commas between them. `fault` is the
-    line from which its frontmatter cannot be read, or None. `is_superseded` follows from its own links and from
-    those of the entries that supersede it.
+    `line` is where its text begins, `metadata` is JSON or None. `tags` are those of its frontmatter, `text_tags` those
+    that are in its text as `#tag`, both with commas between them. `fault` is the line from which its frontmatter cannot
+    be read, or None. `is_superseded` follows from its own links and from those of the entries that supersede it.
     """
 
     entry_id: str

@@ -20,10 +20,9 @@ class Near(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """Where a learning went, and whether it is new.
+    """Where a learning went: a new entry, or one that was there and is stronger now.
 
-    One that is not new strengthened one that was there. `run` is what was written for it. With
-    `is_waiting` it is not in use before a person approves it. Entries `near` to it may need a look.
+    With `is_waiting` it is not in use before a person approves it. Entries `near` to it may need a look.
     """
 
     id: str
@@ -36,10 +35,7 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry as `show`, `list` and `links` give it.
-
-    `text` is its source, when asked for.
-    """
+    """An entry as `show`, `list` and `links` give it; `text` is its source, when asked for."""
 
     id: str
     title: str
@@ -65,14 +61,7 @@ class Retired(EntryView):
 
 
 class Purged(NamedTuple):
-    """Where the text of a purged entry was deleted beside the notes.
-
-    Attributes:
-        files: of machine folders that were rewritten or deleted.
-        runs: how many runs the journal lost; those cannot be undone.
-        left: what still contains the text or a part of it, in sentences.
-        git: what the history of git contains, and what to do about it, in sentences.
-    """
+    """Files that lost the text of a purged entry, how many runs the journal lost, and in sentences what still has it."""
 
     files: tuple[str, ...]
     runs: int
@@ -81,10 +70,7 @@ class Purged(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """One end of a link: the entry it leads to, or the written target.
-
-    There is only the written target when there is no such entry.
-    """
+    """One end of a link: the target as written, and the entry it leads to if there is one."""
 
     relation: str
     target: str
@@ -166,11 +152,7 @@ class VectorCount(NamedTuple):
 
 
 class WhyNot(NamedTuple):
-    """Where a search lost an entry.
-
-    `step` is a word for scripts, `reason` a sentence; `score` and `needed` are on the scale of
-    that step. The step `found` means that it was not lost.
-    """
+    """The step that lost an entry, or `found`, with a reason; `score` and `needed` are on the scale of that step."""
 
     query: str
     id: str
@@ -185,14 +167,10 @@ class WhyNot(NamedTuple):
 
 
 class WatchReport(NamedTuple):
-    """What one batch of changes brought into the index while it was watched.
+    """What one batch of changes brought into the index while it was watched; `problems` are those that are new.
 
-    Attributes:
-        cause: `start`; `events` that the system reported; `poll` and `reconcile`, a comparison of
-            everything; `reopened` after a replacement.
-        problems: what is to be fixed and was not reported by the batches before.
-        generation: the state of the index from this batch on.
-        files: how many files the index holds.
+    Its `cause` is `start`; `events` that the system reported; `poll` and `reconcile`, a comparison of everything;
+    `reopened` after a replacement.
     """
 
     cause: str
@@ -213,11 +191,7 @@ class Findings(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A change that was not made, and why; nothing of anybody's was overwritten.
-
-    `code` is `changed` where somebody else wrote to the file, and `cannot-edit` where the change
-    would touch bytes that are not its own.
-    """
+    """A change that was not made: somebody else wrote there, or it `cannot-edit` without touching other bytes."""
 
     path: str
     id: str | None
@@ -237,13 +211,9 @@ class ChangeView(NamedTuple):
 
 
 class RunReport(NamedTuple):
-    """What a writing verb did, or would do.
+    """What a writing verb did; `run` is None for one that only looked, or had nothing to change, `diff` is its preview.
 
-    Attributes:
-        run: what `undo` calls it; None for one that only looked, or had nothing to change.
-        conflicts: what was left as it is because somebody else wrote there.
-        diff: how the files would change, where it was only asked for.
-        notices: what was fixed of an earlier run that was killed, and that the index could not be brought up to date.
+    `notices` say what was fixed of an earlier run that was killed, and that the index could not be brought up to date.
     """
 
     run: str | None
@@ -255,10 +225,7 @@ class RunReport(NamedTuple):
 
 
 class StageReport(NamedTuple):
-    """The stage of a project or job: the one before, the one now, and what was done about it.
-
-    `notice` says why there is no other, or how it was found out.
-    """
+    """The stage of a project or job: the one before, the one now, and how it was found out."""
 
     before: str
     stage: str
@@ -274,16 +241,8 @@ class StageReport(NamedTuple):
 class StepReport(NamedTuple):
     """What one step of several came to.
 
-    Attributes:
-        outcome: `done`, `nothing` where there was nothing to change, `skipped` where it could not
-            be done here, or `failed`.
-        message: what, or why not, in a sentence; may be empty.
-        seconds: how long it took.
-        runs: what it wrote, by the names that `undo` knows.
-        changes: what it changed, or would change.
-        conflicts: what it left because somebody else wrote there.
-        diff: how the files would change, where it was only asked for.
-        exit_code: what the command line ends with because it failed; else 0.
+    Its `outcome` is `done`, `nothing` where there was nothing to change, `skipped` where it could not be done here, or
+    `failed`, which gives the command line its `exit_code`. `runs` are the names that `undo` knows.
     """
 
     name: str
@@ -305,11 +264,7 @@ class MaintenanceReport(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """A run that can be undone, as `undo --list` shows it.
-
-    `undoes` names the run that it reverted, `undone_by` the one that reverted it, `occasion` what
-    it was part of, such as `session s1`.
-    """
+    """A run that can be undone; `occasion` is what it was part of, such as `session s1`."""
 
     run: str
     time: str

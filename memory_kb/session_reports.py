@@ -116,10 +116,9 @@ class Trace(NamedTuple):
 
 
 class SessionHit(NamedTuple):
-    """An event that fits a search.
+    """An event that fits a search; `content_snippet` has the words that fit between `>>>` and `<<<`.
 
-    `offset` is where its line begins in the file of the session, in bytes; `content_snippet` has
-    the words that fit between `>>>` and `<<<`.
+    `offset` is where its line begins in the file of the session, in bytes.
     """
 
     rank: int
@@ -162,15 +161,10 @@ class SessionShare(NamedTuple):
 
 
 class SessionWritten(NamedTuple):
-    """What was written to a session; of several, to the last.
+    """What was written to a session, of several to the last; `shares` has it session by session.
 
-    Attributes:
-        action: `started`, `resumed`, `appended`, `ended`, or `unchanged`.
-        written: how many events.
-        seq: the number of the session's last event.
-        redacted: what the credentials looked like that were taken out before writing.
-        steps: what followed the end, stage by stage.
-        shares: where the events went that were appended, session by session.
+    Its `action` is `started`, `resumed`, `appended`, `ended`, or `unchanged`. `redacted` says what the credentials
+    looked like that were taken out before writing.
     """
 
     session: str
@@ -184,14 +178,10 @@ class SessionWritten(NamedTuple):
 
 
 class SessionImported(NamedTuple):
-    """What an import brought into one session.
+    """What an import brought into one session: events added, known from an earlier import, ignored as empty records.
 
-    Attributes:
-        known: events that were there from an earlier import.
-        ignored: records that hold nothing to keep, such as token counts.
-        problems: lines that could not be read.
-        injected: events that hold text which memory-kb itself gave the agent.
-        elsewhere: the folder that the session worked in, where it was left out for that.
+    `injected` are events that hold text which memory-kb itself gave the agent. A session that worked in a folder
+    `elsewhere` was left out.
     """
 
     session: str

@@ -12,13 +12,13 @@ from lsprotocol import types as lsp
 from lsprotocol.types import CompletionItemKind as Kind
 
 from memory_kb.index.catalog import UNFIT, Catalog, find_names
-from memory_kb.lsp.places import Page, Spot, find_spot
+from memory_kb.lsp.places import Page
+from memory_kb.lsp.spots import Spot, find_spot
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import escape_address, find_block_ids
 from memory_kb.markdown.scanner import find_headings, heading_address
 from memory_kb.markdown.splice import emit
 from memory_kb.model import StoredEntry
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _MOST = 100
 #: Values that name other entries by their ids.
@@ -158,8 +158,7 @@ def _callouts(page: Page, spot: Spot) -> Iterator[_Offer]:
 
 def _names(page: Page, spot: Spot) -> Iterator[_Offer]:
     present = _present(page.text, spot)
-    line_end = page.text.find("\n", spot.span.end)
-    rest = page.text[spot.span.end : len(page.text) if line_end < 0 else line_end]
+    rest = page.text[spot.span.end :].partition("\n")[0]
     for name, field in FIELDS.items():
         if name not in present and spot.word.casefold() in name:
             text = name if rest.lstrip().startswith(":") else f"{name}: "
@@ -168,18 +167,10 @@ def _names(page: Page, spot: Spot) -> Iterator[_Offer]:
 
 def _present(text: str, spot: Spot) -> frozenset[str]:
     """Return the fields that a block has already, the line that is being written aside."""
-    start = text.rfind("\n", 0, spot.span.start) + 1
-    end = text.find("\n", spot.span.end)
-    others = (
-        text[spot.block.start : start]
-        + text[spot.block.end if end < 0 else min(end + 1, spot.block.end) : spot.block.end]
-    )
-    try:
-        return frozenset(load_mapping(others))
-    except InvalidBlock:
-        return frozenset(
-            line.partition(":")[0].strip() for line in others.splitlines() if ":" in line and not line[:1].isspace()
-        )
+    start, end = text.rfind("\n", 0, spot.span.start) + 1, text.find("\n", spot.span.end)
+    end = spot.block.end if end < 0 else min(end + 1, spot.block.end)
+    lines = (text[spot.block.start : start] + text[end : spot.block.end]).splitlines()
+    return frozenset(line.partition(":")[0].strip("\"'") for line in lines if ":" in line and not line[:1].isspace())
 
 
 def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[_Offer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
@@ -33,12 +32,11 @@ from memory_kb.lsp.completion import complete
 from memory_kb.lsp.places import (
     Page,
     Subject,
-    blocks,
-    find_spot,
     find_subject,
     list_foldings,
     list_symbols,
 )
+from memory_kb.lsp.spots import blocks, find_spot
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.scanner import find_section
 from memory_kb.store.render_changes import Composition
@@ -48,8 +46,6 @@ from memory_kb.vault import locate
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
 #: So much of a section is shown.
 _MOST_SECTION = 4_000
-#: Seconds after which a person sees that the first read takes long.
-_SLOW_SECONDS = 2.0
 _OPERATIONS = {
     lsp.ResourceOperationKind.Create,
     lsp.ResourceOperationKind.Rename,
@@ -102,7 +98,6 @@ class NoteServer(LanguageServer):
             return
         for document in list(self.workspace.text_documents.values()):
             self.notes.put(document.uri, document.source, document.version)
-        self.start(self._notify_when_slow())
         while True:
             try:
                 if await self.notes.renew():
@@ -112,14 +107,6 @@ class NoteServer(LanguageServer):
             # Whatever became of the first look: nobody is kept waiting for the second.
             self.notes.ready.set()
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _notify_when_slow(self) -> None:
-        """Show a person that the first look at the vault takes its time."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.notes.ready.wait(), _SLOW_SECONDS)
-            return
-        said = "memory-kb reads the notes for the first time; answers come when that is done"
-        self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Info, said))
 
     def examine_soon(self) -> None:
         """Examine the open notes when nothing has been typed for a moment."""

@@ -158,9 +158,7 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
     given_names = {name for name, value in found.items() if value not in ("", [])}
     missing = [one.name for one in arguments if one.is_required and given_names.isdisjoint((one.name, *one.instead))]
     if missing:
-        raise UsageError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing", say_accepted(arguments)
-        )
+        raise UsageError(f"{missing[0]} is missing", say_accepted(arguments))
     return found
 
 
@@ -169,14 +167,10 @@ def say_accepted(arguments: Sequence[Argument]) -> str:
 
     Example:
         >>> say_accepted([Argument("query", is_required=True), Argument("limit", "number")])
-        'it takes query (a text, required) and limit (a whole number)'
+        'it takes query (a text, required), limit (a whole number)'
     """
     described = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
-    return (
-        f"it takes {', '.join(described[:-1])}{' and ' if described[1:] else ''}{described[-1]}"
-        if described
-        else "it takes no arguments"
-    )
+    return f"it takes {', '.join(described) or 'no arguments'}"
 
 
 def _resolve(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Argument]:
@@ -267,14 +261,13 @@ def _check_texts(value: Any) -> None:
     size = 0
     for text in _texts(value):
         size += len(text)
-        if "\0" in text:
-            raise UsageError("there is a NUL character in the arguments, which no note can hold", "leave it out")
         try:
-            text.encode()
+            is_fit = b"\0" not in text.encode()
         except UnicodeEncodeError:
-            raise UsageError(
-                "there is half of a surrogate pair in the arguments, which no note can hold", "leave it out"
-            ) from None
+            is_fit = False
+        if not is_fit:
+            problem = "there is a NUL character or half of a surrogate pair in the arguments, which no note can hold"
+            raise UsageError(problem, "leave it out")
     if size > MAX_CHARACTERS:
         hint = "keep the text in a file, and say what matters"
         raise UsageError(f"the arguments have {size:,} characters; at most {MAX_CHARACTERS:,} are read", hint)

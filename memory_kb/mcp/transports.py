@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import threading
 import uuid
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from memory_kb.mcp.server import say
 from memory_kb.serving.host_check import HostCheck, Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher, Workers
-from memory_kb.text import MOST_DIGITS, load_json
+from memory_kb.text import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,33 +22,16 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 
-_UNREADABLE = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{%d}" % MOST_DIGITS)
+def read_message(line: bytes) -> str | types.JSONRPCError:
+    """Return a message as every reader of JSON takes it, or the answer to a line that is no message of JSON-RPC.
 
-
-def repair(line: bytes) -> str:
-    """Return a line as text; halves of surrogate pairs become question marks, numbers nobody can read become texts.
-
-    Example:
-        >>> repair(rb'{"text": "a\\ud800b \\ud83d\\ude00"}') == '{"text": "a?b \\U0001f600"}'
-        True
-        >>> repair(b"no json")
-        'no json'
-    """
-    if _UNREADABLE.search(line):
-        try:
-            return json.dumps(load_json(line), ensure_ascii=False).encode("utf-8", "replace").decode()
-        except ValueError:
-            pass
-    return line.decode("utf-8", "replace")
-
-
-def find_fault(line: str) -> types.JSONRPCError | None:
-    """Return the answer to a line that is no JSON, or no message of JSON-RPC; None where it is one.
+    Halves of surrogate pairs become question marks, numbers with too many digits become texts.
 
     Example:
-        >>> find_fault("no json").error.code, find_fault('{"jsonrpc": "2.0", "id": 7}').error.code
+        >>> read_message(rb'{"jsonrpc": "2.0", "method": "half \\ud83d"}')
+        '{"jsonrpc": "2.0", "method": "half ?"}'
+        >>> read_message(b"no json").error.code, read_message(b'{"jsonrpc": "2.0", "id": 7}').error.code
         (-32700, -32600)
-        >>> find_fault('{"jsonrpc": "2.0", "id": 7, "method": "ping"}')
     """
     import mcp_types as types
 
@@ -58,14 +40,15 @@ def find_fault(line: str) -> types.JSONRPCError | None:
     except ValueError as exc:
         error = types.ErrorData(code=types.PARSE_ERROR, message=f"the line is not JSON: {str(exc)[:100]}")
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
     try:
-        types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:
         named = value.get("id") if isinstance(value, dict) else None
         known = named if isinstance(named, str | int) and not isinstance(named, bool) else None
         error = types.ErrorData(code=types.INVALID_REQUEST, message="the line is no single message of JSON-RPC 2.0")
         return types.JSONRPCError(jsonrpc="2.0", id=known, error=error)
-    return None
+    return text
 
 
 class Lines:
@@ -77,7 +60,7 @@ class Lines:
     def __init__(self) -> None:
         self.refuse: Callable[[types.JSONRPCError], Awaitable[None]] | None = None
         self._loop = asyncio.get_running_loop()
-        self._read: asyncio.Queue[str | None] = asyncio.Queue(16)
+        self._read: asyncio.Queue[bytes | None] = asyncio.Queue(16)
         self._wire = os.dup(0)
         empty = os.open(os.devnull, os.O_RDONLY)
         os.dup2(empty, 0)
@@ -89,22 +72,25 @@ class Lines:
 
     async def __anext__(self) -> str:
         while (line := await self._read.get()) is not None:
-            fault = find_fault(line) if line.strip() else None
-            if fault is None or self.refuse is None:
-                return line
-            await self.refuse(fault)
+            if not line.strip():
+                continue
+            message = read_message(line)
+            if isinstance(message, str):
+                return message
+            if self.refuse:
+                await self.refuse(message)
         raise StopAsyncIteration
 
     def _feed(self) -> None:
         try:
             with open(self._wire, "rb") as wire:
                 for line in wire:
-                    self._put(repair(line))
+                    self._put(line)
         except OSError:
             pass
         self._put(None)
 
-    def _put(self, line: str | None) -> None:
+    def _put(self, line: bytes | None) -> None:
         try:
             asyncio.run_coroutine_threadsafe(self._read.put(line), self._loop).result()
         except RuntimeError:  # the loop has ended
@@ -179,11 +165,9 @@ async def _serve(service: ToolService) -> int:
     from mcp.shared.message import SessionMessage
 
     server = service.make_server()
-    orphaned = anyio.Event()
-    _watch_parent(orphaned)
     async with anyio.create_task_group() as group:
         group.start_soon(_leave_on_signal, service)
-        group.start_soon(_leave_when, orphaned, service)
+        group.start_soon(_leave_when_orphaned, service)
         try:
             lines = Lines()
             async with stdio_server(stdin=lines) as (reading, writing):  # type: ignore[arg-type]
@@ -206,8 +190,13 @@ async def _leave_on_signal(service: ToolService) -> None:
             await _leave(service, codes[number])
 
 
-async def _leave_when(event: Any, service: ToolService) -> None:
-    await event.wait()
+async def _leave_when_orphaned(service: ToolService) -> None:
+    """Leave when the process that started us is gone, though our input was not closed."""
+    import anyio
+
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - nothing reports that
+        await anyio.sleep(_LOOK_SECONDS)
     say("the process that started it has ended")
     await _leave(service, 0)
 
@@ -218,23 +207,6 @@ async def _leave(service: ToolService, code: int) -> None:
 
     await anyio.to_thread.run_sync(service.end)
     os._exit(code)
-
-
-def _watch_parent(orphaned: Any) -> None:
-    """Set an event when the process that started us is gone, though our input was not closed."""
-    import asyncio
-
-    if os.name == "nt":
-        return
-    loop, parent = asyncio.get_running_loop(), os.getppid()
-    pause = threading.Event()
-
-    def look() -> None:
-        while os.getppid() == parent:
-            pause.wait(_LOOK_SECONDS)
-        loop.call_soon_threadsafe(orphaned.set)
-
-    threading.Thread(target=look, name="memory-kb parent", daemon=True).start()
 
 
 _PATH = "/mcp"
