@@ -20,7 +20,7 @@ from memory_kb.cli.app import (
     together,
     verb,
 )
-from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_problems, say
+from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_listing, print_problems, say
 from memory_kb.cli.runs import end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.cli.styles import clean, format_id, one_line, style
 from memory_kb.episodes.diary import Reflected
@@ -134,21 +134,11 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb diary list --tag deploy --min-quality 0.8
     """
     entries = options.kb.diary.list(**chosen)
-    if options.answer({"entries": entries}):
-        return
-    for entry in entries:
-        status = style(f"{entry.status:<7}", fg=_COLOURS[entry.status])
-        place = style(one_line(entry.path), dim=True)
-        day = entry.timestamp[:10] or " " * 10
-        click.echo(f"{day}  {status}  {entry.quality_score:.2f}  {clean(entry.title)}  {place}")
-    if not entries:
-        say("The diary has no such entry.")
+    rows = ((one.timestamp[:10], one.status, f"{one.quality_score:.2f}", one.title, one.path) for one in entries)
+    print_listing(options, {"entries": entries}, rows, "The diary has no such entry.")
 
 
 _COLOURS = {
-    "success": "green",
-    "failure": "red",
-    "mixed": "yellow",
     "done": "green",
     "failed": "red",
     "skipped": "yellow",
@@ -350,14 +340,12 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
 
 def _list_assumptions(options: Options, found: Milestones) -> int:
     names = ("milestone", "timestamp", "assumptions", "recommendation")
-    if options.answer({"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}):
-        return 0
+    fields = {"checkpoints": [pick(one, *names) for one in found.checkpoints], "torn": found.torn}
+    rows = []
     for one in found.checkpoints:
         assumed = "; ".join(f"{name.replace('_', ' ')}: {text}" for name, text in one.assumptions.items() if text)
-        milestone = style(one_line(one.milestone), bold=True)
-        click.echo(f"{one_line(one.timestamp)}  {milestone}  {one.recommendation}  {one_line(assumed)}")
-    for number in found.torn:
+        rows.append((one.timestamp, one.milestone, one.recommendation, assumed))
+    print_listing(options, fields, rows, "Nothing was assumed yet.")
+    for number in found.torn if not options.as_json else ():
         say(f".assumptions.jsonl:{number}: no checkpoint; the line is passed over")
-    if not found.checkpoints:
-        say("Nothing was assumed yet.")
     return 0

@@ -129,12 +129,13 @@ def print_listing(
     fields: Mapping[str, Any],
     rows: Iterable[Sequence[object]],
     empty: str,
+    styles: Sequence[Mapping[str, Any]] = ({"fg": "green"},),
 ) -> None:
     """Print a list: as JSON where that is asked for, else in columns, or a sentence where there is nothing."""
     if options.answer(fields):
         return
     listed = list(rows)
-    print_rows(listed, [{"fg": "green"}])
+    print_rows(listed, styles)
     if not listed:
         say(empty)
 

@@ -18,6 +18,7 @@ from memory_kb.cli.output import (
     pick,
     print_entry_line,
     print_json,
+    print_listing,
     print_notes,
     print_table,
     print_text,
@@ -180,14 +181,8 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
 
 
 def _print_history(options: Options, versions: Sequence[Version]) -> None:
-    if options.answer({"versions": versions}):
-        return
-    for version in versions:
-        when = f"{version.time[:10]} {clean(version.author)}"
-        click.echo(f"{style(version.commit[:12], fg='green')}  {when}  {style(one_line(version.change), bold=True)}")
-        click.echo(f"    {style(f'{one_line(version.path)}: {one_line(version.subject)}', dim=True)}")
-    if not versions:
-        say("No commit has it yet.")
+    rows = ((one.commit[:12], one.time[:10], one.author, one.change, f"{one.path}: {one.subject}") for one in versions)
+    print_listing(options, {"versions": versions}, rows, "No commit has it yet.")
 
 
 @verb("list")
@@ -213,8 +208,7 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     for entry in entries:
         print_entry_line(entry, width)
     if not entries:
-        is_narrowed = any(chosen.values())
-        say("No entry fits." if is_narrowed else "There is no entry yet; `memory-kb learn TEXT` keeps one.")
+        say("No entry fits; `memory-kb learn TEXT` keeps one.")
     elif len(entries) < total:
         say(f"{len(entries):,} of {total:,}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, read_text, verb
-from memory_kb.cli.output import Options, as_plain, pick, print_json, print_notes, print_problems, print_rows, say
+from memory_kb.cli.output import Options, as_plain, pick, print_json, print_listing, print_notes, print_problems, say
 from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
@@ -56,14 +56,13 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb session list --open --agent coder
     """
     found = options.kb.sessions.list(**chosen)
-    if options.answer(found):
+    rows = map(_row, found.sessions)
+    print_listing(options, as_plain(found), rows, "No session fits; `memory-kb session start` begins one.")
+    if options.as_json:
         return
     print_notes(found.degraded)
-    print_rows(map(_row, found.sessions), [{"fg": "green"}])
     if found.total > len(found.sessions):
         say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
-    if not found.total:
-        say("No session fits; `memory-kb session start` begins one.")
 
 
 def _row(one: SessionSeen) -> tuple[str, ...]:

@@ -69,14 +69,14 @@ def _action(title: str, page: Page, entry: Entry, action: str, about: lsp.Diagno
     return lsp.CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
 
 
-def offer_new_note(path: str, place: EditorFile, said: Sequence[lsp.Diagnostic]) -> lsp.CodeAction:
+def offer_new_note(path: str, place: EditorFile, said: lsp.Diagnostic | None) -> lsp.CodeAction:
     """Return the action that makes a missing note, with its name as its heading; the editor writes the file."""
     made = FileOutcome(path, None, f"# {note_name(path)}\n".encode())
     return lsp.CodeAction(
         title=f"Create this note: {path}",
         kind=lsp.CodeActionKind.QuickFix,
         edit=lsp.WorkspaceEdit(document_changes=list(_operations(made, place))),
-        diagnostics=list(said),
+        diagnostics=[said] if said else None,
         is_preferred=True,
     )
 

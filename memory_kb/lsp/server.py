@@ -338,17 +338,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         place = locate(page.path, is_memory=notes.vault.memory is not None)
         offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
         said = [one for one in params.context.diagnostics if one.source == SOURCE and one.code == "link"]
-        places = dict.fromkeys(page.ruler.offset(one.start) for one in (params.range, *(one.range for one in said)))
-        for missing in dict.fromkeys(notes.path_of_missing(page, one) for one in places if server.can_operate):
-            if missing:
-                about = [
-                    one for one in said if notes.path_of_missing(page, page.ruler.offset(one.range.start)) == missing
-                ]
-                offered.append(offer_new_note(missing, notes.place_of(missing), about))
-        wanted = [getattr(kind, "value", kind) for kind in params.context.only or ()]
-        offered = [
-            one for one in offered if not wanted or str(getattr(one.kind, "value", one.kind)).startswith(tuple(wanted))
-        ]
+        places = [(params.range, None), *((one.range, one) for one in said)]
+        missing = {notes.path_of_missing(page, page.ruler.offset(place.start)): about for place, about in places}
+        if server.can_operate:
+            offered += [offer_new_note(path, notes.place_of(path), about) for path, about in missing.items() if path]
         return offered if server.can_resolve else [one if one.edit else await server.resolve(one) for one in offered]
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
