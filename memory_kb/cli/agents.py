@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    Family,
-    cli,
-    dry_run_option,
-    flag,
-    option,
-    place_options,
-    shared_options,
-    vaults_option,
-    verb,
-)
+from memory_kb.cli.app import Family, cli, flag, option, shared_options, verb
+from memory_kb.cli.options import dry_run_option, place_options, vaults_option
 from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_text, say
 from memory_kb.cli.runs import finish_run, print_preview
 from memory_kb.cli.styles import one_line

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_kb.cli.app import dry_run_option, flag, verb
+from memory_kb.cli.app import flag, verb
+from memory_kb.cli.options import dry_run_option
 from memory_kb.cli.output import FINDINGS, Options, pick, say
 from memory_kb.cli.runs import finish_run
 from memory_kb.cli.styles import clean, format_id, one_line, style

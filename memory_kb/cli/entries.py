@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    allow_secret_option,
-    dry_run_option,
-    flag,
-    is_terminal,
-    option,
-    place_options,
-    read_text,
-    tag_option,
-    verb,
-)
+from memory_kb.cli.app import flag, option, verb
+from memory_kb.cli.options import allow_secret_option, dry_run_option, is_terminal, place_options, read_text, tag_option
 from memory_kb.cli.output import Options, pick, say
 from memory_kb.cli.runs import finish_entry, finish_run
 from memory_kb.cli.styles import format_id, one_line

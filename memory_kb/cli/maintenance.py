@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, option, verb
+from memory_kb.cli.app import Family, flag, option, verb
+from memory_kb.cli.options import dry_run_option
 from memory_kb.cli.output import CONFLICT, Options, as_plain, pick, say
 from memory_kb.cli.runs import finish_run, print_diff
 from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, shared_options, verb
+from memory_kb.cli.app import Family, option, shared_options, verb
+from memory_kb.cli.options import allow_secret_option, dry_run_option
 from memory_kb.cli.output import Options, as_plain, pick, print_table, say
 from memory_kb.cli.runs import finish_run, print_preview, run_as_json
 from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style, wrap

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, option, place_options, verb
+from memory_kb.cli.app import Family, flag, option, verb
+from memory_kb.cli.options import dry_run_option, place_options
 from memory_kb.cli.output import Options, pick, print_problems, say
 from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, dry_run_option, flag, limit_option, option, read_text, verb
+from memory_kb.cli.app import Family, flag, option, verb
+from memory_kb.cli.options import dry_run_option, limit_option, read_text
 from memory_kb.cli.output import Options, as_plain, pick, print_json, print_listing, print_notes, print_problems, say
 from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import (
-    Family,
+from memory_kb.cli.app import Family, flag, option, verb
+from memory_kb.cli.options import (
     allow_secret_option,
     dry_run_option,
-    flag,
     limit_option,
-    option,
     place_options,
     read_text,
     tag_option,
-    verb,
 )
 from memory_kb.cli.output import CONFLICT, Options, pick, print_notes, print_problems, say
 from memory_kb.cli.runs import finish_run

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, allow_secret_option, dry_run_option, option, verb
+from memory_kb.cli.app import Family, option, together, verb
+from memory_kb.cli.options import allow_secret_option, dry_run_option
 from memory_kb.cli.output import Options, pick, print_json, print_listing, print_table, say
 from memory_kb.cli.runs import finish_run
 from memory_kb.cli.styles import clean, one_line, style
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
     from memory_kb.working.ledgers import Checkpointed, Ledger
 
 _JOB = option("--job", "The job it belongs to.")
-_TASK = option("--task-id", "The task of --job.", metavar="TASK")
-_REPO = option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR")
-_NO_GIT = option("--no-git git", "Do not ask git.", show_default=False, flag_value=False, default=True)
+_PLACE = together(_JOB, option("--task-id", "The task of --job.", metavar="TASK"))
+_WRITING = together(
+    option("--no-git git", "Do not ask git.", show_default=False, flag_value=False, default=True),
+    option("--repo repository", "The repository to ask about [default: the vault's own].", metavar="DIR"),
+    _PLACE,
+    allow_secret_option,
+    dry_run_option(),
+)
 _MAX_JSON = 1_000_000
 _NO_HANDOFF = "There is no such handoff."
 
@@ -62,12 +68,7 @@ def ledger_verb() -> None:
 @option("--tech", "What it works with.", many=True, metavar="WORD")
 @option("--pattern patterns", "What it learned.", many=True, metavar="ID")
 @option("--json-file", "All of that as JSON; - is stdin.", metavar="FILE")
-@_NO_GIT
-@_REPO
-@_JOB
-@_TASK
-@allow_secret_option
-@dry_run_option()
+@_WRITING
 def set_verb(options: Options, /, agent: str | None, json_file: str | None, **chosen: Any) -> int:
     """Record the state of AGENT's work. Options that are left out keep their value.
 
@@ -111,8 +112,7 @@ def _read_object(file: str) -> Mapping[str, Any]:
 
 @verb("show", ledger_verb)
 @click.argument("agent")
-@_JOB
-@_TASK
+@_PLACE
 def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     """Print the state of AGENT's work."""
     ledger = options.kb.ledgers.show(agent, **chosen)
@@ -136,8 +136,7 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
 
 
 @verb("list", ledger_verb)
-@_JOB
-@_TASK
+@_PLACE
 def list_ledgers_verb(options: Options, /, **chosen: Any) -> None:
     """List the ledgers of all agents."""
     ledgers = options.kb.ledgers.list(**chosen)
@@ -169,12 +168,7 @@ def handoff_verb() -> None:
 @option("--known-issue known_issues", "What is known to be wrong.", many=True, metavar="TEXT")
 @option("--pattern patterns", "An entry that matters now.", many=True, metavar="ID")
 @option("--git-state", "What to say of the repository [default: from git].", metavar="TEXT")
-@_NO_GIT
-@_REPO
-@_JOB
-@_TASK
-@allow_secret_option
-@dry_run_option()
+@_WRITING
 def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: Any) -> int:
     """Write down what the next agent has to know.
 
@@ -188,8 +182,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: A
 
 @verb("show", handoff_verb)
 @click.argument("handoff", metavar="ID")
-@_JOB
-@_TASK
+@_PLACE
 def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
     """Print a handoff, named by its id or its number."""
     found = options.kb.handoffs.show(handoff, **chosen)
@@ -198,8 +191,7 @@ def show_handoff_verb(options: Options, /, handoff: str, **chosen: Any) -> None:
 
 @verb("latest", handoff_verb)
 @option("--to", "Only those to this agent.", metavar="AGENT")
-@_JOB
-@_TASK
+@_PLACE
 def latest_verb(options: Options, /, **chosen: Any) -> None:
     """Print the newest handoff."""
     found = options.kb.handoffs.latest(**chosen)
@@ -213,8 +205,7 @@ def latest_verb(options: Options, /, **chosen: Any) -> None:
 
 @verb("list", handoff_verb)
 @option("--to", "Only those to this agent.", metavar="AGENT")
-@_JOB
-@_TASK
+@_PLACE
 def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
