@@ -1,23 +1,4 @@
-"""The errors of memory-kb: one sentence each, with a hint and an exit code.
-
-MemoryKBError
-├── UsageError            2   the call itself is invalid
-│   ├── SecretRefused
-│   ├── AmbiguousId
-│   └── UnknownRun
-├── VaultNotFound         3
-│   └── NoRepository
-├── InvalidSettings       3
-├── UnreadableInput       4   a file named by the caller
-│   └── UnknownEntry
-├── ProviderFailed        5   a model that does not answer
-│   └── SpendLimitReached
-├── ChangedOnDisk         6   somebody else wrote first
-├── CannotSplice          6
-├── Forgotten             6
-├── GitFailed             6
-└── VaultBusy             6
-"""
+"""The errors of memory-kb: one sentence each, with a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -141,8 +122,8 @@ class ProviderFailed(MemoryKBError):
         self.is_passing = is_passing
 
 
-def explain_failure(error: ProviderFailed) -> str:
-    """Return a failure with what to do about it.
+def explain_failure(error: MemoryKBError) -> str:
+    """Return an error with what to do about it.
 
     Example:
         >>> explain_failure(ProviderFailed("openai refuses the key", "set OPENAI_API_KEY"))

@@ -218,7 +218,7 @@ def test_errors_are_in_the_log_which_stays_small(notes: Path, hook: Callable[...
     file.write_text("an old line\n" * 40_000)
     hook("prompt", "{", cwd=notes)
     assert file.stat().st_size < 200_000
-    assert log(notes).splitlines()[0] == "an old line"
+    assert "an old line" not in log(notes)
     assert "not JSON" in log(notes).splitlines()[-1]
 
 

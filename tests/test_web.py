@@ -77,7 +77,7 @@ def test_every_answer_sets_terms_for_the_browser(shared: Server, target: str) ->
 def test_hits_are_marked_and_their_scores_shown(shared: Server) -> None:
     text = shared.ask("/?q=flaky+test").text
     assert "<mark>Flaky</mark> <mark>tests</mark>" in text
-    assert "<dt>" not in text and "why it ranks here" in text, "one hit has nothing to differ from"
+    assert "why it ranks here" in text
     assert "<dt>prominence</dt>" in shared.ask("/?q=retry").text
     assert "retry-1" not in shared.ask("/?q=flaky&kind=fact").text
     assert shared.ask("/?q=flaky&kind=fct").status == 400

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 _LOG = "hooks.log"
-#: The log is cut to its newer half when it gets longer, in bytes.
+#: The log begins anew when it gets longer, in bytes.
 _MAX_LOG = 256_000
 _MAX_LINE = 2_000
 #: The variable that switches hooks off, as for the agent that `llm.command` starts.
@@ -146,18 +146,8 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
     _trim(folder / _LOG)
     import subprocess
 
-    command = [
-        sys.executable,
-        "-P",  # no package of the folder it runs in
-        "-m",
-        "memory_kb",
-        "hook",
-        _FINISH,
-        *sessions,
-        "--vault",
-        str(vault),
-        *(("--home", home) if home else ()),
-    ]
+    command = [sys.executable, "-P", "-m", "memory_kb", "hook", _FINISH]  # -P: no package of the folder it runs in
+    command += [*sessions, "--vault", str(vault), *(("--home", home) if home else ())]
     detached: Mapping[str, Any] = {"creationflags": 0x00000208} if os.name == "nt" else {"start_new_session": True}
     with append_plain(folder / _LOG) as log:
         subprocess.Popen(  # noqa: S603
@@ -199,16 +189,9 @@ def _log(machine: Path | None, message: str) -> None:
 
 
 def _trim(file: Path) -> None:
-    """Cut a log that is too long to its newer half."""
-    try:
-        if file.stat().st_size <= _MAX_LOG:
-            return
-        from memory_kb.plainfiles import read_plain
-        from memory_kb.trust import write_plain
+    """Begin a log that is too long anew."""
+    with contextlib.suppress(OSError):
+        if file.stat().st_size > _MAX_LOG:
+            from memory_kb.trust import write_plain
 
-        with read_plain(file) as stream:
-            stream.seek(-_MAX_LOG // 2, os.SEEK_END)
-            stream.readline()
-            write_plain(file, stream.read(), 0o644)
-    except OSError:
-        return
+            write_plain(file, b"", 0o644)

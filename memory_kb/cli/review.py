@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_kb.cli.app import Family, option, shared_options, verb
+from memory_kb.cli.app import Family, option, verb
 from memory_kb.cli.options import allow_secret_option, dry_run_option
 from memory_kb.cli.output import Options, as_plain, pick, print_table, say
 from memory_kb.cli.runs import finish_run, print_preview, run_as_json
@@ -26,51 +26,38 @@ if TYPE_CHECKING:
 _ALL_FROM = option("--all-from", "All that comes from this session.", metavar="SESSION")
 
 
-@click.group("review", cls=Family, invoke_without_command=True)
-@shared_options
-@_ALL_FROM
-@click.pass_context
-def review_verb(ctx: click.Context, /, all_from: str | None) -> None:
+@click.group("review", cls=Family, alone="list")
+def review_verb() -> None:
     """What waits for a person: proposals, and entries with flags. Editing `status:` in a file does the same.
 
-    Alone it shows them with their whole text, the newest first. What is rejected does not come back.
+    What is rejected does not come back.
 
     \b
     memory-kb review --all-from 0b1c42
     """
-    if ctx.invoked_subcommand is None:
-        _print_queue(ctx.obj, {"session": all_from}, is_whole=True)
-    elif all_from:
-        raise click.UsageError(f"--all-from goes after {ctx.invoked_subcommand}", ctx)
 
 
 @verb("list", review_verb)
 @option("--kind", "Only this kind; again for more.", choice=(*KINDS, *KIND_ALIASES), many=True, metavar="KIND")
 @option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
 @option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
-def list_verb(options: Options, /, **chosen: Any) -> None:
-    """List what waits for a judgment, and what each judgment would do.
+@_ALL_FROM
+def list_verb(options: Options, /, all_from: str | None, **chosen: Any) -> None:
+    """List what waits for a judgment with its whole text, the newest first, and what each judgment would do.
 
     \b
     memory-kb review list --kind pitfall
     """
-    _print_queue(options, chosen)
-
-
-def _print_queue(options: Options, chosen: Mapping[str, Any], *, is_whole: bool = False) -> None:
-    items = options.kb.review.list(**chosen)
+    items = options.kb.review.list(session=all_from, **chosen)
     if options.answer({"items": items}):
         return
-    for number, item in enumerate(items):
-        if is_whole and number:
-            click.echo()
+    for item in items:
         _print_item(item)
-        if is_whole:
-            click.echo(wrap(clean(item.text), 10))
-    if not items:
-        say("Nothing waits for review.")
-    elif is_whole:
+        click.echo(f"{wrap(clean(item.text.rstrip()), 10)}\n")
+    if items:
         say(f"{len(items):,} wait: memory-kb review approve|edit|reject|snooze ID...")
+    else:
+        say("Nothing waits for review.")
 
 
 def _print_item(item: ReviewItem) -> None:

@@ -193,19 +193,11 @@ def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) ->
         _describe_shown(use),
         f"links: {links[0]} out, {links[1]} in",
     ]
-    lines += [f"claims: {_CLAIMS.get(use.claims, use.claims)}"] if use.claims else []
+    if use.claims:
+        lines.append(f"claims: {use.claims if use.claims in ('fresh', 'moved') else f'**{use.claims}**'}")
     lines += [f"tags: {', '.join(memory.tags).translate(_SIGNS)}"] if memory.tags else []
     text = shorten(memory.text, _MOST_TEXT).translate(_SIGNS) if with_text else ""
     return "  \n".join(lines) + (f"\n\n---\n\n{text}" if text else "")
-
-
-_CLAIMS = {
-    "fresh": "fresh, what it cites is as it was recorded",
-    "moved": "moved, what it cites is elsewhere now",
-    "drifted": "**drifted**, what it cites changed",
-    "gone": "**gone**, what it cites is not there any more",
-    "over": "**over**, its last day has passed",
-}
 
 
 def _describe_shown(use: EntryUse) -> str:

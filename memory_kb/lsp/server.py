@@ -134,14 +134,19 @@ class NoteServer(LanguageServer):
         if self.notes.pages.pop(uri, None):
             self._publish(uri, [])
 
-    def place(self, asked: _Asked) -> tuple[Page, int] | None:
+    async def page(self, document: lsp.TextDocumentIdentifier) -> Page | None:
+        """Return an open note, once the vault was looked through."""
+        await self.notes.ready.wait()
+        return self.notes.pages.get(document.uri)
+
+    async def place(self, asked: _Asked) -> tuple[Page, int] | None:
         """Return the note and the character that are asked about."""
-        page = self.notes.pages.get(asked.text_document.uri)
+        page = await self.page(asked.text_document)
         return (page, page.ruler.offset(asked.position)) if page else None
 
-    def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
+    async def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
         """Return the note and the entry that are asked about."""
-        found = self.place(asked)
+        found = await self.place(asked)
         subject = find_subject(*found, self.notes.catalog, self.notes.read) if found else None
         return (found[0], subject) if found and subject else None
 
@@ -159,9 +164,9 @@ class NoteServer(LanguageServer):
         action = document.code_action if document else None
         return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
 
-    def renamed(self, asked: _Asked) -> tuple[Page, Subject] | None:
+    async def renamed(self, asked: _Asked) -> tuple[Page, Subject] | None:
         """Return the note that is asked about and what can be renamed there."""
-        named = self.subject(asked)
+        named = await self.subject(asked)
         return named if named and named[1].way not in ("", "block") else None
 
     async def propose(self, work: Callable[[KnowledgeBase], Composition]) -> lsp.WorkspaceEdit | None:
@@ -216,8 +221,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "!", "/", "#", ":", " ", ","])
     )
     async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        await notes.ready.wait()
-        found = server.place(params)
+        found = await server.place(params)
         if found is None or notes.vault is None:
             return None
         typed = params.context.trigger_character if params.context else None
@@ -227,12 +231,10 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        await notes.ready.wait()
-        found = server.place(params)
+        found, named = await server.place(params), await server.subject(params)
         if found is None:
             return None
         page, offset = found
-        named = server.subject(params)
         is_text = named and named[1].is_own and named[1].way in ("", "section")
         if named is None or (is_text and not _is_in_block(page, offset)):
             return None
@@ -248,46 +250,38 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         except MemoryKBError:
             return None
         entry = notes.catalog.entry(subject.path, subject.entry_id)
-        links = (
-            (len(notes.catalog.links.get((entry.source, entry.line), ())), len(notes.catalog.incoming(entry)))
-            if entry
-            else (0, 0)
-        )
+        links = (0, 0)
+        if entry:
+            outgoing = notes.catalog.links.get((entry.source, entry.line), ())
+            links = (len(outgoing), len(notes.catalog.incoming(entry)))
         markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, describe_state(use, links, with_text=not subject.is_own))
         return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        await notes.ready.wait()
-        named = server.subject(params)
+        named = await server.subject(params)
         return notes.locate(named[1]) if named else None
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-        await notes.ready.wait()
-        named = server.subject(params)
-        return (
-            await asyncio.to_thread(notes.list_mentions, named[1], with_own=params.context.include_declaration)
-            if named
-            else None
-        )
+        named = await server.subject(params)
+        if named is None:
+            return None
+        return await asyncio.to_thread(notes.list_mentions, named[1], with_own=params.context.include_declaration)
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        await notes.ready.wait()
-        page = notes.pages.get(params.text_document.uri)
+        page = await server.page(params.text_document)
         return list_symbols(page) if page else None
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     async def foldings(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
-        await notes.ready.wait()
-        page = notes.pages.get(params.text_document.uri)
+        page = await server.page(params.text_document)
         return list_foldings(page) if page else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
     async def document_links(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
-        await notes.ready.wait()
-        page = notes.pages.get(params.text_document.uri)
+        page = await server.page(params.text_document)
         return notes.list_links(page) if page and notes.vault else None
 
     @server.feature(lsp.WORKSPACE_SYMBOL)
@@ -297,8 +291,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
-        await notes.ready.wait()
-        named = server.renamed(params)
+        named = await server.renamed(params)
         if named is None:
             return None
         page, subject = named
@@ -306,8 +299,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        await notes.ready.wait()
-        named = server.renamed(params)
+        named = await server.renamed(params)
         if named is None:
             return None
         page, subject = named
@@ -331,8 +323,7 @@ def make_server(vault: str | None, home: str | None) -> NoteServer:
         ),
     )
     async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        await notes.ready.wait()
-        page = notes.pages.get(params.text_document.uri)
+        page = await server.page(params.text_document)
         if page is None or notes.vault is None:
             return None
         place = locate(page.path, is_memory=notes.vault.memory is not None)

@@ -15,7 +15,7 @@ from urllib.request import url2pathname
 from lsprotocol import types as lsp
 
 from memory_kb.editing.renaming import check_name
-from memory_kb.errors import MemoryKBError, UsageError
+from memory_kb.errors import MemoryKBError, UsageError, explain_failure
 from memory_kb.index.catalog import EMPTY, Catalog
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
@@ -71,7 +71,7 @@ class Workspace:
             try:
                 self.vault = await self.ask(lambda kb: kb.vault)
             except MemoryKBError as exc:
-                self._say(f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
+                self._say(explain_failure(exc))
                 return False
             self._watcher.begin()
         return True

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from memory_kb import __version__
-from memory_kb.errors import InvalidSettings, MemoryKBError, UsageError, VaultNotFound
+from memory_kb.errors import InvalidSettings, MemoryKBError, UsageError, VaultNotFound, explain_failure
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.answers import explain
@@ -264,7 +264,7 @@ def _explain(error: Exception) -> str:
     if not isinstance(error, MemoryKBError):
         traceback.print_exception(error)
     elif isinstance(error, VaultNotFound | InvalidSettings):
-        say(f"{error}{f' ({error.hint})' if error.hint else ''}")
+        say(explain_failure(error))
     return explain(error)
 
 

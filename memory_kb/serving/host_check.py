@@ -122,11 +122,11 @@ def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socke
         problem = f"{place.shown} can be reached by other machines, and there is no token"
         raise UsageError(problem, f"set {variable}, or pass --token")
     try:
-        listening = _bind(place)
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        listening = socket.create_server((place.host, place.port), family=family, backlog=128)
     except OSError as exc:
-        raise UsageError(
-            f"cannot listen at {place.shown}: {exc.strerror or exc}", "name another, or port 0 for any that is free"
-        ) from exc
+        problem = f"cannot listen at {place.shown}: {exc.strerror or exc}"
+        raise UsageError(problem, "name another, or port 0 for any that is free") from exc
     return listening, Listen(place.host, listening.getsockname()[1])
 
 
@@ -142,16 +142,3 @@ def run_server(app: Any, listening: socket.socket) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _bind(place: Listen) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((place.host, place.port))
-        listening.listen(128)
-    except BaseException:
-        listening.close()
-        raise
-    return listening

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -134,22 +134,6 @@ def make_bars(parts: Parts) -> tuple[Bar, ...]:
     return (*bars, prominence, Bar("scope", f"{parts.scope:g}", _share(parts.scope / 1.5)))
 
 
-def vary(hits: Iterable[Parts]) -> list[tuple[Bar, ...]]:
-    """Return the bars of hits without those that are the same for all, or the same as those of another factor.
-
-    Example:
-        >>> [[bar.name for bar in bars] for bars in vary([Parts(0.5, None, 0.5, 1.0, 1.2), Parts(0.1, None, 0.1, 1.0, 1.2)])]
-        [['words'], ['words']]
-    """
-    every = [make_bars(parts) for parts in hits]
-    columns: dict[tuple[str, ...], str] = {}
-    for name in dict.fromkeys(bar.name for bars in every for bar in bars):
-        values = tuple(next((bar.value for bar in bars if bar.name == name), "") for bars in every)
-        if len(set(values)) > 1:
-            columns.setdefault(values, name)
-    return [tuple(bar for bar in bars if bar.name in columns.values()) for bars in every]
-
-
 def _share(value: float) -> float:
     return round(min(1.0, max(0.0, value)), 4)
 
@@ -234,6 +218,7 @@ def _obsidian_address(file: str) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
+    "bars": make_bars,
     "diff_lines": read_diff,
     "entry_address": entry_address,
     "time": show_time,

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.editing.source import Source
-from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError
+from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError, explain_failure
 from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_words
@@ -190,7 +190,7 @@ async def create(site: Site, request: Request) -> Response:
     try:
         path, run = await site.write(lambda kb: kb.create(title, folder, text))
     except MemoryKBError as exc:
-        return await _draw_new(site, request, title, text, f"{exc}{f'; {exc.hint}' if exc.hint else ''}", folder)
+        return await _draw_new(site, request, title, text, explain_failure(exc), folder)
     return see_other(_say(EntryAddress(path, ""), "saved", run))
 
 
@@ -269,7 +269,7 @@ async def save(site: Site, request: Request) -> Response:
     except ChangedOnDisk:
         return await _give_back(site, request, fields, "")
     except MemoryKBError as exc:
-        return await _give_back(site, request, fields, f"{exc}{f'; {exc.hint}' if exc.hint else ''}")
+        return await _give_back(site, request, fields, explain_failure(exc))
     if run.conflicts:
         return await _give_back(site, request, fields, " ".join(conflict.message for conflict in run.conflicts))
     return see_other(_say(wanted, "saved" if run.changes else "same", run))

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
-from memory_kb.web.charts import Bar, entry_address, vary
+from memory_kb.web.charts import entry_address
 from memory_kb.web.highlight import Stretch, mark, render_passage
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
 
@@ -50,14 +50,6 @@ class SearchPage(NamedTuple):
         for found in self.found:
             groups.setdefault((found.hit.vault, found.hit.path, found.hit.title), []).append(found)
         return list(groups.values())
-
-    @property
-    def bars(self) -> dict[int, tuple[Bar, ...]]:
-        """The factors by which the scores of the hits differ, by rank."""
-        return {
-            found.hit.rank: bars
-            for found, bars in zip(self.found, vary(found.hit.parts for found in self.found), strict=True)
-        }
 
 
 async def show_search(site: Site, request: Request) -> Response:
