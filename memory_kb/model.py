@@ -177,6 +177,14 @@ class SearchResult(NamedTuple):
     degraded: tuple[str, ...]
     freshness: Freshness
 
+    @property
+    def notes(self) -> list[list[Hit]]:
+        """The hits of each note together, in the order of the best of them."""
+        groups: dict[tuple[str | None, str, str], list[Hit]] = {}
+        for hit in self.hits:
+            groups.setdefault((hit.vault, hit.path, hit.title), []).append(hit)
+        return list(groups.values())
+
 
 class SyncReport(NamedTuple):
     """What one comparison of disk and index changed."""

@@ -197,16 +197,14 @@ _SHOWN = 20
 def import_verb(options: Options, /, source: str, wanted: str, **chosen: Any) -> int:
     """Import notes, memories or conversations of another tool.
 
-    SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a JSON file of
-    mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only what a person states as a
-    preference, a correction or a constraint is kept; with --as sessions they become session logs instead.
-
-    SOURCE stays as it is. Importing it again brings in what is new.
+    SOURCE is a folder of basic-memory or Obsidian notes, MEMORY.md with its daily logs, an AGENTS.md or CLAUDE.md, a
+    JSON file of mem0, or the ZIP archive or conversations.json that Claude or ChatGPT exports. Of conversations only
+    what a person states as a preference, a correction or a constraint is kept; with --as sessions they become session
+    logs instead. SOURCE stays as it is. Importing it again brings in what is new.
 
     \b
     memory-kb import AGENTS.md --dry-run
     memory-kb import ~/basic-memory
-    memory-kb import ~/Downloads/data-export.zip --as sessions
     """
     report = options.kb.import_(source, as_sessions=wanted == "sessions", dry_run=options.dry_run, **chosen)
     fields = pick(report, "format", "source", "pieces", "left_out", "sessions", "events")
@@ -239,11 +237,9 @@ def _print_report(report: ImportReport, show: Callable[[str], object]) -> None:
 def hook_verb(options: Options, /, event: str, rest: tuple[str, ...], agent: str) -> None:
     """Answer a hook of an agent.
 
-    EVENT is session-start, prompt, tool, stop, ask or session-end.
-
-    `install` makes agents call this, with what they say as JSON on stdin. It logs the session, prints what the agent should know, or
-    is asked to remember, as the JSON that the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine
-    folder.
+    EVENT is session-start, prompt, tool, stop, ask or session-end. `install` makes agents call this, with what they say
+    as JSON on stdin. It logs the session, prints what the agent should know, or is asked to remember, as the JSON that
+    the agent expects, and never fails: errors are lines in log/hooks.log of the vault's machine folder.
 
     \b
     echo '{"session_id": "s1", "prompt": "fix the upload test"}' | memory-kb hook prompt --agent codex
@@ -307,7 +303,6 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     \b
     memory-kb serve --open
     memory-kb --vault ~/notes serve --port 0
-    MEMORY_KB_SERVE_TOKEN=$(openssl rand -hex 16) memory-kb serve --host 0.0.0.0
     """
     if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise UsageError(f"the page needs {', '.join(missing)}", 'run: pip install "memory-kb[web]"')

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from memory_kb import __version__
 from memory_kb.cli.output import Options
 from memory_kb.errors import UsageError
 
@@ -166,19 +167,9 @@ shared_options = together(
 )
 
 
-def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value:
-        from memory_kb import __version__
-
-        click.echo(f"memory-kb {__version__}")
-        ctx.exit()
-
-
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @shared_options
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
-)
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
 def cli() -> None:
     """Memories for agents and people: Markdown notes, searched at once.
 
@@ -191,12 +182,7 @@ def cli() -> None:
 
 
 def call(arguments: Sequence[str], options: Options) -> int:
-    """Parse a command line, run its verb, and return its exit code.
-
-    Raises:
-        UsageError: the command line means nothing.
-        BrokenPipeError: the reader of our output has gone.
-    """
+    """Parse a command line, run its verb, and return its exit code."""
     try:
         result = cli.main(list(arguments), prog_name="memory-kb", standalone_mode=False, obj=options)
     except click.exceptions.Exit as exc:

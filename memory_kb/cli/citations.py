@@ -26,15 +26,13 @@ _COLOURS = {"drifted": "yellow", "gone": "red", "fresh": "green", "moved": "gree
 def cite_verb(options: Options, /, wanted: str, references: tuple[str, ...], from_text: bool) -> int:
     """Record which code an entry is about.
 
-    `verify` then notices when that code changes.
-
-    A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin at the project's folder. It is
-    kept in `cites:` with a hash of the text. Without any, the entry's own text is looked through for what could be cited.
+    `verify` then notices when that code changes. A REF is `path`, `path#L10-L20`, `path:10-20` or a commit; paths begin
+    at the project's folder. It is kept in `cites:` with a hash of the text. Without any, the entry's own text is looked
+    through for what could be cited.
 
     \b
     memory-kb cite 69712e00 src/upload.py#L40-L62
     memory-kb cite 69712e00 docs/api.md src/api/x.py#L10-L20
-    memory-kb cite 69712e00 --from-text
     """
     report = options.kb.cite(wanted, references, from_text=from_text, dry_run=options.dry_run)
     fields = pick(report, "id", "recorded", "suggested", "refused")
@@ -66,7 +64,6 @@ def verify_verb(options: Options, /, wanted: tuple[str, ...], is_all: bool, upda
     Exits with 7 when something drifted or is gone. `context` marks what drifted and leaves out what is gone.
 
     \b
-    memory-kb verify
     memory-kb verify 69712e00 --update
     memory-kb verify --flag
     """

@@ -219,10 +219,9 @@ def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors
 def rename_verb(options: Options, /, wanted: str, new: str, title: bool, file: bool, folder: bool) -> int:
     """Give an entry another id or title, and rewrite every link to it.
 
-    NEW is its id, with --title its title, with --folder the folder of its file.
-
-    Everything is changed, or nothing. Links that call it by another of its names stay, so that after --title those by the
-    name of its file, which other readers of notes go by, lead there as before; --file changes that name.
+    NEW is its id, with --title its title, with --folder the folder of its file. Everything is changed, or nothing.
+    Links that call it by another of its names stay, so that after --title those by the name of its file, which other
+    readers of notes go by, lead there as before; --file changes that name.
 
     \b
     memory-kb rename 3f9a0c12 wait-for-the-event

@@ -157,13 +157,12 @@ def capture_verb(
 ) -> int:
     """Store what a message states with a marker such as "from now on" or "we use X, not Y".
 
-    TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append` takes
-    them, of which only the messages of people are read. Without either, --session names a logged session.
+    TEXT is one message of a person. Without it stdin is read: one message, or JSON lines of events as `session append`
+    takes them, of which only the messages of people are read. Without either, --session names a logged session.
 
     \b
     memory-kb capture "Looks good. Always use UTC for timestamps."
     memory-kb capture --session 0b1c42 --dry-run
-    memory-kb session replay 0b1c42 --json | memory-kb capture --job api
     """
     problems: list[Problem] = []
     messages = _read(text, problems)
@@ -218,13 +217,12 @@ _SHOWN = ("created", "reinforced", "known", "forgotten", "refused")
 def extract_verb(options: Options, /, session: str, scopes: tuple[str, ...], again: bool) -> int:
     """Extract memories from a session that is over, in ten scopes.
 
-    A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and the others
-    go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
+    A language model reads what was said and done; without one nothing is extracted. A scope that fails is reported, and
+    the others go on. Norms become proposals in review/; everything else is kept with the events that it rests on.
 
     \b
     memory-kb extract 0b1c42
     memory-kb extract 0b1c42 --scope corrective --scope observations
-    memory-kb extract 0b1c42 --dry-run
     """
     report = options.kb.extract(session, scopes=scopes or None, again=again, dry_run=options.dry_run)
     is_left = any(run.conflicts for run in report.runs)
@@ -284,9 +282,8 @@ _NOTHING_NEW = "Nothing is new; nothing was written."
 def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int:
     """Record a plan and what may go wrong, before the work begins.
 
-    TEXT is both; a single - reads it from stdin.
-
-    It is kept in .premortem.md beside the notes and rewritten when the plan changes. `extract` holds the session against it.
+    TEXT is both; a single - reads it from stdin. It is kept in .premortem.md beside the notes and rewritten when the
+    plan changes. `extract` holds the session against it.
 
     \b
     memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
@@ -316,7 +313,6 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     \b
     memory-kb assume planned --complexity "small: two modules" --approach "one transaction per file"
     memory-kb assume built --scope-note "no migration" --recommendation notify --job api
-    memory-kb assume --list --job api
     """
     kb = options.kb
     if is_list:

@@ -88,12 +88,10 @@ def merge_file_command(words: tuple[str, ...]) -> int:
 def commit_verb(options: Options, /, run: str | None, message: str | None, session: str | None) -> None:
     """Commit the files that the last run wrote, and no others.
 
-    The message says what was learned.
-
-    What else is staged or changed stays as it is. In the middle of a merge or rebase nothing is committed.
+    The message says what was learned. What else is staged or changed stays as it is. In the middle of a merge or rebase
+    nothing is committed.
 
     \b
-    memory-kb commit
     memory-kb commit --session 0b1c42
     memory-kb commit 3f9a0c12 -m "memory: what the incident taught us"
     """
@@ -118,10 +116,8 @@ def commit_verb(options: Options, /, run: str | None, message: str | None, sessi
 def undo_verb(options: Options, /, named: tuple[str, ...], session: str | None, is_list: bool) -> int:
     """Undo what the last run wrote, or those named.
 
-    Every file becomes what it was, byte for byte.
-
-    Files that somebody has edited since are left, and the exit code is 6. Without a name, each undo goes one run further
-    back; an undo is undone by its own name.
+    Every file becomes what it was, byte for byte. Files that somebody has edited since are left, and the exit code is
+    6. Without a name, each undo goes one run further back; an undo is undone by its own name.
 
     \b
     memory-kb undo
@@ -168,10 +164,9 @@ def _list_runs(options: Options, runs: tuple[RunView, ...]) -> int:
 def eval_verb(options: Options, /, propose: int | None) -> int:
     """Measure how well the queries of queries.yaml find their notes.
 
-    grep is measured beside it.
-
-    Exits with 7 when a query finds none of what it expects, or expects a missing entry. recall@N is the share of the expected entries among
-    the first N hits, hit@N the share of the questions that find one of theirs there. Nothing of it counts as use of the notes.
+    grep is measured beside it. Exits with 7 when a query finds none of what it expects, or expects a missing entry.
+    recall@N is the share of the expected entries among the first N hits, hit@N the share of the questions that find one
+    of theirs there. Nothing of it counts as use of the notes.
 
     \b
     memory-kb eval
@@ -236,15 +231,14 @@ def ci_verb(
 ) -> int:
     """Show how a change of the notes changes what is found.
 
-    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone or cannot be
-    read, the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries that expect a missing entry,
-    double ids, contradictions without a link and contexts over their budget that were not there before. BASE...HEAD compares with
-    where the two parted.
+    Asks the saved queries of queries.yaml at both revisions and prints a Markdown report; where the later ones are gone
+    or cannot be read, the earlier ones are asked. Exits with 7 on lost recall, and on secrets, dangling links, queries
+    that expect a missing entry, double ids, contradictions without a link and contexts over their budget that were not
+    there before. BASE...HEAD compares with where the two parted.
 
     \b
     memory-kb ci main...HEAD
     memory-kb ci v1.0..v2.0 --output report.md --max-tokens 2000
-    memory-kb ci --staged
     """
     from memory_kb.git.ci_report import as_markdown
 

@@ -25,10 +25,7 @@ def print_found(options: Options, result: SearchResult, file: str | None = None)
         print_json(fields)
         return
     print_notes(result.degraded)
-    notes: dict[tuple[str | None, str, str], list[Hit]] = {}
-    for hit in result.hits:
-        notes.setdefault((hit.vault, hit.path, hit.title), []).append(hit)
-    for hits in notes.values():
+    for hits in result.notes:
         for number, hit in enumerate(hits):
             _print_hit(hit, result.query, is_further=number > 0)
     if not result.hits and file:

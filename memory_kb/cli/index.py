@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 def index_verb(options: Options, /, rebuild: bool, no_embed: bool) -> None:
     """Update the index from the files. Searches do this by themselves.
 
-    With an embedding provider, vectors are made too, for what has none yet. They are kept as they
-    come: Ctrl-C loses nothing, and nothing is paid for twice.
+    With an embedding provider, vectors are made too, for what has none yet. They are kept as they come: Ctrl-C loses
+    nothing, and nothing is paid for twice.
 
     \b
-    memory-kb index
     memory-kb index --dry-run
     memory-kb --vault ~/notes index --rebuild
     """
@@ -122,13 +121,12 @@ _ALL = flag("--all whole", "List every finding, not the first 50.")
 def doctor_verb(options: Options, /, fix: bool, adopt: bool, agent: str | None, scope: str, whole: bool) -> int:
     """Do what `lint` does, and compare the index with the notes. Exits with 7 when there is something to fix.
 
-    Beyond lint it reads every file and cuts it up anew, checks the database, looks for killed runs, and with --fix repairs these.
+    Beyond lint it reads every file and cuts it up anew, checks the database, looks for killed runs, and with --fix
+    repairs these.
 
     \b
-    memory-kb doctor
     memory-kb doctor --fix
     memory-kb doctor --adopt --fix
-    memory-kb doctor --agent codex
     """
     kb = options.kb
     if agent:

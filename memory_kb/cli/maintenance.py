@@ -58,9 +58,7 @@ def exit_code(steps: Sequence[StepReport]) -> int:
 def consolidate_verb(options: Options, /, stage: str | None) -> int:
     """Turn what recurs into rules, merge duplicates, age and archive.
 
-    What several jobs share is promoted.
-
-    Running it twice changes nothing the second time. `undo` reverts each step.
+    What several jobs share is promoted. Running it twice changes nothing the second time. `undo` reverts each step.
 
     \b
     memory-kb consolidate --dry-run
@@ -128,9 +126,8 @@ def reinforce_verb(options: Options, /, session: str | None) -> int:
 def promote_verb(options: Options, /) -> int:
     """Copy what several jobs learned to the project or the home.
 
-    What three jobs learned goes to the project, what holds everywhere to the home.
-
-    Only a language model decides about the home; without one nothing goes there. Preferences of people never promote.
+    What three jobs learned goes to the project, what holds everywhere to the home. Only a language model decides about
+    the home; without one nothing goes there. Preferences of people never promote.
 
     \b
     memory-kb promote --dry-run

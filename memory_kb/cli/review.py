@@ -140,11 +140,7 @@ def approve_verb(options: Options, /, entries: tuple[str, ...], all_from: str | 
 
 
 def _named(kb: KnowledgeBase, session: str | None) -> tuple[str, ...]:
-    """Return what waits and comes from a session.
-
-    Raises:
-        UsageError: nothing does.
-    """
+    """Return what waits and comes from a session."""
     if session is None:
         return ()
     found = tuple(item.id for item in kb.review.list(session=session) if item.status == "proposed")

@@ -207,9 +207,8 @@ def backtest_verb(options: Options, /, rule: str) -> None:
 def sweep_verb(options: Options, /) -> int:
     """Move rules between levels of trust, and flag doubtful ones.
 
-    The levels are nascent, established and proven.
-
-    A rule moves one level a day at most. Nothing is deleted: `memory-kb review list` shows what was flagged.
+    The levels are nascent, established and proven. A rule moves one level a day at most. Nothing is deleted: `memory-kb
+    review list` shows what was flagged.
 
     \b
     memory-kb sweep --dry-run

@@ -133,14 +133,12 @@ def _open_at(options: Options, revision: str | None) -> Iterator[KnowledgeBase]:
 def why_not_verb(options: Options, /, query: str, entry: str, prompt: bool, session: str | None, **chosen: Any) -> None:
     """Explain why a search, or a hook at a prompt, does not show an entry.
 
-    It names the step that left it out, and the score it would need.
-
-    ID is an id, a unique beginning of one, or path.md:LINE.
+    It names the step that left it out, and the score it would need. ID is an id, a unique beginning of one, or
+    path.md:LINE.
 
     \b
     memory-kb why-not "flaky tests" 69712e00
     memory-kb why-not deploy memory/rules/deploy.md --kind rule
-    memory-kb why-not --prompt "why do the uploads fail on Mondays?" 69712e00
     """
     kb = options.kb
     answer = kb.why_silent(query, entry, session) if prompt else kb.why_not(query, entry, **chosen)
@@ -167,8 +165,6 @@ def show_verb(options: Options, /, entry: str, as_of: str | None, history: bool,
     \b
     memory-kb show 69712e00
     memory-kb show memory/MEMORY.md:40
-    memory-kb show 69712e00 --history
-    memory-kb show 69712e00 --as-of HEAD~3
     """
     if history:
         _print_history(options, options.kb.history(entry))
@@ -196,7 +192,6 @@ def list_verb(options: Options, /, limit: int | None, sort: str, **chosen: Any) 
     \b
     memory-kb list --kind rule --scope global
     memory-kb list --sort newest --limit 10
-    memory-kb list --status retired --json
     """
     entries, total = options.kb.browse(order=sort, limit=limit or sys.maxsize, **chosen)
     if options.as_json:

@@ -202,16 +202,15 @@ def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
 def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     """End session ID: make its episodes and learnings, count what it used, tidy up after it.
 
-    Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another outcome or
-    summary corrects the first, in the episode and in what was credited.
+    Each step is independent of the others; a table says what it did. Ending a session twice changes nothing; another
+    outcome or summary corrects the first, in the episode and in what was credited.
 
-    With --dry-run no language model is asked, and each step shows what it would do to the notes as they are now, without what the
-    steps before it would have written.
+    With --dry-run no language model is asked, and each step shows what it would do to the notes as they are now,
+    without what the steps before it would have written.
 
     \b
     memory-kb session end 0b1c42 --outcome success --dry-run
     memory-kb session end 0b1c42 --outcome success
-    memory-kb undo --session 0b1c42
     """
     from memory_kb.cli.maintenance import exit_code, print_failures, print_steps
 
@@ -353,14 +352,13 @@ def _print_session_hit(hit: SessionHit) -> None:
 def import_verb(options: Options, /, sources: tuple[str, ...], **chosen: Any) -> int:
     """Import transcripts of Claude Code, Codex, Gemini CLI, OpenCode, Cursor, SpecStory or aider, or conversations in Markdown.
 
-    A folder is searched at any depth; only sessions whose working folder is this project are taken from it. What is stored already is
-    not written again, so a transcript that grew may simply be imported once more. A file in no known form is refused.
+    A folder is searched at any depth; only sessions whose working folder is this project are taken from it. What is
+    stored already is not written again, so a transcript that grew may simply be imported once more. A file in no known
+    form is refused.
 
     \b
     memory-kb session import ~/.claude/projects/-home-ana-api
     memory-kb session import ~/.codex/sessions --job api
-    memory-kb session import .specstory/history .aider.chat.history.md
-    memory-kb session import chat.md --session design-talk
     """
     made, refused = list[SessionImported](), list[UnreadableInput]()
     for source in sources:

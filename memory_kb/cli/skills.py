@@ -128,7 +128,6 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
     \b
     memory-kb skills create "Release train" --step "Tag {version}." --step "Push the tag." --tag release
     memory-kb skills create "Release train" --error "tag exists: bump the version"
-    cat prompt.txt | memory-kb skills create "Review a migration" --template -
     """
     if template == "-":
         template = read_text([template], errors="replace").rstrip("\n")

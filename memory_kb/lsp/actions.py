@@ -40,14 +40,7 @@ def to_diagnostic(page: Page, remark: Remark) -> lsp.Diagnostic:
 
 
 def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.Diagnostic]) -> Iterator[lsp.CodeAction]:
-    """Yield what can be done at a place; what it changes is worked out when one is chosen.
-
-    Args:
-        page: the note.
-        offset: the place in its text.
-        place: the scope of the note.
-        said: what was said of that place.
-    """
+    """Yield what can be done at a place; what it changes is worked out when one is chosen."""
     entry = page.entry_at(offset)
     mine = [one for one in said if one.source == SOURCE]
     if entry is None or entry.metadata.keys().isdisjoint(("id", "kind", "type")):
@@ -176,13 +169,7 @@ _SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})
 
 
 def describe_state(use: EntryUse, links: tuple[int, int], *, with_text: bool) -> str:
-    """Return the state of an entry, as Markdown.
-
-    Args:
-        use: the entry.
-        links: how many links lead out of it and to it.
-        with_text: whether to show how its text begins, where the cursor is not on itself.
-    """
+    """Return the state of an entry, as Markdown."""
     memory, count = use.memory, use.memory.reinforcement_count
     times = f"{1 + count} (reinforced {count}×); scope × {use.scope_weight:g}"
     age = "undated" if use.age_days is None else f"{use.age_days:.0f} days old"

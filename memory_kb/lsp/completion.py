@@ -40,15 +40,7 @@ class _Offer(NamedTuple):
 
 
 def complete(page: Page, offset: int, catalog: Catalog, read: ReadText, today: date) -> lsp.CompletionList:
-    """Return the completions for a place, best first.
-
-    Args:
-        page: the note.
-        offset: the place in its text.
-        catalog: what links may lead to.
-        read: gives the text of a note by its path.
-        today: the day.
-    """
+    """Return the completions for a place, best first."""
     spot = find_spot(page.text, offset)
     makers: Mapping[str, Callable[[], Iterator[_Offer]]] = {
         "link": lambda: _links(page, spot, catalog),

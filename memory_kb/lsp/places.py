@@ -178,14 +178,7 @@ class Subject(NamedTuple):
 
 
 def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
-    """Return what a character of a page is about; None for a link to nowhere and for no entry at all.
-
-    Args:
-        page: the note.
-        offset: the character.
-        catalog: what links may lead to.
-        read: returns the text of a note by its path.
-    """
+    """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
     link = page.link_at(offset)
     if link:
         return _linked(page, link, offset, catalog, read)

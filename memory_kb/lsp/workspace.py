@@ -58,11 +58,7 @@ class Workspace:
         self._say = say
 
     async def ask(self, work: Callable[[KnowledgeBase], _T]) -> _T:
-        """Do something with the knowledge base.
-
-        Raises:
-            MemoryKBError: it cannot be done, or there is no vault.
-        """
+        """Do something with the knowledge base."""
         return await self._worker.ask(work)
 
     async def open(self) -> bool:

@@ -78,12 +78,7 @@ PROMPTS = (
 
 
 def read_resource(kb: KnowledgeBase, uri: str) -> str:
-    """Return the text of a resource, in the frame that entries are quoted in.
-
-    Raises:
-        UnknownEntry: there is no such entry.
-        UsageError: it is no address of ours.
-    """
+    """Return the text of a resource, in the frame that entries are quoted in."""
     from urllib.parse import unquote
 
     if uri.rstrip("/") == INSTITUTIONAL:
@@ -113,15 +108,7 @@ _HANDSHAKE = ("initialize", "server/discover", "ping")
 def make_server(
     workers: Workers, profile: str, session: str, on_awake: Callable[[], None], vaults: tuple[str, ...] = ()
 ) -> Server[Any]:
-    """Return a server for one vault.
-
-    Args:
-        workers: the threads in which the work is done.
-        profile: which tools are offered: `default` or `full`.
-        session: under which session what is shown is written down.
-        on_awake: called at the first request after a handshake, and at every later one.
-        vaults: those of the team's index that queries go to, in place of the one here.
-    """
+    """Return a server for one vault."""
     handlers = _Handlers(workers, PROFILES[profile], session, vaults)
     server: Server[Any] = Server(
         "memory-kb",
@@ -236,11 +223,7 @@ class _Handlers:
         )
 
     async def _serve(self, work: Callable[[KnowledgeBase], str], code: int) -> str:
-        """Read something; an error of the caller's has this code.
-
-        Raises:
-            MCPError: it cannot be had.
-        """
+        """Read something; an error of the caller's has this code."""
         worker = self._workers.reading
         try:
             return await worker.ask(work)

@@ -71,10 +71,6 @@ def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = 
     """Return what is asked for: an entry by its id, the hits of a query, or a list.
 
     Queries go to these `vaults` of the team's index, if any are named.
-
-    Raises:
-        UsageError: there is nothing to go by, or a word is not one of the format's.
-        UnknownEntry: no entry is called so.
     """
     if named := given.get("id", "").strip():
         most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)

@@ -215,11 +215,7 @@ _MAX_BODY = 32 * 1024 * 1024
 
 
 def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
-    """Serve any number of clients until stopped; return the exit code.
-
-    Raises:
-        UsageError: other machines could reach it and there is no token, or the place is taken.
-    """
+    """Serve any number of clients until stopped; return the exit code."""
     listening, bound = claim(place, token, "MEMORY_KB_MCP_TOKEN")
     service = ToolService(offer)
     app = service.make_server().streamable_http_app(

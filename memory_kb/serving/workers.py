@@ -32,12 +32,7 @@ class Address(NamedTuple):
         return cls(vault, home, dict(os.environ))
 
     def open(self) -> KnowledgeBase:
-        """Open the vault.
-
-        Raises:
-            VaultNotFound: there is no such folder.
-            InvalidSettings: a configuration file cannot be used.
-        """
+        """Open the vault."""
         return KnowledgeBase.open(self.vault, self.home, environ=self.environ)
 
 

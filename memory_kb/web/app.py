@@ -131,13 +131,7 @@ class ServedPages(NamedTuple):
 
 
 def serve(options: ServedPages) -> int:
-    """Serve the page until a signal ends it; return the exit code.
-
-    Raises:
-        UsageError: other machines could reach it and there is no token, or the place is taken.
-        VaultNotFound: there is no such folder.
-        InvalidSettings: a configuration file cannot be used.
-    """
+    """Serve the page until a signal ends it; return the exit code."""
     if options.token is not None and len(options.token) < _LEAST_TOKEN:
         raise UsageError(
             f"the token is shorter than {_LEAST_TOKEN} characters",

@@ -45,13 +45,6 @@ class Auth:
     The Host header must name this server (against DNS rebinding). Requests that other sites cause are
     refused, except a link that a person follows. A token, if there is one, is sent once; afterwards a
     cookie of this page replaces it.
-
-    Args:
-        app: the application to protect.
-        host: the name or address of the server.
-        port: its port.
-        token: the token that requests need, or None.
-        style_hashes: hashes of the styles that scripts of the page may insert.
     """
 
     def __init__(self, app: Any, host: str, port: int, token: str | None, style_hashes: Iterable[str] = ()) -> None:

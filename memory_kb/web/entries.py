@@ -25,7 +25,7 @@ from memory_kb.settings import Ranking
 from memory_kb.text import load_json
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
-from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render
+from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
 from memory_kb.web.site import BadForm, Parameters, Site, one, see_other
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _LONGEST_FORM = 1_000_000
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
 _MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
+_RESTARTED = "The server was started anew since you opened this form. Save once more."
 
 
 class EntryAddress(NamedTuple):
@@ -44,18 +45,8 @@ class EntryAddress(NamedTuple):
     at: str
 
     def find(self, kb: KnowledgeBase) -> Source:
-        """Return the entry as it is in its file.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several, and the place does not say which.
-        """
-        try:
-            return kb.source(self.id)
-        except AmbiguousId:
-            if not self.at:
-                raise
-            return kb.source(self.at)
+        """Return the entry as it is in its file."""
+        return kb.source(self.name(kb))
 
     def name(self, kb: KnowledgeBase) -> str:
         """Return what the verbs call it."""
@@ -84,7 +75,7 @@ async def show_entry(site: Site, request: Request) -> Response:
         return source, draw_curve(aged, kb.today(), ranking), ranking
 
     source, curve, ranking = await site.read(look)
-    text = _without_title(source)
+    text = without_title(source.body.lstrip("\r\n"), source.view.title)
     place = await _place_of(site, source.view.path, text)
     first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
     place = place._replace(passage=_read_passage(one(request.query_params, "lines"), first))
@@ -184,8 +175,8 @@ async def create(site: Site, request: Request) -> Response:
     try:
         fields = await site.form(request)
     except BadForm as exc:
-        fields, problem = exc.fields, "The server was started anew since you opened this form. Save once more."
-        return await _draw_new(site, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), problem)
+        fields = exc.fields
+        return await _draw_new(site, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), _RESTARTED)
     title, folder, text = one(fields, "title"), one(fields, "folder"), one(fields, "text", _LONGEST_FORM)
     try:
         path, run = await site.write(lambda kb: kb.create(title, folder, text))
@@ -259,9 +250,7 @@ async def save(site: Site, request: Request) -> Response:
         fields = await site.form(request)
     except BadForm as exc:
         # Nothing is written, but what somebody typed is given back to be sent once more.
-        return await _give_back(
-            site, request, exc.fields, "The server was started anew since you opened this form. Save once more."
-        )
+        return await _give_back(site, request, exc.fields, _RESTARTED)
     wanted, was = read_wanted(fields), one(fields, "was")
     try:
         text = read_text(fields)
@@ -312,11 +301,8 @@ def _draw_form(
 ) -> Response:
     from difflib import unified_diff
 
-    diff = (
-        "\n".join(unified_diff((theirs or "").splitlines(), text.splitlines(), "in the file now", "yours", lineterm=""))
-        if theirs
-        else ""
-    )
+    lines = (theirs.splitlines(), text.splitlines()) if theirs else ([], [])
+    diff = "\n".join(unified_diff(*lines, "in the file now", "yours", lineterm=""))
     status = 409 if theirs is not None else 422 if problem else 200
     head, body = split_text(text if merged is None else merged)
     entries = parse_document(head, source.view.path).entries
@@ -375,11 +361,7 @@ async def open_editor(site: Site, request: Request) -> Response:
 
 
 def start_editor(command: str, file: str, line: int) -> None:
-    """Start an editor, without a shell; the file is added where the command has no place for it.
-
-    Raises:
-        UsageError: there is no such command.
-    """
+    """Start an editor, without a shell; the file is added where the command has no place for it."""
     words = [word.replace("{file}", file).replace("{line}", str(line)) for word in shlex.split(command)]
     try:
         started = subprocess.Popen(  # noqa: S603 - the user's own command, from their own environment
@@ -394,10 +376,3 @@ def start_editor(command: str, file: str, line: int) -> None:
 def _say(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
     pairs = {"id": wanted.id, "at": wanted.at, "said": said, "run": (run.run if run else None) or ""}
     return f"/entry?{urlencode({name: value for name, value in pairs.items() if value})}"
-
-
-def _without_title(source: Source) -> str:
-    """Return the body without a first heading that is the entry's title, which is above it."""
-    body = source.body.lstrip("\r\n")
-    first, _, rest = body.partition("\n")
-    return rest if first.startswith("#") and first.lstrip("#").strip() == source.view.title.strip() else body

@@ -63,12 +63,7 @@ def find_properties(metadata: Mapping[str, Any]) -> tuple[Property, ...]:
 
 
 def read_text(fields: Parameters) -> str:
-    """Return the whole text that a form of the editor says: frontmatter, what its fields change there, and body.
-
-    Raises:
-        UsageError: a new field has a name that none can have.
-        CannotSplice: the frontmatter cannot be changed so.
-    """
+    """Return the whole text that a form of the editor says: frontmatter, what its fields change there, and body."""
     head, body = (one(fields, name, _LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
     return set_properties(f"{head}\n" if head.strip() and not head.endswith("\n") else head, fields) + body
 

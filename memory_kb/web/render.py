@@ -73,6 +73,17 @@ def _draw(text: str, place: LinkBase) -> str:
     return str(_parser().render(text, {"place": place, "tags": frozenset(find_tags(text))}))
 
 
+def without_title(text: str, title: str) -> str:
+    """Return a text without a first heading that is a title, which is above it on the page.
+
+    Example:
+        >>> without_title("# Tea\\nGreen.", "Tea"), without_title("Green.", "Tea")
+        ('Green.', 'Green.')
+    """
+    first, _, rest = text.partition("\n")
+    return rest if first.startswith("#") and first.lstrip("#").strip() == title.strip() else text
+
+
 def find_embeds(text: str) -> tuple[str, ...]:
     r"""Return the names of the notes that a text shows, each alone in its paragraph.
 

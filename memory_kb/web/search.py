@@ -11,6 +11,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.model import PER_ENTRY, Hit, SearchResult
 from memory_kb.web.charts import entry_address
 from memory_kb.web.highlight import Stretch, mark, render_passage
+from memory_kb.web.render import without_title
 from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
 
 if TYPE_CHECKING:
@@ -38,40 +39,43 @@ class ShownHit(NamedTuple):
 
 
 class SearchPage(NamedTuple):
-    """What a search gave, ready to be drawn."""
+    """What a search gave, ready to be drawn: the hits of each note together."""
 
-    found: tuple[ShownHit, ...]
+    notes: list[list[ShownHit]]
     result: SearchResult
-
-    @property
-    def notes(self) -> list[list[ShownHit]]:
-        """The hits of each note together, in the order of the best of them."""
-        groups: dict[tuple[str | None, str, str], list[ShownHit]] = {}
-        for found in self.found:
-            groups.setdefault((found.hit.vault, found.hit.path, found.hit.title), []).append(found)
-        return list(groups.values())
 
 
 async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
-    asked = read_query(request.query_params)
     limit = _MORE if one(request.query_params, "more") else _LIMIT
-    work = partial(_search, asked=asked, limit=limit, vaults=site.info.vaults)
-    answer = await site.read(work) if asked.query.strip() else None
-    home = {} if answer else await _find_home(site, asked)
-    return site.page(request, "search.html", asked=asked, answer=answer, choices=await site.choices(), **home)
+    return await _draw(site, request, "search.html", limit=limit)
 
 
 async def show_results(site: Site, request: Request) -> Response:
     """The part of that page that changes while somebody types: words alone, no model is asked."""
-    asked = read_query(request.query_params)
+    address = read_query(request.query_params).address("/")
     if "hx-request" not in request.headers:
-        return see_other(asked.address("/"))
-    work = partial(_search, asked=asked, limit=_TYPING, vaults=site.info.vaults, is_typing=True)
+        return see_other(address)
+    return await _draw(
+        site, request, "results.html", limit=_TYPING, is_typing=True, headers={"hx-replace-url": address}
+    )
+
+
+async def _draw(
+    site: Site,
+    request: Request,
+    template: str,
+    *,
+    limit: int,
+    is_typing: bool = False,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    asked = read_query(request.query_params)
+    work = partial(_search, asked=asked, limit=limit, vaults=site.info.vaults, is_typing=is_typing)
     answer = await site.read(work) if asked.query.strip() else None
     home = {} if answer else await _find_home(site, asked)
-    headers, choices = {"hx-replace-url": asked.address("/")}, await site.choices()
-    return site.page(request, "results.html", headers=headers, asked=asked, answer=answer, choices=choices, **home)
+    choices = await site.choices()
+    return site.page(request, template, headers=headers, asked=asked, answer=answer, choices=choices, **home)
 
 
 async def show_browse(site: Site, request: Request) -> Response:
@@ -119,19 +123,10 @@ def _search(
         **asked.filters,
     )
     own = kb.index.team.name if vaults else None
-    found = (
-        ShownHit(
-            hit,
-            mark(hit.title, asked.query),
-            Markup(render_passage(_without_title(hit), asked.query, hit.path)),  # noqa: S704 - the renderer escapes
-            hit.vault in (None, own),
-        )
-        for hit in result.hits
-    )
-    return SearchPage(tuple(found), result)
+    return SearchPage([[_show(hit, asked.query, own) for hit in hits] for hits in result.notes], result)
 
 
-def _without_title(hit: Hit) -> str:
-    """Return the text of a hit without the heading that is its title."""
-    first, _, rest = hit.text.partition("\n")
-    return rest if rest.strip() and first.lstrip("# ").strip() == hit.title.strip() else hit.text
+def _show(hit: Hit, query: str, own_vault: str | None) -> ShownHit:
+    passage = render_passage(without_title(hit.text, hit.title), query, hit.path)
+    safe = Markup(passage)  # noqa: S704 - the renderer escapes
+    return ShownHit(hit, mark(hit.title, query), safe, hit.vault in (None, own_vault))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.kb import KnowledgeBase
@@ -62,11 +63,5 @@ def read_snippet(text: str) -> tuple[Stretch, ...]:
         >>> [piece.text for piece in read_snippet("a >>>flaky<<< test") if piece.is_hit]
         ['flaky']
     """
-    pieces = []
-    for number, part in enumerate(text.split(">>>")):
-        hit, found, rest = part.partition("<<<")
-        if number and found:
-            pieces += [Stretch(hit, True), Stretch(rest, False)]
-        else:
-            pieces.append(Stretch(part, False))
-    return tuple(piece for piece in pieces if piece.text)
+    pieces = re.split(r">>>(.*?)<<<", text, flags=re.DOTALL)
+    return tuple(Stretch(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)

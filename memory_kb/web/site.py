@@ -67,11 +67,7 @@ class PageQuery(NamedTuple):
 
     @property
     def filters(self) -> FilterWords:
-        """The filters in the words of the verbs.
-
-        Raises:
-            UsageError: the day is none.
-        """
+        """The filters in the words of the verbs."""
         words: FilterWords = {"kind": self.kind, "scope": self.scope, "status": self.status}
         if self.tag:
             words["tag"] = [one for one in (part.strip().removeprefix("#") for part in self.tag.split(",")) if one]
@@ -133,11 +129,7 @@ def one(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
 
 
 def read_day(text: str) -> date:
-    """Return a day.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return a day."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -281,12 +273,7 @@ class Site:
         return HTMLResponse(text, status, headers={"vary": "HX-Request", **(headers or {})})
 
     async def form(self, request: Request) -> Parameters:
-        """Return the fields of a form that came from one of our pages.
-
-        Raises:
-            BadForm: it did not, or from one of a server that ended since.
-            UsageError: it is no form.
-        """
+        """Return the fields of a form that came from one of our pages."""
         if (
             request.headers.get("content-type", "").partition(";")[0].strip().lower()
             != "application/x-www-form-urlencoded"
