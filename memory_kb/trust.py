@@ -150,13 +150,10 @@ def _secret_of(folder: Path) -> bytes:
     try:
         # Of two processes that begin at once, one makes it and both use it.
         os.link(part, file)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without links
-        os.replace(part, file)
-        part = file
-    if part != file:
-        os.unlink(part)
+    except OSError:
+        if not file.exists():  # a file system without links
+            os.replace(part, file)
+    part.unlink(missing_ok=True)
     key = _read_secret(file)
     if not key:
         raise OSError(f"{file} is no secret")

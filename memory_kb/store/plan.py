@@ -252,21 +252,21 @@ class Memory(NamedTuple):
 
     def count(self, name: str) -> int:
         """Return a counter of the evidence block, 0 where there is no good one."""
-        value = self.metadata.get(name)
-        try:
-            number = 0 if isinstance(value, bool) else int(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            return 0
-        return number if 0 <= number <= 1_000_000_000 else 0
+        number = self._number(name)
+        return int(number) if number is not None and 0 <= number <= 1_000_000_000 else 0
 
     def share(self, name: str, default: float) -> float:
         """Return a number from 0 to 1, such as the confidence."""
+        number = self._number(name)
+        return default if number is None else min(1.0, max(0.0, number))
+
+    def _number(self, name: str) -> float | None:
         value = self.metadata.get(name)
         try:
             number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
-            return default
-        return default if math.isnan(number) else min(1.0, max(0.0, number))
+            return None
+        return None if math.isnan(number) else number
 
     def words(self, name: str) -> tuple[str, ...]:
         """Return a list of words, such as `sources` or `flags`."""

@@ -109,13 +109,11 @@ def locate(file: str, project: Path, here: Path) -> str | None:
     from_here, from_top = os.path.join(here, named), os.path.join(project, named)
     if _within(str(here), project) is None:
         return _within(from_top, project)
-    dotted = named.split("/")[0] in (".", "..")
-    orders = ((from_here, True), (from_top, not dotted))
-    for test in (os.path.lexists, lambda path: os.path.isdir(os.path.dirname(path))):
-        for path, is_meant in orders:
-            if is_meant and test(path):
-                return _within(path, project)
-    return _within(from_here if dotted else from_top, project)
+    candidates = [from_here] if named.split("/")[0] in (".", "..") else [from_here, from_top]
+    for is_there in (os.path.lexists, lambda path: os.path.isdir(os.path.dirname(path))):
+        for path in filter(is_there, candidates):
+            return _within(path, project)
+    return _within(candidates[-1], project)
 
 
 def _plain(file: str) -> str:
