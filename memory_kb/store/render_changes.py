@@ -5,8 +5,8 @@ Pure: it takes the files as they are and returns them as they should become.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from memory_kb.credentials import Finding, locate_secrets
 from memory_kb.errors import CannotSplice
@@ -19,6 +19,7 @@ from memory_kb.text import count_same, decode, encode, hash_of
 _MANY_LINES = 20_000
 
 Files = Mapping[str, bytes | None]
+T = TypeVar("T")
 
 
 class RenderedChange(NamedTuple):
@@ -80,33 +81,22 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         >>> compose(plan, {"a.md": note.data}).files[0].after
         b'---\\nid: x\\nimportance: 0.9\\nstatus: active\\n---\\nText.\\n'
     """
-    refused = {number: _Refusal(message, "changed") for number, message in _stale(changes, files)}
-    stale = tuple(dict.fromkeys(changes[number].path for number in refused))
+    together = connect(_keys(change) for change in changes)
+    groups = [id(together[change.path, change.entry_id]) for change in changes]
+    stale = dict(_stale(changes, files))
+    refused = {groups[number]: _Refusal(message, "changed") for number, message in reversed(stale.items())}
     while True:
-        _refuse_companions(changes, refused)
         working = _PlannedFiles(files)
-        steps: list[RenderedChange] = []
-        failed: dict[int, _Refusal] = {}
-        for number, change in enumerate(changes):
-            if number not in refused:
-                try:
-                    steps.append(
-                        RenderedChange(
-                            change, tuple(splice for splice in working.perform(change) if splice.before != splice.after)
-                        )
-                    )
-                except CannotSplice as exc:
-                    failed[number] = _Refusal(exc.what, exc.code)
-        wrong = {} if failed else working.check()
-        failed |= {
-            number: wrong[change.path]
-            for number, change in enumerate(changes)
-            if change.path in wrong and number not in refused
-        }
+        wanted = [one for one in zip(groups, changes, strict=True) if one[0] not in refused]
+        steps, failed = _perform_all(wanted, working)
         if not failed:
             break
         refused |= failed
-    conflicts = tuple(make_conflict(changes[number], *refused[number]) for number in sorted(refused))
+    conflicts = [
+        make_conflict(change, *refused[group])
+        for group, change in zip(groups, changes, strict=True)
+        if group in refused
+    ]
     outcomes = working.outcomes()
     written = {outcome.path for outcome in outcomes}
     made = tuple(
@@ -114,48 +104,57 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
         for step in steps
         if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to))
     )
-    return Composition(made, outcomes, conflicts, stale)
+    return Composition(made, outcomes, tuple(conflicts), tuple(dict.fromkeys(changes[number].path for number in stale)))
+
+
+def connect(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
+    """Return for all that is in some bonds the things that it is connected with, itself included.
+
+    Example:
+        >>> [sorted(one) for one in connect([("a", "b"), ("c",), ("b", "d")]).values()][:3]
+        [['a', 'b', 'd'], ['a', 'b', 'd'], ['c']]
+    """
+    connected: dict[T, set[T]] = {}
+    for bond in bonds:
+        joined = set(bond).union(*(connected.get(one, ()) for one in bond))
+        connected |= dict.fromkeys(joined, joined)
+    return connected
+
+
+def _perform_all(
+    changes: Sequence[tuple[int, Change]], working: _PlannedFiles
+) -> tuple[list[RenderedChange], dict[int, _Refusal]]:
+    """Make some changes one after another; return what they exchange, and the groups of which one cannot be made."""
+    steps: list[RenderedChange] = []
+    failed: dict[int, _Refusal] = {}
+    for group, change in changes:
+        try:
+            splices = working.perform(change)
+        except CannotSplice as exc:
+            failed[group] = _Refusal(exc.what, exc.code)
+        else:
+            steps.append(RenderedChange(change, tuple(one for one in splices if one.before != one.after)))
+    if not failed:
+        wrong = working.check()
+        failed = {group: wrong[change.path] for group, change in changes if change.path in wrong}
+    return steps, failed
 
 
 def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
     """Yield the changes whose file is not what they were planned against."""
     made: set[str] = set()
-    hashes = {
-        path: None if data is None else hash_of(data)
-        for path in {change.path for change in changes}
-        for data in (files[path],)
-    }
+    hashes = {path: None if data is None else hash_of(data) for path, data in files.items()}
     for number, change in enumerate(changes):
-        data = files[change.path]
         if change.path not in made and hashes[change.path] != change.planned:
-            there = (
-                "is there already"
-                if change.planned is None
-                else "is gone"
-                if data is None
-                else "was changed by somebody else meanwhile"
-            )
-            yield number, f"{change.path} {there}"
+            there = "is gone" if files[change.path] is None else "was changed by somebody else meanwhile"
+            yield number, f"{change.path} {'is there already' if change.planned is None else there}"
         elif change.to and change.to not in made and files[change.to] is not None:
             yield number, f"{change.to} is there already"
         made.update(path for path in (change.to, change.path if change.word == "create" else None) if path)
 
 
-def _refuse_companions(changes: Sequence[Change], refused: dict[int, _Refusal]) -> None:
-    """Refuse what belongs together with something refused."""
-    while True:
-        lost = {key: why for number, why in refused.items() for key in _keys(changes[number])}
-        more = {
-            number: next(lost[key] for key in _keys(change) if key in lost)
-            for number, change in enumerate(changes)
-            if number not in refused and any(key in lost for key in _keys(change))
-        }
-        if not more:
-            return
-        refused |= more
-
-
 def _keys(change: Change) -> list[tuple[str | None, ...]]:
+    """Return what a change shares with those that are made together with it or not at all."""
     keys: list[tuple[str | None, ...]] = [(change.path, change.entry_id)]
     return [*keys, (change.together,)] if change.together else keys
 

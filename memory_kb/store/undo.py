@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.store.render_changes import FileOutcome, Files, diff
+from memory_kb.store.render_changes import FileOutcome, Files, connect, diff
 from memory_kb.store.runs import Resolve, invert, make_run, replay
 from memory_kb.store.targets import find_target
 from memory_kb.store.writer import IndexFollower, Writer, scopes_of
@@ -108,9 +109,8 @@ def _summary(run: RunRecord) -> str:
     if len(decisions) == 1:
         (one,) = decisions
         return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
-    words = dict.fromkeys(_DONE.get(one.action, one.action) for one in decisions)
-    counts = [f"{word} {sum(_DONE.get(one.action, one.action) == word for one in decisions)}" for word in words]
-    return f"{', '.join(counts)} in {len(run.files)} files"
+    counts = Counter(_DONE.get(one.action, one.action) for one in decisions)
+    return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.files)} files"
 
 
 def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
@@ -135,12 +135,9 @@ def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files
 
 def _units(record: RunRecord) -> list[set[str]]:
     """Return the files of a run in the groups that text was moved within."""
-    unit_of = {file.path: {file.path} for file in record.files}
-    for one in record.made:
-        if one.to:
-            joined = unit_of.get(one.path, {one.path}) | unit_of.get(one.to, {one.to})
-            unit_of |= dict.fromkeys(joined, joined)
-    return list({id(unit): unit for unit in unit_of.values()}.values())
+    moves = [(one.path, one.to) for one in record.made if one.to]
+    units = connect([*((file.path,) for file in record.files), *moves])
+    return list({id(unit): unit for unit in units.values()}.values())
 
 
 def _plan_unit(
