@@ -48,10 +48,14 @@ class Secret(NamedTuple):
     key: bytes
     folder: Path | None
 
-    def verify(self, machine: Path, state: os.stat_result) -> tuple[Seal | None, bool]:
-        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match."""
-        lines = _read(machine / SIGNATURE)
-        if len(lines) != 4 or lines[0] != _HEAD:
+    def verify(self, machine: Path) -> tuple[Seal | None, bool]:
+        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match.
+
+        Raises:
+            OSError: there is nothing of this name.
+        """
+        state, lines = os.lstat(machine), _read(machine / SIGNATURE)
+        if not stat.S_ISDIR(state.st_mode) or len(lines) != 4 or lines[0] != _HEAD:
             return None, False
         matches = [
             lines[number] == _sign(self.key, text) for number, text in enumerate(_texts(machine, state, lines[1]), 2)
@@ -68,7 +72,7 @@ class Secret(NamedTuple):
         Raises:
             OSError: there is no such folder.
         """
-        return _read(machine / SIGNATURE)[1] if self.verify(machine, os.lstat(machine))[0] else None
+        return _read(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
 
     def mark(self, machine: Path, nonce: str | None = None) -> Seal:
         """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too.

@@ -47,12 +47,9 @@ def prepare_machine(
         OSError: it cannot be made or written to.
     """
     secret = load_secret(environ, tuple(outside))
-    try:
-        state = os.lstat(folder)
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        state = os.lstat(folder)
-    seal, is_current = secret.verify(folder, state) if stat.S_ISDIR(state.st_mode) else (None, False)
+    seal, is_current = secret.verify(folder)
     notices: tuple[str, ...] = ()
     if seal is None:
         seal, notices = _settle(folder, secret, environ, is_shipped=is_shipped)
@@ -75,8 +72,7 @@ def _settle(
     with contextlib.ExitStack() as stack:
         if secret.folder:
             stack.enter_context(hold_lock(secret.folder / "lock", _LOCK_SECONDS))
-        state = os.lstat(folder)
-        seal = secret.verify(folder, state)[0] if stat.S_ISDIR(state.st_mode) else None
+        seal, _ = secret.verify(folder)
         if seal:  # another process was faster
             return seal, ()
         if is_shipped and _came_from_elsewhere(folder, environ):
@@ -84,8 +80,6 @@ def _settle(
             seal = secret.mark(folder)
             sentence = f"{folder} was not made on this machine for this place: it is kept as {aside.name}, and a new one is made"
             return seal, (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(13, "not writable", str(folder))
         _forget_derived(folder)
         return secret.mark(folder), ()
 
