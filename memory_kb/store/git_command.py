@@ -268,22 +268,20 @@ class History:
     def other_branch(self, branch: str | None) -> tuple[str, str] | None:
         """Return what is checked out and the branch that it is not of, by default the one that `origin` calls its own."""
         origin = _line(self._ask("rev-parse", "--abbrev-ref", "origin/HEAD")) or ""
-        wanted, current = (
-            branch or origin.removeprefix("origin/"),
-            _line(self._ask("symbolic-ref", "-q", "--short", "HEAD")),
-        )
-        reaches = (self._ask("merge-base", "--is-ancestor", "HEAD", ref) for ref in (f"origin/{wanted}", wanted))
-        if not wanted or current == wanted or (not current and any(found is not None for found in reaches)):
+        wanted = branch or origin.removeprefix("origin/")
+        current = _line(self._ask("symbolic-ref", "-q", "--short", "HEAD"))
+        if not wanted or current == wanted:
             return None
+        for tip in () if current else (f"origin/{wanted}", wanted):
+            if self._ask("merge-base", "--is-ancestor", "HEAD", tip) is not None:
+                return None
         return current or "a commit of its own", wanted
 
     def find_commit(self, commit: str) -> str | None:
         """Return the whole hash of a commit that is here, or None."""
-        return (
-            _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
-            if _HEX.fullmatch(commit)
-            else None
-        )
+        if not _HEX.fullmatch(commit):
+            return None
+        return _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
     def blob(self, commit: str, path: str, most: int) -> bytes | None:
         """Return a file's bytes at a commit, or None where it was not there or is larger."""
@@ -294,4 +292,4 @@ class History:
 
 
 def _line(output: bytes | None) -> str | None:
-    return output.decode("utf-8", "surrogateescape").strip() or None if output is not None else None
+    return (output or b"").decode("utf-8", "surrogateescape").strip() or None
