@@ -133,13 +133,17 @@ class Vault(NamedTuple):
         is_apart = self.home_note is not None and self.home_note.parent != self.folder
         return project, Root(GLOBAL_PREFIX, self.home, (self.home_note,) if self.home_note and is_apart else ())
 
+    def split(self, path: str) -> tuple[Path, str]:
+        """Return the root that a path in output is below, and the path from there."""
+        if path.startswith(GLOBAL_PREFIX):
+            return self.home, path.removeprefix(GLOBAL_PREFIX)
+        return self.folder, path
+
     def resolve(self, path: str) -> Path:
         """Return the file that a path in output stands for."""
         if path == HOME_NOTE and self.home_note:
             return self.home_note
-        root, inner = (
-            (self.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (self.folder, path)
-        )
+        root, inner = self.split(path)
         file = root / inner
         if "\\x" in inner and not file.exists():
             # A name that is not UTF-8, which output spells with its bytes in hexadecimal.

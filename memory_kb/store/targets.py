@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
 
 from memory_kb.errors import UnreadableInput
-from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault
+from memory_kb.vault import HOME_NOTE, Vault
 
 #: Hidden files that belong to a job, and nothing else hidden is written.
 _HIDDEN = frozenset({".premortem.md", ".assumptions.jsonl", ".current-stage"})
@@ -39,9 +39,7 @@ def explain_unsafe(vault: Vault, path: str, others: Collection[str] = ()) -> str
     """Return why no run may write to a path, or None where it may."""
     if "\0" in path:
         return "there is a NUL in the path"
-    root, inner = (
-        (vault.home, path.removeprefix(GLOBAL_PREFIX)) if path.startswith(GLOBAL_PREFIX) else (vault.folder, path)
-    )
+    root, inner = vault.split(path)
     try:
         file = vault.resolve(path)
         real = Path(os.path.realpath(file))
