@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -95,33 +95,27 @@ class SessionFiles:
             return False
         return True
 
-    @contextlib.contextmanager
+    @contextmanager
     def writing(self, session: str) -> Iterator[SessionWriter]:
         """Hold the lock of a session to append to it.
 
         Raises:
             VaultBusy: somebody else held it for half a minute.
         """
-        locks = self.folder / ".locks"
-        make_folder(locks)
-        with hold_lock(locks / session, PATIENCE):
+        with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
             descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
                 yield SessionWriter(descriptor, session)
             finally:
                 os.close(descriptor)
 
-    @contextlib.contextmanager
-    def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> AbstractContextManager[None]:
         """Be the only one that ends a session and does what follows.
 
         Raises:
             VaultBusy: another process has been ending it for a minute.
         """
-        locks = self.folder / ".ending"
-        make_folder(locks)
-        with hold_lock(locks / session, END_PATIENCE, on_wait):
-            yield
+        return hold_lock(make_folder(self.folder / ".ending") / session, END_PATIENCE, on_wait)
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
         """Yield the events in the last bytes of a session, passing over lines that hold none."""
@@ -297,8 +291,8 @@ def check_id(session: str) -> str:
         >>> check_id("burst_20260321T120000_001")
         'burst_20260321T120000_001'
     """
-    if find_secret(session):
-        raise SecretRefused(str(find_secret(session)), "the session's name")
+    if found := find_secret(session):
+        raise SecretRefused(found, "the session's name")
     if not _ID.fullmatch(session) or _DEVICES.match(session) or session.endswith("."):
         raise UsageError(
             f"{session[:80]!r} is not a session id", "use letters, digits, dots, dashes and underscores, at most 128"
