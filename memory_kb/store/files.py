@@ -263,9 +263,10 @@ def sweep_scratch(scratch: Path, parents: Iterable[Path]) -> None:
     """Delete the temporary files of writes that were killed; the lock of the vault is held."""
     for folder in {scratch, *parents}:
         with contextlib.suppress(OSError):
-            is_scratch = folder == scratch and not folder.is_symlink()
-            for name in os.listdir(folder):
-                if name.endswith(_SUFFIX) and (is_scratch or name.startswith(_PREFIX)):
+            if folder != scratch and _is_same_place(scratch, folder, is_new=True):
+                continue
+            for name in () if folder.is_symlink() else os.listdir(folder):
+                if name.endswith(_SUFFIX) and (folder == scratch or name.startswith(_PREFIX)):
                     os.unlink(folder / name)
 
 

@@ -98,7 +98,7 @@ def _commit_all(staged: Sequence[Staged], log: DecisionLog, start: int) -> None:
             one.commit()
             done.append(one.edit)
     except (ChangedOnDisk, UnreadableInput) as exc:
-        if not _revert(done):
+        if not _revert(done, log.scratch):
             raise UnreadableInput(
                 f"{exc}; part of the run is written",
                 "`memory-kb doctor --fix` completes it when the files can be written",
@@ -110,12 +110,12 @@ def _commit_all(staged: Sequence[Staged], log: DecisionLog, start: int) -> None:
     sync_folders(done)
 
 
-def _revert(edits: Sequence[FileEdit]) -> bool:
+def _revert(edits: Sequence[FileEdit], scratch: Path) -> bool:
     """Revert edits that were just made; return whether that went well."""
     is_well = True
     for edit in reversed(edits):
         try:
-            apply(edit.reverse)
+            apply(edit.reverse, scratch)
         except (ChangedOnDisk, UnreadableInput):
             is_well = False
     return is_well
