@@ -426,7 +426,7 @@ def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
         return {"value": _clean(json.dumps(values, ensure_ascii=False, default=str), found)}
-    return {_clean_name(name, found): _clean_value(name, value, found, 0) for name, value in values.items()}
+    return {_clean_name(name, found): _clean_value(name, value, found) for name, value in values.items()}
 
 
 def _clean_name(name: str, found: set[str]) -> str:
@@ -440,7 +440,7 @@ def _redact_name(name: str) -> Redacted:
     return redact(name)
 
 
-def _clean_value(name: str, value: Any, found: set[str], depth: int) -> Any:
+def _clean_value(name: str, value: Any, found: set[str], depth: int = 1) -> Any:
     if isinstance(value, str):
         return _clean(value, found, name)
     if depth > 40:
