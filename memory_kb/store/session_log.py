@@ -272,8 +272,8 @@ OUTCOMES = ("success", "failure", "mixed", "partial")
 #: Longer than any credential.
 _EDGE = 5_000
 _MOST_TEXTS = 10_000
-#: The name of a field is cut to this.
-_LONGEST_NAME = 1_000
+#: Names of fields are few and come again; longer ones are none.
+_LONGEST_NAME = 200
 #: The short texts of an event; most writers take them from an argument.
 _LABELS = ("role", "stream", "event", "tool", "call_id", "origin", "job", "task", "agent")
 _ID = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -430,7 +430,9 @@ def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
 
 
 def _clean_name(name: str, found: set[str]) -> str:
-    done = _redact_name(name[:_LONGEST_NAME])
+    if len(name) > _LONGEST_NAME:
+        return _clean(name, found)
+    done = _redact_name(name)
     found.update(done.found)
     return done.text
 
