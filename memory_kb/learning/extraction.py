@@ -93,7 +93,8 @@ def place_for(scope: Scope, session: Finished) -> Location:
         raise NothingToAsk("the session belongs to no job")
     if scope.level in ("task", "session"):
         return place
-    return Location(scope.level, place.job if scope.level == "job" else None, learning_type=scope.learning_type)
+    learning_type = "proxy" if scope.reads == "human" else "task"
+    return Location(scope.level, place.job if scope.level == "job" else None, learning_type=learning_type)
 
 
 def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
@@ -170,7 +171,6 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now:
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
     fields: dict[str, Value] = {
-        "type": step.type,
         "domain": scope.domain,
         "importance": scope.importance,
         "phase": session.phase,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,17 +40,20 @@ class Pass(NamedTuple):
     """One question to a model.
 
     Attributes:
-        name: `norms`, `tasks`, or empty where a scope asks one question only.
+        kind: of the entries that the answers become.
         looks_for: what is asked, as one instruction.
-        is_norm: whether the answers are proposed as institutional norms, for a person to approve.
+        name: `norms`, `tasks`, or empty where a scope asks one question only.
     """
 
-    type: str
     kind: str
     labels: tuple[Label, ...]
     looks_for: str
     name: str = ""
-    is_norm: bool = False
+
+    @property
+    def is_norm(self) -> bool:
+        """Whether the answers are proposed as institutional norms, for a person to approve."""
+        return self.name == "norms"
 
 
 class Scope(NamedTuple):
@@ -68,7 +72,6 @@ class Scope(NamedTuple):
     domain: str
     passes: tuple[Pass, ...]
     level: str = "session"
-    learning_type: str = "task"
     sources: str | None = None
 
     @property
@@ -95,59 +98,57 @@ _PROJECT_NORMS = (Label("Convention", "the norm, as one sentence"), Label("Appli
 _GLOBAL_NORMS = (Label("Norm", "the norm, as one sentence"), Label("Evidence", _IN_COMMON))
 
 
-def _preference(*labels: Label, looks_for: str) -> tuple[Pass, ...]:
-    return (Pass("directive", "preference", labels, looks_for),)
-
-
-def _fact(*labels: Label, looks_for: str) -> tuple[Pass, ...]:
-    return (Pass("declarative", "fact", labels, looks_for),)
-
-
 def _rollup(norms: tuple[Label, ...], only: str = "", also: str = "") -> tuple[Pass, ...]:
     """Return the two questions about the learnings of the level below: for norms, and for what to do."""
     return (
-        Pass("directive", "preference", norms, f"{_STABLE}{only}", "norms", is_norm=True),
-        Pass("procedural", "rule", (_CONTEXT, _LEARNING, _ACTION), f"{_PATTERNS}{also}", "tasks"),
+        Pass("preference", norms, f"{_STABLE}{only}", "norms"),
+        Pass("rule", (_CONTEXT, _LEARNING, _ACTION), f"{_PATTERNS}{also}", "tasks"),
     )
 
 
-_WHAT_THE_PERSON_WANTS = _preference(
-    Label("Category", "one of", _OBSERVATIONS),
-    _SIGNAL,
-    _IMPLICATION,
-    looks_for="What do the person's own words show about how they want work to be done from now on? "
+_WHAT_THE_PERSON_WANTS = Pass(
+    "preference",
+    (Label("Category", "one of", _OBSERVATIONS), _SIGNAL, _IMPLICATION),
+    "What do the person's own words show about how they want work to be done from now on? "
     "Lasting values, preferences and corrections only; not what this one task is about.",
 )
-_WHEN_TO_ASK = _preference(
-    Label("Domain", "the sort of decision"),
-    Label("Direction", "one of", ("More autonomous", "Escalate more")),
-    _SIGNAL,
-    Label("Threshold", "from where on to ask, or up to where not to", is_advice=True),
-    looks_for="Where did the person show that the agent should ask more often before it acts, or should decide more by itself?",
+_WHEN_TO_ASK = Pass(
+    "preference",
+    (
+        Label("Domain", "the sort of decision"),
+        Label("Direction", "one of", ("More autonomous", "Escalate more")),
+        _SIGNAL,
+        Label("Threshold", "from where on to ask, or up to where not to", is_advice=True),
+    ),
+    "Where did the person show that the agent should ask more often before it acts, or should decide more by itself?",
 )
-_WHAT_WAS_MEANT = _fact(
-    Label("Category", "one of", _CRITERIA),
-    _SIGNAL,
-    _IMPLICATION,
-    looks_for="Hold the execution against the intent: which success criteria were met or missed, which boundaries were left, "
+_WHAT_WAS_MEANT = Pass(
+    "fact",
+    (Label("Category", "one of", _CRITERIA), _SIGNAL, _IMPLICATION),
+    "Hold the execution against the intent: which success criteria were met or missed, which boundaries were left, "
     "what does the intent not say?",
 )
-_WHAT_WAS_FEARED = _fact(
-    Label("Pre-mortem Risk", "the risk as it was foreseen, or 'none'"),
-    Label("Outcome", "one of", _FORESEEN),
-    _LEARNING,
-    _ACTION,
-    looks_for="Hold the execution against the pre-mortem: which of its risks came true, which did not, what went wrong that it did not foresee?",
+_WHAT_WAS_FEARED = Pass(
+    "fact",
+    (
+        Label("Pre-mortem Risk", "the risk as it was foreseen, or 'none'"),
+        Label("Outcome", "one of", _FORESEEN),
+        _LEARNING,
+        _ACTION,
+    ),
+    "Hold the execution against the pre-mortem: which of its risks came true, which did not, what went wrong that it did not foresee?",
 )
-_WHAT_WAS_ASSUMED = _fact(
-    Label("Assumption Type", "one of", _ASSUMPTIONS),
-    Label("Pattern", "how the assumption and what happened went apart, or held"),
-    _LEARNING,
-    _ACTION,
-    looks_for="Hold the execution against the assumptions made at its milestones: which held, which were wrong, and what would have shown it sooner?",
+_WHAT_WAS_ASSUMED = Pass(
+    "fact",
+    (
+        Label("Assumption Type", "one of", _ASSUMPTIONS),
+        Label("Pattern", "how the assumption and what happened went apart, or held"),
+        _LEARNING,
+        _ACTION,
+    ),
+    "Hold the execution against the assumptions made at its milestones: which held, which were wrong, and what would have shown it sooner?",
 )
 _WHAT_FAILED = Pass(
-    "corrective",
     "pitfall",
     (
         Label("Error Pattern", "what fails, and how it shows"),
@@ -164,11 +165,11 @@ _ANYWHERE = _rollup(
 )
 
 SCOPES: tuple[Scope, ...] = (
-    Scope("observations", "human", _HUMAN, "task", _WHAT_THE_PERSON_WANTS, "project", "proxy"),
-    Scope("escalation", "human", _HUMAN, "task", _WHEN_TO_ASK, "project", "proxy"),
-    Scope("intent-alignment", "intent", _OTHER, "task", _WHAT_WAS_MEANT),
-    Scope("prospective", "premortem", _OTHER, "task", _WHAT_WAS_FEARED),
-    Scope("in-flight", "assumptions", _OTHER, "task", _WHAT_WAS_ASSUMED),
+    Scope("observations", "human", _HUMAN, "task", (_WHAT_THE_PERSON_WANTS,), "project"),
+    Scope("escalation", "human", _HUMAN, "task", (_WHEN_TO_ASK,), "project"),
+    Scope("intent-alignment", "intent", _OTHER, "task", (_WHAT_WAS_MEANT,)),
+    Scope("prospective", "premortem", _OTHER, "task", (_WHAT_WAS_FEARED,)),
+    Scope("in-flight", "assumptions", _OTHER, "task", (_WHAT_WAS_ASSUMED,)),
     Scope("corrective", "errors", _ERROR, "task", (_WHAT_FAILED,)),
     Scope("team", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "task", sources="task"),
     Scope("session", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "job", sources="task"),
@@ -222,14 +223,8 @@ def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) ->
         and one.word("extraction_scope") != scope.name
     ]
     fitting.sort(key=lambda one: (-one.importance, -one.reinforcement_count, one.path, one.line))
-    kept: list[Memory] = []
-    room = _TOTAL
-    for one in fitting[:_MOST]:
-        room -= len(_text_of(one)) + 40
-        if room < 0:
-            break
-        kept.append(one)
-    return tuple(kept)
+    sizes = itertools.accumulate(len(_text_of(one)) + 40 for one in fitting[:_MOST])
+    return tuple(one for one, size in zip(fitting, sizes, strict=False) if size <= _TOTAL)
 
 
 def show_sources(sources: Sequence[Memory]) -> ShownRecord:
