@@ -12,11 +12,11 @@ from operator import itemgetter
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.error_text import generalise
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
+from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.regex import regex
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
-from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
+from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, stem, word_set
 from memory_kb.text import has_cjk, jaccard, tokens
 
 _LABELLED = regex(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
@@ -61,9 +61,9 @@ def find_duplicate(
     something newer may become true again. MEMORY.md belongs to the people: what is there is
     not reinforced. Files whose paths are `outdated` are left out.
     """
-    # What waits for a decision already is not proposed again.
-    statuses = (*sorted(LIVE_STATUSES), *(("proposed",) if draft.is_proposal else ()))
-    here = Filters(kinds=(draft.kind,), scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
+    here = _live_at(place)._replace(kinds=(draft.kind,))
+    if draft.is_proposal:  # what waits for a decision already is not proposed again
+        here = here._replace(statuses=(*here.statuses, "proposed"))
 
     def is_meant(entry: StoredEntry) -> bool:
         return entry.entry_id != but and entry.source not in outdated
@@ -77,8 +77,7 @@ def find_duplicate(
     ]
     if live:
         return max(live, key=itemgetter(0))[1]
-    wider = SCOPES[SCOPES.index(place.scope) :]
-    gone = here._replace(kinds=tuple(KINDS), scopes=wider, statuses=FORGOTTEN)
+    gone = here._replace(kinds=tuple(KINDS), scopes=_wider(place), statuses=FORGOTTEN)
     tombstone = fingerprint(draft.text)
     for entry in filter(is_meant, index.entries(gone)):
         if entry.metadata and json.loads(entry.metadata).get("tombstone") == tombstone:
@@ -89,13 +88,20 @@ def find_duplicate(
     return None
 
 
+def _live_at(place: Location) -> Filters:
+    statuses = tuple(sorted(LIVE_STATUSES))
+    return Filters(scopes=(place.scope,), statuses=statuses, job=place.job, task=place.task)
+
+
+def _wider(place: Location) -> tuple[str, ...]:
+    return SCOPES[SCOPES.index(place.scope) :]
+
+
 def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
     """Return up to three live entries at the same place or a wider one that say the contrary, or the same in other words."""
     from memory_kb.learning.negation import find_opposition
 
-    wider = SCOPES[SCOPES.index(place.scope) :]
-    here = EVERYTHING._replace(scopes=wider, statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task)
-    mine = word_set(draft.text)
+    here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []
     for entry in find_similar(index, draft, here, is_any=True):
         if entry.entry_id == but or entry.kind == "episode" or entry.is_superseded:
@@ -191,7 +197,6 @@ _LEFT = re.compile(
     re.IGNORECASE,
 )
 _USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
-_ENDING = re.compile(r"(?<=\w{3})(?:e|es|s|ing|ed)+$")
 #: Words that do not belong to the subject of a statement.
 _MARKING = frozenset({
     "always", "never", "all", "any", "every", "each", "the", "a", "an", "we", "you", "your", "our", "from", "now",
@@ -203,9 +208,7 @@ _MARKING = frozenset({
 
 def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
     """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
-    here = Filters(
-        kinds=_STATED, scopes=(place.scope,), statuses=tuple(sorted(LIVE_STATUSES)), job=place.job, task=place.task
-    )
+    here = _live_at(place)._replace(kinds=_STATED)
     return tuple(
         entry
         for entry in find_similar(index, draft, here, is_any=True)
@@ -250,7 +253,7 @@ def _is_left(older: str, newer: str) -> bool:
 
 
 def _informative(text: str) -> list[str]:
-    return [_ENDING.sub("", word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
+    return [stem(word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
 
 
 def _is_same(older: list[str], newer: list[str]) -> bool:
