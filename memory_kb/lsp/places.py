@@ -205,12 +205,11 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
 
 def _linked(page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
     """Return the entry that a link leads to; its section where the place is on the name of that."""
-    own = None if link.target else page.entry_at(offset)
-    subject = (
-        Subject(page.path, own.id, link.anchor_span, "", is_own=False)
-        if own
-        else _called(page, link.target, link.span, catalog)
-    )
+    if link.target:
+        subject = _called(page, link.target, link.span, catalog)
+    else:
+        own = page.entry_at(offset)
+        subject = Subject(page.path, own.id, link.anchor_span, "", is_own=False) if own else None
     section = find_anchor(read(subject.path), link.anchor) if subject and link.anchor else None
     if subject is None or section is None:
         return subject
@@ -272,17 +271,11 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
     for entry in entries:
         body = page.body(entry)
         title = display_title(entry, body, page.path, is_only=len(entries) == 1)
-        own = ruler.range(Span(entry.span.start, entry.span.end))
         detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
-        symbol = lsp.DocumentSymbol(
-            title or "entry",
-            _KINDS.get(entry.kind, lsp.SymbolKind.String),
-            own,
-            ruler.range(page.place_of(entry.id)),
-            detail=detail,
-        )
-        symbol.children = list(_headings(page, entry))
-        found.append(symbol)
+        kind = _KINDS.get(entry.kind, lsp.SymbolKind.String)
+        whole, name = ruler.range(entry.span), ruler.range(page.place_of(entry.id))
+        children = list(_headings(page, entry))
+        found.append(lsp.DocumentSymbol(title or "entry", kind, whole, name, detail=detail, children=children))
     return found
 
 
@@ -290,17 +283,10 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     """Return what an editor can fold: frontmatter, and each section down to the next heading of its level."""
     text = page.text.rstrip()
     sections = [find_section(text, one.span) for one in find_headings(text)]
-    found = [
-        *(
-            (page.ruler.position(max(0, one.start - 1)).line, page.ruler.position(one.end).line)
-            for one in blocks(page.text)
-        ),
-        *(
-            (page.ruler.position(one.start).line, page.ruler.position(one.end - (one.end < len(text))).line)
-            for one in sections
-        ),
-    ]
-    return [lsp.FoldingRange(start, end) for start, end in found if start < end]
+    spans = [(max(0, one.start - 1), one.end) for one in blocks(page.text)]
+    spans += [(one.start, one.end - (one.end < len(text))) for one in sections]
+    lines = [(page.ruler.position(start).line, page.ruler.position(end).line) for start, end in spans]
+    return [lsp.FoldingRange(first, last) for first, last in lines if first < last]
 
 
 def _headings(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:

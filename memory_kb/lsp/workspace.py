@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -23,6 +23,7 @@ from memory_kb.lsp.completion import find_entries
 from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import heading_words_span
+from memory_kb.model import Span
 from memory_kb.plainfiles import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
@@ -158,11 +159,9 @@ class Workspace:
     def locate(self, subject: Subject) -> lsp.Location | None:
         """Return where an entry is, or the section that is meant of its file."""
         page = self.page(subject.path)
-        return (
-            lsp.Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id)))
-            if page
-            else None
-        )
+        if page is None:
+            return None
+        return lsp.Location(page.uri, page.ruler.range(subject.section or page.place_of(subject.entry_id)))
 
     def list_mentions(self, subject: Subject, *, with_own: bool) -> list[lsp.Location]:
         """Return where notes link to an entry or a section, open ones as they are in the editor."""
@@ -177,15 +176,13 @@ class Workspace:
         else:
             paths = tuple(sorted({other.source for other, *_ in catalog.incoming(entry)}))
         pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
-        found = [
-            lsp.Location(page.uri, page.ruler.range(span))
-            for page in pages
-            for span in (
-                find_section_mentions(page, home, subject.section, catalog)
-                if subject.section
-                else find_mentions(page, entry, catalog)
-            )
-        ]
+
+        def spans(page: Page) -> Iterator[Span]:
+            if subject.section:
+                return find_section_mentions(page, home, subject.section, catalog)
+            return find_mentions(page, entry, catalog)
+
+        found = [lsp.Location(page.uri, page.ruler.range(span)) for page in pages for span in spans(page)]
         return [*([own] if own else []), *found]
 
     def find_moves(self, renames: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -249,30 +246,15 @@ class Workspace:
 
     async def find_symbols(self, query: str) -> list[lsp.SymbolInformation]:
         """Return the entries whose title or id goes with a query, then the headings that hold its words."""
-        entries = [
-            lsp.SymbolInformation(
-                lsp.Location(self.place_of(entry.source).uri, _line_range(entry.line)),
-                entry.title,
-                lsp.SymbolKind.String,
-                container_name=entry.source,
-            )
-            for entry in find_entries(self.catalog, query)
-        ]
+
+        def symbol(name: str, path: str, line: int) -> lsp.SymbolInformation:
+            start = lsp.Position(max(0, line - 1), 0)
+            place = lsp.Location(self.place_of(path).uri, lsp.Range(start, start))
+            return lsp.SymbolInformation(place, name, lsp.SymbolKind.String, container_name=path)
+
+        entries = [symbol(one.title, one.source, one.line) for one in find_entries(self.catalog, query)]
         try:
             headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
         except MemoryKBError:
             headings = ()
-        return entries + [
-            lsp.SymbolInformation(
-                lsp.Location(self.place_of(one.path).uri, _line_range(one.line)),
-                one.words,
-                lsp.SymbolKind.String,
-                container_name=one.path,
-            )
-            for one in headings
-        ]
-
-
-def _line_range(line: int) -> lsp.Range:
-    place = lsp.Position(max(0, line - 1), 0)
-    return lsp.Range(place, place)
+        return entries + [symbol(one.words, one.path, one.line) for one in headings]

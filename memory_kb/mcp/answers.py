@@ -67,11 +67,9 @@ def cut_text(text: str, limit: int) -> tuple[str, str]:
         >>> cut_text("one two", 3)
         ('one', ' Only the first 3 of its 7 characters are shown.')
     """
-    return (
-        (text, "")
-        if len(text) <= limit
-        else (text[:limit], f" Only the first {limit:,} of its {len(text):,} characters are shown.")
-    )
+    if len(text) <= limit:
+        return text, ""
+    return text[:limit], f" Only the first {limit:,} of its {len(text):,} characters are shown."
 
 
 def format_list(views: Sequence[EntryView], limit: int) -> str:
@@ -123,12 +121,11 @@ def with_diff(text: str, diff: str) -> str:
 def format_stats(stats: Stats) -> str:
     """Return how much the vault holds."""
     rows = {"kinds": stats.kinds, "types": stats.types, "statuses": stats.statuses, "scopes": stats.scopes}
-    listed = "".join(
-        f"\n{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}"
-        for name, counts in rows.items()
-        if counts
-    )
-    return f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens.{listed}"
+    lines = [f"{stats.entries:,} entries in {stats.files:,} files, {stats.tokens:,} tokens."]
+    for name, counts in rows.items():
+        if counts:
+            lines.append(f"{name}: {', '.join(f'{word} {number}' for word, number in counts.items())}")
+    return "\n".join(lines)
 
 
 def format_steps(steps: Sequence[StepReport]) -> str:

@@ -95,14 +95,8 @@ async def send_graph(site: Site, request: Request) -> Response:
          "href": entry_address(node.id, node.path, node.line)}
         for node in links.nodes
     ]  # fmt: skip
-    return JSONResponse(
-        {
-            "nodes": nodes,
-            "links": [
-                {"source": edge.source, "target": edge.target, "relation": edge.relation} for edge in links.edges
-            ],
-        }
-    )
+    edges = [{"source": one.source, "target": one.target, "relation": one.relation} for one in links.edges]
+    return JSONResponse({"nodes": nodes, "links": edges})
 
 
 def _read_steps(parameters: Parameters) -> int:

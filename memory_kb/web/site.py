@@ -87,13 +87,14 @@ class PageQuery(NamedTuple):
             >>> PageQuery("a b", ("rule",), page=3).address("/browse", page=4)
             '/browse?q=a+b&kind=rule&page=4'
         """
+        order = self.order if self.order != "newest" else ""
         pairs: list[tuple[str, object]] = [("q", self.query)]
         pairs += [(name, word) for name in _LISTS for word in getattr(self, name)]
         pairs += [
             ("tag", self.tag),
             ("since", self.since),
             ("folder", self.folder),
-            ("order", self.order if self.order != "newest" else ""),
+            ("order", order),
             ("page", self.page),
         ]
         kept = [(name, other.get(name, value)) for name, value in pairs]
@@ -274,10 +275,8 @@ class Site:
 
     async def form(self, request: Request) -> Parameters:
         """Return the fields of a form that came from one of our pages."""
-        if (
-            request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            != "application/x-www-form-urlencoded"
-        ):
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
             raise UsageError("this address takes a form of the page, and nothing else")
         try:
             text = (await request.body()).decode("utf-8", "replace")
