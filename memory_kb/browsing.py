@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import heapq
+import posixpath
+from collections import Counter
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UnknownEntry, UsageError
 from memory_kb.git.history import Version
-from memory_kb.index import listing
 from memory_kb.index.catalog import suggest_names, suggest_tags
-from memory_kb.index.doctor import cross_check, read_look
+from memory_kb.index.doctor import cross_check
 from memory_kb.index.facts import FACTS, FactStore
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
-from memory_kb.index.listing import find_filter_values, find_recent, view
-from memory_kb.model import FilterWords
+from memory_kb.index.listing import view
+from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
 from memory_kb.store.logs import MaintenanceLog
 from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import date, datetime
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import date
 
     from memory_kb.git.service import Git
     from memory_kb.index.catalog import Suggested
     from memory_kb.index.facts import Look
-    from memory_kb.index.listing import Browsed, FilterValues, Reading, Recent
+    from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.store.undo import Undo
@@ -40,58 +44,103 @@ MANY_FILES = 1_000
 _MOST_COMMITS, _MOST_LINES = 100, 200
 
 
-class ChangeMade(NamedTuple):
-    """A change that a run made to an entry or to its file.
+ORDERS = ("newest", "oldest", "title", "path")
+_NOTES, _FOLDERS, _TAGS = 10, 30, 20
 
-    `undoes` names the run that it reverted, `undone_by` the one that reverted it.
+
+class Browsed(NamedTuple):
+    """Some of the entries that pass a filter, and how many there are in all."""
+
+    entries: tuple[EntryView, ...]
+    total: int
+
+
+class ChangedNote(NamedTuple):
+    """The first entry of a note, and the local time at which its file was written last."""
+
+    view: EntryView
+    time: str
+
+
+class FilterValues(NamedTuple):
+    """The words that the entries of a vault have for filters, and whether some have tags and days."""
+
+    kinds: tuple[str, ...]
+    scopes: tuple[str, ...]
+    statuses: tuple[str, ...]
+    has_tags: bool
+    has_days: bool
+
+
+class Recent(NamedTuple):
+    """The notes that changed last, and the folders and tags with the most entries, each with their number.
+
+    `total` counts all entries. A folder's number includes the folders below it; one that holds every entry is left out.
     """
 
-    run: str
-    time: str
-    verb: str
-    action: str
-    path: str
-    reason: str
-    to: str | None = None
-    undoes: str | None = None
-    undone_by: str | None = None
-    occasion: str | None = None
+    notes: tuple[ChangedNote, ...]
+    folders: tuple[tuple[str, int], ...]
+    tags: tuple[tuple[str, int], ...]
+    total: int
+
+
+def _find_recent(index: SqliteIndex) -> Recent:
+    """Return what changed last, of the entries that a list shows without filters."""
+    times = index.file_times()
+    sources: set[str] = set()
+    within, folders, tags = Counter[str](), Counter[str](), Counter[str]()
+    for source, listed in index.tag_lists(Filters()):
+        sources.add(source)
+        within[posixpath.dirname(source)] += 1
+        tags.update({tag for tag in listed.split(",") if tag})
+    total = within.total()
+    for folder, number in within.items():
+        path = PurePosixPath(folder)
+        folders.update({str(one): number for one in (path, *path.parents) if one.name})
+    notes = heapq.nlargest(_NOTES, sorted(sources), key=lambda path: times.get(path, 0))
+    first = {entry.source: entry for entry in reversed(index.entries_of(notes, Filters()))}
+    chosen = [(name, number) for name, number in folders.most_common() if number < total][:_FOLDERS]
+    return Recent(
+        tuple(ChangedNote(view(first[path]), _write_time(times.get(path, 0))) for path in notes),
+        tuple(sorted(chosen)),
+        tuple(sorted(tags.items(), key=lambda one: (-one[1], one[0]))[:_TAGS]),
+        total,
+    )
+
+
+def _write_time(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9).astimezone().strftime("%Y-%m-%d %H:%M") if nanoseconds else ""
 
 
 class PastStep(NamedTuple):
-    """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before."""
+    """Something that became of an entry: by a run of ours, or in a commit, with its difference to the one before.
+
+    `undone_by` names the run that reverted it.
+    """
 
     time: str
-    made: ChangeMade | None = None
+    run: str | None = None
+    verb: str = ""
+    action: str = ""
+    to: str | None = None
+    reason: str = ""
+    undone_by: str | None = None
     version: Version | None = None
     diff: str = ""
 
 
-def order_past(made: Sequence[ChangeMade], versions: Sequence[Version]) -> tuple[PastStep, ...]:
-    """Return changes and versions in one list, newest first; both come so.
-
-    Example:
-        >>> run = ChangeMade("r", "2026-03-01T12:00:00.000Z", "edit", "write", "a.md", "")
-        >>> [bool(one.made) for one in order_past([run], [])]
-        [True]
-    """
-    older = [*(version.text or "" for version in versions[1:]), ""]
-    found = [PastStep(one.time, made=one) for one in made]
-    found += [
-        PastStep(one.time, version=one, diff=_difference(before, one.text or ""))
-        for one, before in zip(versions, older, strict=False)
-    ]
-    return tuple(sorted(found, key=lambda one: _moment(one.time), reverse=True))
-
-
 def _moment(time: str) -> float:
-    from datetime import UTC, datetime
-
     try:
         found = datetime.fromisoformat(time)
     except ValueError:
         return 0.0
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _steps_of(versions: Sequence[Version]) -> Iterator[PastStep]:
+    older = [*(version.text or "" for version in versions[1:]), ""]
+    for version, before in zip(versions, older, strict=False):
+        yield PastStep(version.time, version=version, diff=_difference(before, version.text or ""))
 
 
 def _difference(before: str, after: str) -> str:
@@ -158,20 +207,33 @@ class Browsing:
         Raises:
             UsageError: there is no such order, or a filter is not a word of the format.
         """
-        if order not in listing.ORDERS:
-            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(listing.ORDERS)}")
+        if order not in ORDERS:
+            raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ORDERS)}")
         chosen = self._index.filters(**filters)
-        return self._index.read(
-            lambda index: listing.browse(index, chosen, order, max(0, offset), max(0, limit), folder)
-        )
+        inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        entries = self._index.read(lambda index: list(index.entries(chosen)))
+        found = [entry for entry in entries if entry.source.startswith(inside)]
+        if order == "title":
+            found.sort(key=lambda one: one.title.casefold())
+        elif order == "oldest":
+            found.sort(key=lambda one: (one.dated is None, one.dated or ""))
+        elif order == "newest":
+            found.sort(key=lambda one: one.dated or "", reverse=True)
+        start = max(0, offset)
+        return Browsed(tuple(map(view, found[start : start + max(0, limit)])), len(found))
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""
-        return self._index.glance(find_recent)
+        return self._index.glance(_find_recent)
 
     def filter_values(self) -> FilterValues:
         """Return what the filters of a vault can choose."""
-        return self._index.glance(find_filter_values)
+        tally = self._index.glance(lambda index: index.tally())
+        kinds, scopes, statuses = (
+            tuple(word for word in words if any(row[column] == word for row in tally))
+            for words, column in ((KINDS, 0), (SCOPES, 3), (STATUSES, 2))
+        )
+        return FilterValues(kinds, scopes, statuses, any(row[5] for row in tally), any(row[6] for row in tally))
 
     def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
         """Return names of entries that go with a word, with what links to each; or tags."""
@@ -227,7 +289,9 @@ class Browsing:
         """Return what the last `lint` or `doctor` found."""
 
         def read(index: SqliteIndex) -> LastLook:
-            return LastLook(read_look(self._vault, verb), index.generation, index.has_more_files(MANY_FILES))
+            with closing(FactStore(self._vault.machine / FACTS)) as store:
+                look = store.read_look(verb)
+            return LastLook(look, index.generation, index.has_more_files(MANY_FILES))
 
         return self._index.read(read)
 
@@ -242,8 +306,8 @@ class Browsing:
         found = ((target, resolve(names, target, source)) for target in targets)
         return {target: view(entry) for target, entry in found if entry is not None}
 
-    def changes_of(self, wanted: str) -> tuple[ChangeMade, ...]:
-        """Return what runs changed in an entry, newest first; what is done to its whole file counts.
+    def past_of(self, wanted: str) -> tuple[PastStep, ...]:
+        """Return what runs changed in an entry or in its whole file, and the commits that did, in one list, newest first.
 
         Raises:
             UnknownEntry: there is none.
@@ -252,30 +316,15 @@ class Browsing:
         entry = self._reading.show(wanted)
         runs = self._undo.done_runs()
         undone = undone_by(run.head for run in runs)
-        found = (
-            ChangeMade(
-                run.head.run, run.head.time, run.head.verb, one.action, one.path, one.reason, one.to,
-                run.head.undoes, undone.get(run.head.run), run.head.occasion,
-            )
-            for run in reversed(runs)
-            for one in run.made
+        steps = [
+            PastStep(head.time, head.run, head.verb, one.action, one.to, one.reason, undone.get(head.run))
+            for head, made in ((run.head, run.made) for run in reversed(runs))
+            for one in made
             if one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to))
-        )  # fmt: skip
-        return tuple(found)
-
-    def past_of(self, wanted: str) -> tuple[PastStep, ...]:
-        """Return what runs changed in an entry and the commits that did, in one list, newest first.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
-        """
-        made = self.changes_of(wanted)
-        try:
-            versions = self._git.history(wanted, most=_MOST_COMMITS)
-        except (NoRepository, GitFailed):
-            versions = ()
-        return order_past(made, versions)
+        ]
+        with suppress(NoRepository, GitFailed):
+            steps += _steps_of(self._git.history(wanted, most=_MOST_COMMITS))
+        return tuple(sorted(steps, key=lambda one: _moment(one.time), reverse=True))
 
     def upkeep(self) -> Upkeep:
         """Return what was spent today on language models, and when each step of the maintenance was last done."""

@@ -631,7 +631,6 @@ class KnowledgeBase:
     suggest = _Verb(lambda kb: kb.browsing.suggest)
     last_look = _Verb(lambda kb: kb.browsing.last_look)
     follow = _Verb(lambda kb: kb.browsing.follow)
-    changes_of = _Verb(lambda kb: kb.browsing.changes_of)
     past_of = _Verb(lambda kb: kb.browsing.past_of)
     upkeep = _Verb(lambda kb: kb.browsing.upkeep)
     today = _Verb(lambda kb: kb.browsing.today)

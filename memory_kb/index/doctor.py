@@ -110,12 +110,6 @@ def keep_look(vault: Vault, verb: str, generation: int, found: Sequence[Problem]
         store.keep_look(verb, Look(generation, moment, len(found), tuple(found[:_FIRST])))
 
 
-def read_look(vault: Vault, verb: str) -> Look | None:
-    """Return what an examination found when it was last done."""
-    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        return store.read_look(verb)
-
-
 def find_unreadable(vault: Vault, index: SqliteIndex, seen: Sequence[Problem] | None) -> list[Problem]:
     """Return the files and folders that may not be read, also those that were read before and look as they did.
 

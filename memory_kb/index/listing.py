@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 import posixpath
 import re
@@ -11,12 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
-from memory_kb.globs import Ignore
 from memory_kb.index.link_names import (
     DAY_PREFIX,
     aliases_of,
@@ -34,7 +31,7 @@ from memory_kb.index.rows import decode
 from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
 from memory_kb.index.sync import find_hidden, survey
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import EVERYTHING, KINDS, SCOPES, STATUSES, Filters, FilterWords, StoredEntry
+from memory_kb.model import EVERYTHING, SCOPES, FilterWords, StoredEntry
 from memory_kb.regex import regex
 from memory_kb.reports import EntryView, LinkReport, Reference, Stats, Status, VectorCount
 from memory_kb.store.files import read_note_text
@@ -67,11 +64,6 @@ def view(entry: StoredEntry, text: str | None = None) -> EntryView:
     )
 
 
-def list_entries(index: SqliteIndex, filters: Filters) -> tuple[EntryView, ...]:
-    """Return the entries that pass the filters, in path order."""
-    return tuple(view(entry) for entry in index.entries(filters))
-
-
 def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file's name stands for.
 
@@ -96,12 +88,9 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
         if len(found) > 1:
             raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" for entry in found])
         return found[0]
-    best = min(SCOPES.index(entry.scope) for entry in found)
-    found = (
-        [entry for entry in found if SCOPES.index(entry.scope) == best]
-        if len({entry.entry_id for entry in found}) == 1
-        else found
-    )
+    if len({entry.entry_id for entry in found}) == 1:
+        best = min(SCOPES.index(entry.scope) for entry in found)
+        found = [entry for entry in found if SCOPES.index(entry.scope) == best]
     if len(found) > 1:
         raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
     return found[0]
@@ -128,17 +117,9 @@ def explain_unread(vault: Vault, index: SqliteIndex, wanted: str) -> str | None:
     file = vault.resolve(path)
     if not os.path.lexists(file) or file.is_dir():
         return None
-    said = [str(problem) for problem in survey(vault, index).problems if problem.path == path]
-    if said:
-        return said[0]
-    if file.suffix.lower() != ".md":
-        return f"{path} is no Markdown file; only names that end in .md are read"
-    if any(part.startswith(".") for part in path.split("/")):
-        return f"{path} is hidden; files and folders whose name starts with a dot are not read"
-    ignore = vault.settings.ignore
-    if any(Ignore(ignore).covers(str(place)) for place in (path, *PurePosixPath(path).parents)):
-        return f"{path} is left out by the setting ignore: {', '.join(ignore)}"
-    return f"{path} is no note of this vault; `memory-kb status` shows where it looks"
+    said = (str(problem) for problem in survey(vault, index).problems if problem.path == path)
+    read = "files whose name ends in .md are read, outside of hidden folders and of what the setting ignore names"
+    return next(said, f"{path} is no note of this vault: {read}")
 
 
 def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
@@ -152,51 +133,25 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
 
 
-def show(vault: Vault, index: SqliteIndex, wanted: str) -> EntryView:
-    """Return an entry with its text as it is in its file.
-
-    The frontmatter is included.
-    """
-    entry = find(vault, index, wanted)
-    note = read_note_text(entry.source, vault.resolve(entry.source))
-    text, _ = decode(note.data)
-    for parsed in parse_document(text, entry.source).entries:
-        if parsed.id == entry.entry_id:
-            source = text[parsed.span.start : parsed.span.end]
-            last = parsed.line + source.rstrip().count("\n")
-            if parsed.line <= entry.line <= last + 1:
-                return view(entry._replace(line=parsed.line, end_line=last), source)
-    raise UnknownEntry(wanted)
-
-
-def links(vault: Vault, index: SqliteIndex, wanted: str) -> LinkReport:
-    """Return the links of an entry in both directions."""
-    entry = find(vault, index, wanted)
+def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
     called = name_entries([entry])
-    outgoing: tuple[tuple[str, str], ...] = ()
+    outgoing: list[tuple[str, str]] = []
     found: list[tuple[StoredEntry, str, str]] = []
     for other, text in _linking(index, entry, called):
         if (other.source, other.line, other.entry_id) == (entry.source, entry.line, entry.entry_id):
-            outgoing = tuple(links_of(other, text))
-        else:
-            found += (
-                (other, relation, target)
-                for relation, target in links_of(other, text)
-                if not called.keys().isdisjoint(link_keys(target, other.source))
-            )
-    names = named(
-        index,
-        [*((entry.source, target) for _, target in outgoing), *((one.source, target) for one, _, target in found)],
-    )
+            outgoing = list(links_of(other, text))
+            continue
+        for relation, target in links_of(other, text):
+            if not called.keys().isdisjoint(link_keys(target, other.source)):
+                found.append((other, relation, target))
+    wanted = [(entry.source, target) for _, target in outgoing] + [(one.source, target) for one, _, target in found]
+    names = named(index, wanted)
     leads = ((relation, target, resolve(names, target, entry.source)) for relation, target in outgoing)
+    incoming = (one for one in found if resolve(names, one[2], one[0].source) == entry)
     return LinkReport(
         view(entry),
         tuple(Reference(relation, target, view(one) if one else None) for relation, target, one in leads),
-        tuple(
-            Reference(relation, target, view(other))
-            for other, relation, target in found
-            if resolve(names, target, other.source) == entry
-        ),
+        tuple(Reference(relation, target, view(other)) for other, relation, target in incoming),
     )
 
 
@@ -213,22 +168,6 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
         yield other, next((one.text for one in texts.get(other.source, ()) if one.line == other.line), "")
 
 
-def stats(index: SqliteIndex) -> Stats:
-    """Count what the vault holds."""
-    tally = index.tally()
-    chunks, characters = index.measure()
-    return Stats(
-        files=index.count_files(),
-        entries=sum(row[4] for row in tally),
-        chunks=chunks,
-        tokens=-(-characters // CHARS_PER_TOKEN),
-        kinds=_count(tally, 0),
-        types=_count(tally, 1),
-        statuses=_count(tally, 2),
-        scopes=_count(tally, 3),
-    )
-
-
 def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
     """Return the number of entries of each word in a column."""
     counts = Counter[str]()
@@ -237,53 +176,10 @@ def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def status(vault: Vault, index: SqliteIndex, *, check: bool = False) -> Status:
-    """Hold the index against the disk, file by file; with `check` by their bytes, else by size and time."""
-    changes = survey(vault, index)
-    hidden = find_hidden(vault, index, {*changes.added, *changes.changed}) if check else ()
-    indexed_at = index.read_meta("indexed_at")
-    return Status(
-        vault=str(vault.folder),
-        home=str(vault.home),
-        index=str(index.path),
-        generation=index.generation,
-        indexed_at=datetime.fromisoformat(indexed_at) if indexed_at else None,
-        files=changes.files,
-        added=changes.added,
-        changed=tuple(sorted((*changes.changed, *hidden))),
-        removed=changes.removed,
-        problems=changes.problems,
-        vectors=tuple(_count_vectors(index)),
-    )
-
-
 def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
     for vector_file in index.vectors.vector_files():
         missing = len(index.vectors.missing(vector_file.space))
         yield VectorCount(*vector_file.space, index.measure()[0] - missing, missing)
-
-
-ORDERS = ("newest", "oldest", "title", "path")
-
-
-class Browsed(NamedTuple):
-    """Some of the entries that pass a filter, and how many there are in all."""
-
-    entries: tuple[EntryView, ...]
-    total: int
-
-
-def browse(index: SqliteIndex, filters: Filters, order: str, offset: int, limit: int, folder: str = "") -> Browsed:
-    """Return entries in one of `ORDERS`, from a place on; of a folder and those below it, where one is named."""
-    inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
-    found = [entry for entry in index.entries(filters) if entry.source.startswith(inside)]
-    if order == "title":
-        found.sort(key=lambda one: one.title.casefold())
-    elif order == "oldest":
-        found.sort(key=lambda one: (one.dated is None, one.dated or ""))
-    elif order == "newest":
-        found.sort(key=lambda one: one.dated or "", reverse=True)
-    return Browsed(tuple(map(view, found[offset : offset + limit])), len(found))
 
 
 class Reading:
@@ -294,7 +190,7 @@ class Reading:
         self._index = index
 
     def show(self, wanted: str) -> EntryView:
-        """Return an entry with its source text.
+        """Return an entry with its text as it is in its file, frontmatter included.
 
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
 
@@ -302,7 +198,15 @@ class Reading:
             UnknownEntry: there is none.
             AmbiguousId: there are several.
         """
-        return self._index.read(lambda index: show(self._vault, index, wanted))
+        entry = self._index.read(lambda index: find(self._vault, index, wanted))
+        text, _ = decode(read_note_text(entry.source, self._vault.resolve(entry.source)).data)
+        for parsed in parse_document(text, entry.source).entries:
+            if parsed.id == entry.entry_id:
+                source = text[parsed.span.start : parsed.span.end]
+                last = parsed.line + source.rstrip().count("\n")
+                if parsed.line <= entry.line <= last + 1:
+                    return view(entry._replace(line=parsed.line, end_line=last), source)
+        raise UnknownEntry(wanted)
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[EntryView, ...]:
         """Return the entries that pass the filters, in path order.
@@ -310,92 +214,47 @@ class Reading:
         The filters are those of `search`.
         """
         chosen = self._index.filters(**filters)
-        return self._index.read(lambda index: list_entries(index, chosen))
+        return self._index.read(lambda index: tuple(map(view, index.entries(chosen))))
 
     def links(self, wanted: str) -> LinkReport:
         """Return what an entry links to and what links to it.
 
         Links are typed relations, `[[wikilinks]]` and relative Markdown links.
         """
-        return self._index.read(lambda index: links(self._vault, index, wanted))
+        return self._index.read(lambda index: _find_links(index, find(self._vault, index, wanted)))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""
-        return self._index.read(stats)
+
+        def count(index: SqliteIndex) -> Stats:
+            tally = index.tally()
+            chunks, characters = index.measure()
+            kinds, types, statuses, scopes = (_count(tally, column) for column in range(4))
+            tokens = -(-characters // CHARS_PER_TOKEN)
+            entries = sum(row[4] for row in tally)
+            return Stats(index.count_files(), entries, chunks, tokens, kinds, types, statuses, scopes)
+
+        return self._index.read(count)
 
     def status(self, *, check: bool = False) -> Status:
         """Compare disk and index as they are, without changing either; with `check` every file is read."""
-        found = self._index.use(lambda index: status(self._vault, index, check=check))
-        if not self._vault.settings.index.url:
-            return found
-        return replace(found, team=self._index.team.describe())
+        found = self._index.use(lambda index: self._compare(index, check=check))
+        return replace(found, team=self._index.team.describe()) if self._vault.settings.index.url else found
 
-
-_NOTES, _FOLDERS, _TAGS = 10, 30, 20
-
-
-class ChangedNote(NamedTuple):
-    """The first entry of a note, and the local time at which its file was written last."""
-
-    view: EntryView
-    time: str
-
-
-class FilterValues(NamedTuple):
-    """The words that the entries of a vault have for filters, and whether some have tags and days."""
-
-    kinds: tuple[str, ...]
-    scopes: tuple[str, ...]
-    statuses: tuple[str, ...]
-    has_tags: bool
-    has_days: bool
-
-
-def find_filter_values(index: SqliteIndex) -> FilterValues:
-    """Return what the filters of a vault can choose."""
-    tally = index.tally()
-    kinds, scopes, statuses = (
-        tuple(word for word in words if any(row[column] == word for row in tally))
-        for words, column in ((KINDS, 0), (SCOPES, 3), (STATUSES, 2))
-    )
-    return FilterValues(kinds, scopes, statuses, any(row[5] for row in tally), any(row[6] for row in tally))
-
-
-class Recent(NamedTuple):
-    """The notes that changed last, and the folders and tags with the most entries, each with their number.
-
-    `total` counts all entries. A folder's number includes the folders below it; one that holds every entry is left out.
-    """
-
-    notes: tuple[ChangedNote, ...]
-    folders: tuple[tuple[str, int], ...]
-    tags: tuple[tuple[str, int], ...]
-    total: int
-
-
-def find_recent(index: SqliteIndex) -> Recent:
-    """Return what changed last, of the entries that a list shows without filters."""
-    times = index.file_times()
-    sources: set[str] = set()
-    within, folders, tags = Counter[str](), Counter[str](), Counter[str]()
-    for source, listed in index.tag_lists(Filters()):
-        sources.add(source)
-        within[posixpath.dirname(source)] += 1
-        tags.update({tag for tag in listed.split(",") if tag})
-    total = within.total()
-    for folder, number in within.items():
-        path = PurePosixPath(folder)
-        folders.update({str(one): number for one in (path, *path.parents) if one.name})
-    notes = heapq.nlargest(_NOTES, sorted(sources), key=lambda path: times.get(path, 0))
-    first = {entry.source: entry for entry in reversed(index.entries_of(notes, Filters()))}
-    chosen = [(name, number) for name, number in folders.most_common() if number < total][:_FOLDERS]
-    return Recent(
-        tuple(ChangedNote(view(first[path]), _write_time(times.get(path, 0))) for path in notes),
-        tuple(sorted(chosen)),
-        tuple(sorted(tags.items(), key=lambda one: (-one[1], one[0]))[:_TAGS]),
-        total,
-    )
-
-
-def _write_time(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds / 1e9).astimezone().strftime("%Y-%m-%d %H:%M") if nanoseconds else ""
+    def _compare(self, index: SqliteIndex, *, check: bool) -> Status:
+        changes = survey(self._vault, index)
+        hidden = find_hidden(self._vault, index, {*changes.added, *changes.changed}) if check else ()
+        indexed_at = index.read_meta("indexed_at")
+        return Status(
+            vault=str(self._vault.folder),
+            home=str(self._vault.home),
+            index=str(index.path),
+            generation=index.generation,
+            indexed_at=datetime.fromisoformat(indexed_at) if indexed_at else None,
+            files=changes.files,
+            added=changes.added,
+            changed=tuple(sorted((*changes.changed, *hidden))),
+            removed=changes.removed,
+            problems=changes.problems,
+            vectors=tuple(_count_vectors(index)),
+        )

@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memory_kb import __version__
+from memory_kb.browsing import FilterValues, Recent
 from memory_kb.errors import (
     AmbiguousId,
     ChangedOnDisk,
@@ -30,7 +31,6 @@ from memory_kb.errors import (
     UsageError,
     VaultBusy,
 )
-from memory_kb.index.listing import FilterValues, Recent
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
