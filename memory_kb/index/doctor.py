@@ -24,16 +24,15 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.lint import field_span, link_span
 from memory_kb.index.rows import decode, explain_unreadable, read_file
-from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import find_hidden, read_as_indexed, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
-from memory_kb.model import EVERYTHING, Entry, FileStat, Problem, Span, StoredEntry
+from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
-from memory_kb.text import hash_of, readable_name
+from memory_kb.text import readable_name
 from memory_kb.vault import Vault, locate
 
 
@@ -176,6 +175,8 @@ class _Check:
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
         self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
         self._has = functools.cache(self._has_anchor)
+        # What is asked comes file by file.
+        self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
         self._probes: dict[str, bool] = {}
         self._edges: dict[Edge, None] = {}
 
@@ -189,18 +190,32 @@ class _Check:
         return Whole(problems, self._probes, nodes, self._edges)
 
     def _problems(self) -> Iterator[Problem]:
-        places = Places(self._vault)
-        yield from _duplicate_ids(self._entries, places)
+        yield from self._duplicate_ids()
         for path, facts in self._facts.items():
             yield from (Problem(path, line, message) for line, message in facts.problems)
         for key, entry in enumerate(self._entries):
             for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
                     message = f"the {relation} link to {target!r} leads to no entry"
-                    line = places.line_of(entry, functools.partial(link_span, value=target))
+                    line = self._line_of(entry, functools.partial(link_span, value=target))
                     yield Problem(entry.source, line, message)
             if own := self._facts.get(entry.source):
                 yield from self._check_links(key, own.links.get(entry.entry_id, ()))
+
+    def _duplicate_ids(self) -> Iterator[Problem]:
+        """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
+        first: dict[tuple[str, str, str], StoredEntry] = {}
+        for entry in self._entries:
+            if entry.metadata is None or '"id"' not in entry.metadata:
+                continue
+            place = locate(entry.source, is_memory=True)
+            key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
+            earlier = first.setdefault(key, entry)
+            if earlier is not entry:
+                there = f"{earlier.source}:{earlier.line}"
+                said = f"the id {entry.entry_id} is also used at {there}; both are kept, give one a new id"
+                line = self._line_of(entry, functools.partial(field_span, field="id"))
+                yield Problem(entry.source, line, said)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
         """Return what a link of an entry leads to."""
@@ -233,31 +248,22 @@ class _Check:
             elif link.anchor and found.source in self._facts and not self._has(found.source, link.anchor):
                 yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
 
+    def _line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
+        """Return the line of what a function finds in an entry as it is in its file, else where the entry's text begins."""
+        text, entries = self._parse(entry.source)
+        found = [one for one in entries if one.id == entry.entry_id and one.line <= entry.line]
+        return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
+
+    def _parse_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
+        text = _read_text(self._vault, path)
+        return text, parse_document(text, path).entries
+
     def _has_anchor(self, path: str, anchor: str) -> bool:
         return find_anchor(_read_text(self._vault, path), anchor) is not None
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
         path = _linked_path(entry.source, target)
         return path.startswith("..") or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
-
-
-class Places:
-    """Where in their files entries say what they say; without an answer it is where an entry's text begins."""
-
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
-        # What is asked comes file by file.
-        self._read = functools.lru_cache(maxsize=2)(self._read_file)
-
-    def line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
-        """Return the line of what a function finds in an entry as it is in its file."""
-        text, entries = self._read(entry.source)
-        found = [one for one in entries if one.id == entry.entry_id and one.line <= entry.line]
-        return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
-
-    def _read_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
-        text = _read_text(self._vault, path)
-        return text, parse_document(text, path).entries
 
 
 def _read_text(vault: Vault, path: str) -> str:
@@ -276,27 +282,6 @@ def is_file(vault: Vault, source: str, target: str) -> bool:
 
 def _linked_path(source: str, target: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(source), target.lstrip("/")))
-
-
-def _duplicate_ids(entries: Sequence[StoredEntry], places: Places) -> Iterator[Problem]:
-    """Yield a problem for every repetition of an id within one scope.
-
-    Other scopes may override it.
-    """
-    first: dict[tuple[str, str, str], StoredEntry] = {}
-    for entry in entries:
-        if entry.metadata is None or '"id"' not in entry.metadata:
-            continue
-        place = locate(entry.source, is_memory=True)
-        key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
-        earlier = first.setdefault(key, entry)
-        if earlier is not entry:
-            place_of_other = f"{earlier.source}:{earlier.line}"
-            yield Problem(
-                entry.source,
-                places.line_of(entry, functools.partial(field_span, field="id")),
-                f"the id {entry.entry_id} is also used at {place_of_other}; both are kept, give one a new id",
-            )
 
 
 def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -> Iterator[Problem]:
@@ -320,38 +305,13 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
 
 def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, but for some, of which the index has something else than would be made of them now."""
-    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        comparison = _Comparison(vault, index, store.read_agreed())
-        files = (file for file in walk(vault, vault.settings.ignore, []) if file.path not in seen)
-        yield from (file.path for file in files if not comparison.agrees(file))
-        store.keep_agreed(comparison.agreed)
-
-
-class _Comparison:
-    """Files held against what the index made of them; what agreed before and is the same still does.
-
-    Attributes:
-        agreed: the digests of the files that agree, each of its bytes, its rows and what made these.
-    """
-
-    def __init__(self, vault: Vault, index: SqliteIndex, kept: Mapping[str, str]) -> None:
-        self._vault, self._index, self._kept = vault, index, kept
-        self._made_by = f"{SCHEMA_VERSION} {index.read_meta('settings')}"
-        self.agreed: dict[str, str] = {}
-
-    def agrees(self, file: FileStat) -> bool:
-        """Return whether the index has what a file says."""
-        try:
-            raw = read_file(file, self._vault.settings.index.max_file_bytes)
-        except OSError:
-            return True
-        rows = self._index.chunks_of(file.path)
-        said = json.dumps([self._made_by, hash_of(raw.data), raw.is_cut, rows])
-        digest = hash_of(said.encode())
-        if self._kept.get(file.path) != digest and rows != list(read_as_indexed(self._vault, raw).chunks):
-            return False
-        self.agreed[file.path] = digest
-        return True
+    for file in walk(vault, vault.settings.ignore, []):
+        if file.path in seen:
+            continue
+        with contextlib.suppress(OSError):
+            raw = read_file(file, vault.settings.index.max_file_bytes)
+            if index.chunks_of(file.path) != list(read_as_indexed(vault, raw).chunks):
+                yield file.path
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:
