@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Llm, is_loopback, place_of
+from memory_kb.providers.base import Embedder, Llm, OfflineLlm, is_loopback, place_of
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
 if TYPE_CHECKING:
@@ -29,21 +29,21 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
         ProviderFailed: a provider was chosen that lacks its key or its model.
     """
     base_url = _address(settings.base_url, "embeddings")
-    match settings.provider:
-        case "openai":
-            return _openai(settings, base_url, environ)
-        case "gemini":
-            return _gemini(settings, base_url, _need_key(_GEMINI_KEYS, environ, "gemini", "embeddings"))
-        case "local":
-            return _local(settings.model, settings.dimensions, environ) or _refuse_local(settings.model)
-        case "auto":
-            if base_url or _key(_OPENAI_KEYS, environ):
-                return _openai(settings, base_url, environ)
-            if key := _key(_GEMINI_KEYS, environ):
-                return _gemini(settings, None, key)
-            return _local(settings.model, settings.dimensions, environ)
-        case _:
-            return None
+    provider = settings.provider
+    if provider == "auto":
+        is_openai = base_url or _key(_OPENAI_KEYS, environ)
+        provider = "openai" if is_openai else "gemini" if _key(_GEMINI_KEYS, environ) else "local"
+    if provider == "openai":
+        from memory_kb.providers.openai import openai_embedder
+
+        openai_key = _openai_key(base_url, environ, "embeddings")
+        return openai_embedder(settings.model, base_url, settings.dimensions, key=openai_key)
+    if provider == "gemini":
+        from memory_kb.providers.gemini import gemini_embedder
+
+        key = _need_key(_GEMINI_KEYS, environ, "gemini", "embeddings")
+        return gemini_embedder(settings.model, base_url, settings.dimensions, key=key)
+    return _local(settings, environ) if provider == "local" else None
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
@@ -57,8 +57,7 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
         case "openai":
             from memory_kb.providers.openai import openai_llm
 
-            key = _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", "llm")
-            return openai_llm(settings.model, base_url, key=key, log=log)
+            return openai_llm(settings.model, base_url, key=_openai_key(base_url, environ, "llm"), log=log)
         case "gemini":
             from memory_kb.providers.gemini import gemini_llm
 
@@ -66,61 +65,39 @@ def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog)
         case "anthropic":
             from memory_kb.providers.anthropic import anthropic_llm
 
-            return anthropic_llm(
-                settings.model, base_url, key=_need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm"), log=log
-            )
+            key = _need_key(_ANTHROPIC_KEYS, environ, "anthropic", "llm")
+            return anthropic_llm(settings.model, base_url, key=key, log=log)
         case "command":
             from memory_kb.providers.command import CommandLlm
 
             return CommandLlm(settings.command, environ, log)
         case "offline":
-            from memory_kb.providers.base import OfflineLlm
-
             return OfflineLlm()
         case _:
             return None
 
 
-def _openai(settings: EmbeddingSettings, base_url: str | None, environ: Mapping[str, str]) -> Embedder:
-    from memory_kb.providers.openai import openai_embedder
-
-    key = _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", "embeddings")
-    return openai_embedder(settings.model, base_url, settings.dimensions, key=key)
-
-
-def _gemini(settings: EmbeddingSettings, base_url: str | None, key: str) -> Embedder:
-    from memory_kb.providers.gemini import gemini_embedder
-
-    return gemini_embedder(settings.model, base_url, settings.dimensions, key=key)
-
-
-def _local(model: str | None, dimensions: int, environ: Mapping[str, str]) -> Embedder | None:
-    if not _has_engine():
-        return None
-    from memory_kb.providers.model_config import find_model
-
-    folder = find_model(model, environ)
-    if folder is None:
-        return None
-    from memory_kb.providers.local import LocalEmbedder
-
-    return LocalEmbedder(folder, dimensions)
-
-
-def _has_engine() -> bool:
-    return all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime"))
-
-
-def _refuse_local(model: str | None) -> NoReturn:
-    if not _has_engine():
-        raise ProviderFailed(
-            "embeddings.provider is local, but what local models need is not installed",
-            "pip install 'memory-kb[local]', then `memory-kb model fetch`",
-        )
-    raise ProviderFailed(
-        f"embeddings.provider is local, but there is no local model{f' {model}' if model else ''} on this machine",
-        "get one with `memory-kb model fetch`",
+def _local(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder | None:
+    """Return the model on this machine; where there is none, that is an error only if it was asked for."""
+    reason, hint = (
+        "what local models need is not installed",
+        "pip install 'memory-kb[local]', then `memory-kb model fetch`",
     )
+    if all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime")):
+        from memory_kb.providers import local, model_config
+
+        folder = model_config.find_model(settings.model, environ)
+        if folder is not None:
+            return local.LocalEmbedder(folder, settings.dimensions)
+        name = f" {settings.model}" if settings.model else ""
+        reason, hint = f"there is no local model{name} on this machine", "get one with `memory-kb model fetch`"
+    if settings.provider == "local":
+        raise ProviderFailed(f"embeddings.provider is local, but {reason}", hint)
+    return None
+
+
+def _openai_key(base_url: str | None, environ: Mapping[str, str], setting: str) -> str | None:
+    return _key(_OPENAI_KEYS, environ) if base_url else _need_key(_OPENAI_KEYS, environ, "openai", setting)
 
 
 def _key(names: tuple[str, ...], environ: Mapping[str, str]) -> str | None:
@@ -189,19 +166,11 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
         >>> estimate(LlmSettings("openai", "http://localhost:11434/v1"), 1_000).usd
         0.0
     """
+    from memory_kb.providers import anthropic, gemini, openai
     from memory_kb.providers.spending import Metered, Usage, cost
 
     usage = Usage(input_tokens, USUAL_OUTPUT)
-    usd = (
-        0.0
-        if is_loopback(settings.base_url) or settings.provider == "command"
-        else cost(settings.provider, settings.model or _usual_model(settings.provider), usage)
-    )
-    return Metered(1, *usage, usd)
-
-
-def _usual_model(provider: str) -> str:
-    from memory_kb.providers import anthropic, gemini, openai
-
-    models = {"openai": openai.USUAL_LLM, "gemini": gemini.USUAL_LLM, "anthropic": anthropic.USUAL_MODEL}
-    return models[provider]
+    if is_loopback(settings.base_url) or settings.provider == "command":
+        return Metered(1, *usage, 0.0)
+    usual = {"openai": openai.USUAL_LLM, "gemini": gemini.USUAL_LLM, "anthropic": anthropic.USUAL_MODEL}
+    return Metered(1, *usage, cost(settings.provider, settings.model or usual[settings.provider], usage))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,28 +101,17 @@ class Metered(NamedTuple):
 def cost(provider: str, model: str, usage: Usage) -> float:
     """Return what a call costs in dollars.
 
-    An unknown model is taken for the dearest known one of its provider.
+    An unknown model is taken for the dearest known one of its provider; the day in a model's name does not count.
 
     Example:
-        >>> cost("anthropic", "claude-haiku-4-5", Usage(1_000, 100)), cost("openai", "new", Usage(1_000, 100))
+        >>> cost("anthropic", "claude-haiku-4-5-20251001", Usage(1_000, 100)), cost("openai", "new", Usage(1_000, 100))
         (0.0015, 0.048)
     """
     prices = _PRICES[provider]
-    price_in, price_out = prices.get(_undated(model), max(prices.values()))
+    undated = re.sub(r"-\d{4}-?\d{2}-?\d{2}$", "", model)
+    price_in, price_out = prices.get(undated, max(prices.values()))
     factor = _LONG_FACTOR if usage.input_tokens > _LONG_PROMPT else 1.0
     return round(factor * (usage.input_tokens * price_in + usage.output_tokens * price_out) / 1e6, 9)
-
-
-def _undated(model: str) -> str:
-    """Return the name of a model without the day it was made.
-
-    Example:
-        >>> _undated("gpt-5-mini-2025-08-07"), _undated("claude-haiku-4-5-20251001"), _undated("gpt-5.5")
-        ('gpt-5-mini', 'claude-haiku-4-5', 'gpt-5.5')
-    """
-    import re
-
-    return re.sub(r"-\d{4}-?\d{2}-?\d{2}$", "", model)
 
 
 def _now() -> datetime:
@@ -168,49 +158,34 @@ class SpendLog:
             ProviderFailed: the ledger cannot be written.
         """
         if self._runs is not None and len(self._lines_of_today()) >= self._runs:
-            raise SpendLimitReached(
-                f"the language model was not asked: it was asked {self._runs:,} times today, which is the limit",
-                "raise llm.daily_runs in your own configuration, or wait until 00:00 UTC",
-                is_passing=True,
-            )
+            raise _refuse(f"it was asked {self._runs:,} times today, which is the limit", "daily_runs")
         if usd <= 0:
             return
-        try:
-            append(self._file, ())
-        except OSError as exc:
-            raise self._unwritable(exc) from exc
+        self._append()
         spent = self.spent_today()
         if spent + usd > self._daily:
-            now = self._clock().astimezone(UTC)
-            midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-            hours, minutes = divmod(int((midnight - now).total_seconds() // 60), 60)
-            raise SpendLimitReached(
-                f"the language model was not asked: ${spent:.2f} of ${self._daily:.2f} for today is spent and the call may cost ${usd:.4f};"
-                f" the day ends at 00:00 UTC, in {hours} h {minutes} min",
-                "raise llm.daily_spend in your own configuration, or wait",
-                is_passing=True,
-            )
+            said = f"${spent:.2f} of ${self._daily:.2f} for today is spent and the call may cost ${usd:.4f}"
+            raise _refuse(said, "daily_spend")
 
     def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
         """Write down a call."""
         self.total = self.total.plus(Metered(1, *usage, round(usd, 9)))
-        line = {
-            "time": self._clock().astimezone(UTC).isoformat(timespec="seconds"),
-            "provider": provider,
-            "model": model,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "usd": round(usd, 9),
-        }
-        try:
-            append(self._file, [line])
-        except OSError as exc:
-            raise self._unwritable(exc) from exc
+        time = self._clock().astimezone(UTC).isoformat(timespec="seconds")
+        used = {"provider": provider, "model": model, **usage._asdict()}
+        self._append({"time": time, **used, "usd": round(usd, 9)})
 
-    def _unwritable(self, exc: OSError) -> ProviderFailed:
-        return ProviderFailed(
-            f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})"
-        )
+    def _append(self, *lines: dict[str, object]) -> None:
+        try:
+            append(self._file, lines)
+        except OSError as exc:
+            raise ProviderFailed(
+                f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})"
+            ) from exc
+
+
+def _refuse(reason: str, setting: str) -> SpendLimitReached:
+    hint = f"raise llm.{setting} in your own configuration, or wait until 00:00 UTC"
+    return SpendLimitReached(f"the language model was not asked: {reason}", hint, is_passing=True)
 
 
 def _dollars(line: bytes) -> float:
