@@ -301,13 +301,14 @@ class VectorSearch:
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
         """Look for vectors of new chunks; embed them if they are few."""
         space = store.cache.resolve(embedder.space)
-        vector_file = store.vector_file(space) if space.dimension else None
+        vector_file = store.vector_file(space)
         with contextlib.suppress(VaultBusy):
-            if vector_file and not store.is_checked(vector_file):
+            missing = store.missing(space)
+            if vector_file and any(key > vector_file.checked for key in missing):
                 with hold_lock(self._machine / LOCK, _BRIEF):
                     store.attach(space, only_new=True)
-            missing = len(store.missing(space)) if vector_file else store.count_chunks(CATCH_UP + 1)
-            if 0 < missing <= CATCH_UP:
+                missing = store.missing(space)
+            if 0 < len(missing) <= CATCH_UP:
                 with self._turn(_BRIEF):
                     reason = _Embedding(store, embedder, self._machine).run(_MOST_TEXTS).reason
                     return (reason,) if reason else ()

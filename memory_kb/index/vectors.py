@@ -211,7 +211,6 @@ def _now() -> str:
 
 
 _META = "passage vectors "
-_KEY_BYTES, _FLOAT_BYTES = 8, 4
 #: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
 _MOST_DEAD = 1_000
 #: Chunks whose vectors are looked up at a time.
@@ -283,18 +282,6 @@ class VectorStore:
         keys = self._look(vector_file).missing if vector_file else self._chunk_keys()
         return list(map(int, keys))
 
-    def count_chunks(self, at_most: int) -> int:
-        """Return the number of chunks, counting no further than needed."""
-        (number,) = self._connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM chunks LIMIT ?)", (at_most,)
-        ).fetchone()
-        return int(number)
-
-    def is_checked(self, vector_file: VectorFile) -> bool:
-        """Return whether every chunk was looked up, by one look at the database."""
-        (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
-        return vector_file.checked >= (last or 0)
-
     def passages(self, keys: Iterable[int] | None = None) -> Iterator[EmbeddedPassage]:
         """Yield the passages of all chunks, or of those with some keys, in their order."""
         wanted = self._chunk_keys().tolist() if keys is None else keys
@@ -328,10 +315,8 @@ class VectorStore:
     def _begin(self, space: Space) -> VectorFile:
         """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
         vector_file = self.vector_file(space)
-        if vector_file is None:
-            return VectorFile(space, _new_name(), 0, 0)
-        table = self._look(vector_file).table
-        if table is None:
+        table = self._look(vector_file).table if vector_file else None
+        if vector_file is None or table is None:
             return VectorFile(space, _new_name(), 0, 0)
         if table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
             return self._rewrite(vector_file, VectorTable(table.keys[table.alive], table.rows[table.alive]))
@@ -378,8 +363,8 @@ class VectorStore:
             return self._rewrite(vector_file, VectorTable(together[order], vectors[order]))
         self._folder.mkdir(exist_ok=True)
         name = self._folder / vector_file.file
-        _write_at(name.with_suffix(".f32"), vector_file.rows * dimension * _FLOAT_BYTES, rows)
-        _write_at(name.with_suffix(".keys"), vector_file.rows * _KEY_BYTES, np.array(keys, "<i8").tobytes())
+        _write_at(name.with_suffix(".f32"), 4 * dimension * vector_file.rows, rows)
+        _write_at(name.with_suffix(".keys"), 8 * vector_file.rows, np.array(keys, "<i8").tobytes())
         return vector_file._replace(rows=vector_file.rows + len(keys))
 
     def _rewrite(self, vector_file: VectorFile, table: VectorTable) -> VectorFile:

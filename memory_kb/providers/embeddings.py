@@ -117,8 +117,8 @@ class RemoteEmbedder(Generic[C]):
 def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
     """Return the vectors of a batch, even if some of its texts are refused or get no direction.
 
-    A refused batch is halved until the text at fault is found, and that text is cut in half
-    until what is left of it is taken. So is a text whose vector is zero or no number.
+    Such a batch is halved until the text at fault is found, and that text is cut in half until what is left of it is
+    taken.
 
     Raises:
         ProviderFailed: even the simplest text is refused, or gets no direction.
@@ -126,35 +126,22 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
     import numpy as np
 
     try:
-        vectors = ask(texts)
+        return ask(texts)
     except Refused as refused:
-        if len(texts) == 1:
-            if texts[0] == STAND_IN:
-                raise calls.note_failure(refused) from None
-            return ask_all([_half(texts[0])], ask, calls)
-        middle = len(texts) // 2
-        return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
-    for row in np.flatnonzero(np.isnan(vectors[:, 0])).tolist():
-        if texts[row] == STAND_IN:
-            said = f"{calls.service.name} answered with a vector that is zero or no number"
-            raise ProviderFailed(said, "choose another embeddings.model", is_passing=True)
-        # Among others it may have come broken once.
-        again = texts[row] if len(texts) > 1 else _half(texts[row])
-        vectors[row] = ask_all([again], ask, calls)[0]
-    return vectors
-
-
-def _half(text: str) -> str:
-    return fit(text[: len(text) // 2], len(text))
+        if len(texts) > 1:
+            middle = len(texts) // 2
+            return np.concatenate([ask_all(texts[:middle], ask, calls), ask_all(texts[middle:], ask, calls)])
+        if texts[0] == STAND_IN:
+            raise calls.note_failure(refused) from None
+    return ask_all([fit(texts[0][: len(texts[0]) // 2], len(texts[0]))], ask, calls)
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
-    """Return vectors as float32 of length 1, if they are what was asked for.
-
-    `dimension` 0 takes any. Of a vector that is zero or no number, every number is NaN.
+    """Return vectors as float32 of length 1, if they are what was asked for; `dimension` 0 takes any.
 
     Raises:
         ProviderFailed: there are too few or too many, or they have another dimension.
+        Refused: one is zero or no number.
     """
     import numpy as np
 
@@ -167,6 +154,7 @@ def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: s
         )
     wide = rows.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    lengths[~np.isfinite(lengths) | (lengths == 0)] = np.nan
+    if not np.isfinite(lengths).all() or (lengths == 0).any():
+        raise Refused("malformed", "a vector is zero or no number")
     vectors: Vectors = (wide / lengths).astype(np.float32)
     return vectors
