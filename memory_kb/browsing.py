@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from memory_kb.errors import GitFailed, NoRepository, UnknownEntry, UsageError
+from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
 from memory_kb.index.catalog import suggest_names, suggest_tags
 from memory_kb.index.doctor import cross_check
 from memory_kb.index.facts import FACTS, FactStore
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
-from memory_kb.index.listing import view
+from memory_kb.index.listing import find, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
@@ -257,16 +257,13 @@ class Browsing:
 
         Raises:
             UnknownEntry: there is none.
+            AmbiguousId: there are several.
         """
 
         def read(store: FactStore, index: SqliteIndex) -> LinkMap:
             center = find_node(store, wanted, path)
             if center is None:
-                beginning = index.entries_with_id(wanted)
-                entry = resolve(named(index, [("", wanted)]), wanted)
-                entry = entry or (beginning[0] if len(beginning) == 1 else None)
-                if entry is None:
-                    raise UnknownEntry(wanted)
+                entry = find(self._vault, index, wanted)
                 center = find_node(store, entry.entry_id, entry.source)
             return LinkMap((), ()) if center is None else read_around(store, center, steps, limit)
 

@@ -17,7 +17,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Llm, OfflineLlm
 from memory_kb.providers.http import Calls
-from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply, find_mistake
+from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm, service_of
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -142,11 +142,16 @@ def test_a_model_that_counts_no_tokens_is_counted_for(llm: Llm, fake: FakeProvid
             },
             "x.a.b[1] is no string",
         ),
-        ({"other": 1}, {"type": "object", "properties": {}}, None),
     ],
 )
-def test_mistakes_are_found(value: object, schema: Mapping[str, Any], mistake: str | None) -> None:
-    assert find_mistake(value, schema, "x") == mistake
+def test_mistakes_are_found(value: object, schema: Mapping[str, Any], mistake: str) -> None:
+    with pytest.raises(Misfilled) as caught:
+        check_form(value, schema, "x")
+    assert str(caught.value) == mistake
+
+
+def test_more_than_was_asked_for_is_no_mistake() -> None:
+    check_form({"other": 1}, {"type": "object", "properties": {}})
 
 
 # Servers that know less.

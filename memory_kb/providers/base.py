@@ -120,11 +120,9 @@ def is_loopback(url: str | None) -> bool:
     """
     import ipaddress
 
-    host = _host(url)
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        host = urlsplit(url or "").hostname or ""
+        return host == "localhost" or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -137,10 +135,3 @@ def place_of(url: str) -> str:
         'localhost:11434'
     """
     return urlsplit(url).netloc.rpartition("@")[2]
-
-
-def _host(url: str | None) -> str:
-    try:
-        return urlsplit(url or "").hostname or ""
-    except ValueError:
-        return ""

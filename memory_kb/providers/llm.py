@@ -43,34 +43,29 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
         raise Misfilled("the answer is no JSON" if text.strip() else "the answer is empty") from exc
     if not isinstance(value, dict):
         raise Misfilled("the answer is no object")
-    wrong = find_mistake(value, schema)
-    if wrong is not None:
-        raise Misfilled(wrong)
+    check_form(value, schema)
     return value
 
 
-def find_mistake(value: object, schema: Mapping[str, Any], where: str = "the answer") -> str | None:
-    """Return what is wrong with the shape of a value, or None; how much there is of it is for the asker to cut.
+def check_form(value: object, schema: Mapping[str, Any], where: str = "the answer") -> None:
+    """Make sure that a value has the shape that a schema asks for; how much there is of it is for the asker to cut.
 
-    Example:
-        >>> find_mistake({"tags": ["a", 1]}, {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}})
-        'the answer.tags[1] is no string'
+    Raises:
+        Misfilled: it has another.
     """
-    name = schema.get("type", "object")
-    if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
-        return f"{where} is no {name}"
+    kind = schema.get("type", "object")
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
+        raise Misfilled(f"{where} is no {kind}")
     if value not in schema.get("enum", (value,)):
-        return f"{where} is none of {schema['enum']}"
-    parts: list[tuple[str, object, Mapping[str, Any]]] = []
+        raise Misfilled(f"{where} is none of {schema['enum']}")
     if isinstance(value, Mapping):
-        properties: Mapping[str, Any] = schema.get("properties", {})
-        missing = [name for name in properties if name not in value]
-        if missing:
-            return f"{where} lacks {missing[0]}"
-        parts = [(f"{where}.{name}", value[name], shape) for name, shape in properties.items()]
+        for name, shape in schema.get("properties", {}).items():
+            if name not in value:
+                raise Misfilled(f"{where} lacks {name}")
+            check_form(value[name], shape, f"{where}.{name}")
     elif isinstance(value, list):
-        parts = [(f"{where}[{number}]", item, schema["items"]) for number, item in enumerate(value)]
-    return next(filter(None, (find_mistake(part, shape, place) for place, part, shape in parts)), None)
+        for number, item in enumerate(value):
+            check_form(item, schema["items"], f"{where}[{number}]")
 
 
 C = TypeVar("C")
