@@ -205,8 +205,8 @@ def test_a_query_is_tried_twice_and_waits_for_nobody(make: Make, fake: FakeProvi
 
 
 def test_the_usual_limits() -> None:
-    assert Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0, is_capped=False) == QUERY
-    assert Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0, is_capped=True) == DOCUMENTS
+    assert Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0) == QUERY
+    assert Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0) == DOCUMENTS
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("slow", 60.0), ("trickle", 0.02)])

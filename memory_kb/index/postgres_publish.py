@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index import postgres_vectors
-from memory_kb.index.postgres_rows import POSTING, posting_rows
-from memory_kb.index.postgres_schema import BLOCK_BITS, HEAD_KEY, KEY_BITS, PLACE_KEY, VaultRow, list_vaults
+from memory_kb.index.postgres_schema import (
+    BLOCK_BITS,
+    COUNTS,
+    HEAD_KEY,
+    KEY_BITS,
+    LENGTH_BITS,
+    MOST_TERM_CHARS,
+    PLACE_KEY,
+    VaultRow,
+    list_vaults,
+)
 from memory_kb.index.vectors import batched
+from memory_kb.index.words import COLUMN_BITS, PLACE_BITS, TermTable
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
     from psycopg import Connection, Copy
 
     from memory_kb.index.sqlite import SqliteIndex
+
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Files that are taken out at a time.
 _BATCH = 2_000
@@ -26,6 +42,8 @@ _FEW = 10
 #: So many chunks sent, if they are one in so many of all, change what the server has to plan for.
 _MANY, _SHARE = 1_000, 4
 _COLUMNS = ", ".join(Chunk._fields)
+#: Terms that are worked on at a time, and the columns of a row of postings.
+_TERMS, _POSTING = 500, "vault, block, term, heads, counts, places"
 
 
 class Clone(NamedTuple):
@@ -159,7 +177,7 @@ class _Writer:
         # The index here has all places already; a few files are cut into words faster than all places are read.
         terms = local.term_table(None if len(paths) * _FEW > len(hashes) else paths)
         keys = self._add_chunks(local.numbered_chunks(paths), terms.lengths)
-        with self._arriving("postings", POSTING) as copy:
+        with self._arriving("postings", _POSTING) as copy:
             for row in posting_rows(self._vault, terms, keys):
                 copy.write_row(row)
         return len(keys)
@@ -209,3 +227,51 @@ class _Writer:
 def _storable(value: object) -> object:
     # PostgreSQL's texts hold every character but this one.
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+def posting_rows(
+    vault: int, table: TermTable, keys: Mapping[int, int]
+) -> Iterator[tuple[int, int, str, str, str, str]]:
+    """Yield the rows for the chunks that have a key, given by their numbers in the table; both ascend."""
+    import numpy as np
+
+    size = 1 + max(table.lengths, default=0)
+    key_of, length_of = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    key_of[list(keys)] = list(keys.values())
+    length_of[list(table.lengths)] = np.minimum(list(table.lengths.values()), (1 << LENGTH_BITS) - 1)
+    shifts, most = map(np.array, zip(*COUNTS, strict=True))
+    for some in batched(
+        (one for one in table.terms if len(one.term) <= MOST_TERM_CHARS and "\0" not in one.term), _TERMS
+    ):
+        values = np.fromstring(",".join(one.places for one in some), np.int64, sep=",")
+        term = np.repeat(np.arange(len(some)), [one.number for one in some])
+        has_key = key_of[values >> (PLACE_BITS + COLUMN_BITS)] >= 0
+        values, term = values[has_key], term[has_key]
+        chunk, column = values >> (PLACE_BITS + COLUMN_BITS), values >> PLACE_BITS & ((1 << COLUMN_BITS) - 1)
+        key = key_of[chunk]
+        number = key & ((1 << BLOCK_BITS) - 1)
+        by_row, by_chunk, by_column = _starts(term, key >> BLOCK_BITS), _starts(term, key), _starts(term, key, column)
+        times = np.minimum(np.diff(by_column, append=len(term)), most[column[by_column]]) << shifts[column[by_column]]
+        counts = np.add.reduceat(times, np.searchsorted(by_column, by_chunk)) if len(term) else times
+        heads = (number << LENGTH_BITS | length_of[chunk])[by_chunk]
+        places = number << (PLACE_BITS + COLUMN_BITS) | values & ((1 << (PLACE_BITS + COLUMN_BITS)) - 1)
+        first = np.searchsorted(by_chunk, by_row)
+        arrays = _arrays(heads, first), _arrays(counts, first), _arrays(places, by_row)
+        names = (some[place].term for place in term[by_row])
+        yield from zip(itertools.repeat(vault), (key >> BLOCK_BITS)[by_row].tolist(), names, *arrays, strict=False)
+
+
+def _starts(*columns: Array) -> Array:
+    """Return where one of the columns changes."""
+    import numpy as np
+
+    differs = np.ones(len(columns[0]), np.bool_)
+    differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(differs)
+
+
+def _arrays(numbers: Array, starts: Array) -> Iterator[str]:
+    """Yield arrays of the numbers from a start to the next."""
+    listed = numbers.tolist()
+    for start, end in itertools.pairwise((*starts.tolist(), len(listed))):
+        yield f"{{{str(listed[start:end])[1:-1]}}}"

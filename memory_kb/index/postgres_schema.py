@@ -26,6 +26,8 @@ LENGTH_BITS = 19
 #: The key of a chunk, from a head, and from a place.
 HEAD_KEY = f"(block << {BLOCK_BITS}) + (head >> {LENGTH_BITS})"
 PLACE_KEY = f"(block << {BLOCK_BITS}) + (place >> {PLACE_BITS + COLUMN_BITS})"
+#: Where a number has how often each column of a chunk says a term, and the most that fits: a content is the longest.
+COUNTS = ((15, 255), (23, 255), (0, 32_767), (31, 255), (39, 255), (47, 255), (55, 255))
 #: Longer terms are not indexed: no key of PostgreSQL holds them, and nobody types them.
 MOST_TERM_CHARS = 600
 

@@ -7,8 +7,15 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.postgres_rows import COUNTS
-from memory_kb.index.postgres_schema import BLOCK_BITS, HEAD_KEY, KEY_BITS, LENGTH_BITS, MOST_TERM_CHARS, PLACE_KEY
+from memory_kb.index.postgres_schema import (
+    BLOCK_BITS,
+    COUNTS,
+    HEAD_KEY,
+    KEY_BITS,
+    LENGTH_BITS,
+    MOST_TERM_CHARS,
+    PLACE_KEY,
+)
 from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
 
 #: SQLite's constants of BM25, and the least that it counts a term.

@@ -385,7 +385,7 @@ class VectorStore:
         if table is not None:
             alive = np.isin(table.keys, chunks)
             table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
-        missing = chunks if table is None else np.setdiff1d(chunks, table.keys)
+        missing = chunks if table is None else chunks[~np.isin(chunks, table.keys)]
         look = self._looks[vector_file.space] = _Look(state, table, missing)
         return look
 

@@ -228,20 +228,19 @@ _PATIENCE, _PAUSE = 3, 60.0
 class Pace(NamedTuple):
     """How long a call may take, in seconds, and how often it is tried again.
 
-    `total` None is no limit; `longest_wait` is what a server may ask for between two tries, and
-    `is_capped` whether a longer wish is cut to it instead of ending the call.
+    `total` None is no limit; `longest_wait` is what a server may ask for between two tries: a longer wish ends a call
+    that has a limit, and is cut for others.
     """
 
     timeout: float
     total: float | None
     retries: int
     longest_wait: float
-    is_capped: bool
 
 
 #: Indexing can wait; a search is never held up.
-DOCUMENTS = Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0, is_capped=True)
-QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0, is_capped=False)
+DOCUMENTS = Pace(timeout=60.0, total=None, retries=5, longest_wait=60.0)
+QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0)
 
 
 class Timing(NamedTuple):
@@ -325,7 +324,7 @@ class Calls:
         wait = refused.retry_after
         if wait is None:
             wait = self._timing.rng.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))
-        elif wait > pace.longest_wait and not pace.is_capped:
+        elif wait > pace.longest_wait and pace.total is not None:
             return None
         wait = min(wait, pace.longest_wait)
         return None if deadline is not None and self._timing.clock() + wait >= deadline else wait

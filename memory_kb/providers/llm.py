@@ -142,7 +142,7 @@ class RemoteLlm(Generic[C]):
         self._takes_schemas = True
 
     def complete(self, prompt: str, schema: Mapping[str, object], *, timeout: float) -> Mapping[str, object]:
-        pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT, is_capped=False)
+        pace = Pace(timeout=timeout, total=timeout, retries=_RETRIES, longest_wait=_LONGEST_WAIT)
         client, http_client = self._open_client()
         deadline = self._calls.deadline(pace)
 
