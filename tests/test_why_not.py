@@ -62,7 +62,7 @@ STEPS: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("otters", "memory/twice.md:5", {}, "shadowed", "more specific scope"),
     ("otters", "plain", {"max_chars": 10}, "budget", "--max-chars 10"),
     ("otters", "memory/drafts/draft.md", {}, "not-indexed", "the setting ignore"),
-    ("otters", "memory/.hidden.md", {}, "not-indexed", "starts with a dot"),
+    ("otters", "memory/.hidden.md", {}, "not-indexed", "hidden folders"),
     ("otters", "memory/data.txt", {}, "not-indexed", ".md"),
 ]
 

@@ -84,11 +84,13 @@ def _local(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder 
         "pip install 'memory-kb[local]', then `memory-kb model fetch`",
     )
     if all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime")):
-        from memory_kb.providers import local, model_config
+        from memory_kb.providers.model_config import find_model
 
-        folder = model_config.find_model(settings.model, environ)
+        folder = find_model(settings.model, environ)
         if folder is not None:
-            return local.LocalEmbedder(folder, settings.dimensions)
+            from memory_kb.providers.local import LocalEmbedder
+
+            return LocalEmbedder(folder, settings.dimensions)
         name = f" {settings.model}" if settings.model else ""
         reason, hint = f"there is no local model{name} on this machine", "get one with `memory-kb model fetch`"
     if settings.provider == "local":

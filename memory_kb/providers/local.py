@@ -12,7 +12,6 @@ import functools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -114,6 +113,8 @@ class _Model:
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Floats:
         """Return the mean of every text's windows, each of length 1, weighted by their tokens."""
+        from concurrent.futures import ThreadPoolExecutor
+
         import numpy as np
 
         windows = list(self._cut(texts, self._config.query_prompt if purpose == "query" else self._config.text_prompt))
