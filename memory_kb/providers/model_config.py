@@ -8,23 +8,23 @@ export. A model with any other module is not supported.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.text import load_json
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 #: Whose models may be named without their owner.
 DEFAULT_OWNER = "sentence-transformers"
-_ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+#: What a word of a name is made of, and how a path begins.
+_WORD = re.compile(r"[A-Za-z0-9._-]+")
+_PATH = re.compile(r"[/\\]|\.{1,2}(?:[/\\]|$)|~(?:[/\\]|$)|.:")
 
 #: Families whose first positions stand for the padding.
 _OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
@@ -78,52 +78,30 @@ def find_model(name: str | None, environ: Mapping[str, str]) -> Path | None:
     A path is taken as it is. A name may have its owner before it, as in `BAAI/bge-small-en`. No name stands for
     the default model, or else the only one in the models folder.
     """
+    if name and _PATH.match(name):
+        return _expand(name, environ)
     models = models_folder(environ)
-    if name is None:
-        own = [folder for folder in _list_models(models) if _is_whole(folder)]
-        return find_model(DEFAULT_MODEL, environ) or (own[0] if len(own) == 1 else None)
-    if is_path(name):
-        return _expand(name, home_folder(environ))
-    if not is_name(name):
+    if models is None or (name is not None and not is_name(name)):
         return None
+    if name is None:
+        found = {file.parent for pattern in ("*/*.json", "*/*/modules.json") for file in models.glob(pattern)}
+        own = list(filter(_is_whole, found))
+        return find_model(DEFAULT_MODEL, environ) or (own[0] if len(own) == 1 else None)
     names = [name, name.removeprefix(f"{DEFAULT_OWNER}/")]
     names += [] if "/" in name else [f"{DEFAULT_OWNER}/{name}", f"*/{name}"]
-    found = (folder for one in names for folder in (sorted(models.glob(one)) if models else ()))
-    return next(filter(_is_whole, found), None)
+    return next((folder for one in names for folder in sorted(models.glob(one)) if _is_whole(folder)), None)
 
 
 def models_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the folder for fetched models, None where no home folder is known."""
-    home = home_folder(environ)
-    data: Path | None = None
-    if environ.get("MEMORY_KB_MODELS"):
-        return _expand(environ["MEMORY_KB_MODELS"], home)
-    if environ.get("XDG_DATA_HOME"):
-        data = Path(environ["XDG_DATA_HOME"])
-    elif sys.platform == "win32" and environ.get("LOCALAPPDATA"):
-        data = Path(environ["LOCALAPPDATA"])
-    elif home is not None:
-        data = home / {"win32": "AppData/Local", "darwin": "Library/Application Support"}.get(
-            sys.platform, ".local/share"
-        )
-    return data / "memory-kb" / "models" if data else None
-
-
-def home_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the home folder that the environment names, if it names one."""
-    named = environ.get("HOME") or environ.get("USERPROFILE")
-    return Path(named) if named else None
-
-
-def is_path(name: str) -> bool:
-    """Return whether a model is named by a path.
-
-    Example:
-        >>> [is_path(name) for name in ("~/models/e5", "./e5", "/srv/e5", "C:\\\\e5", "BAAI/e5", "e5")]
-        [True, True, True, True, False, False]
-    """
-    prefixes = ("/", "\\", "./", ".\\", "../", "..\\", "~/", "~\\")
-    return name in (".", "..", "~") or name.startswith(prefixes) or name[1:2] == ":"
+    if named := environ.get("MEMORY_KB_MODELS"):
+        return _expand(named, environ)
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    data = environ.get("XDG_DATA_HOME") or (environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
+    if data is None and home:
+        usual = {"win32": "AppData/Local", "darwin": "Library/Application Support"}
+        data = os.path.join(home, usual.get(sys.platform, ".local/share"))
+    return Path(data, "memory-kb", "models") if data else None
 
 
 def is_name(name: str) -> bool:
@@ -134,19 +112,12 @@ def is_name(name: str) -> bool:
         [True, True, False, False, False, False]
     """
     parts = name.split("/")
-    return len(parts) <= 2 and all(part.strip(".") and set(part) <= _ALLOWED for part in parts)
+    return len(parts) <= 2 and all(part.strip(".") and _WORD.fullmatch(part) for part in parts)
 
 
-def _expand(path: str, home: Path | None) -> Path:
-    return home / path[2:] if home and path.startswith(("~/", "~\\")) else Path(path)
-
-
-def _list_models(folder: Path | None) -> list[Path]:
-    """Return what may be models: folders with a configuration, those of an owner a level deeper."""
-    if folder is None:
-        return []
-    patterns = ("*/config.json", "*/modules.json", "*/*/modules.json")
-    return sorted({file.parent for pattern in patterns for file in folder.glob(pattern)})
+def _expand(path: str, environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home, path[2:]) if home and path.startswith(("~/", "~\\")) else Path(path)
 
 
 def _is_whole(folder: Path) -> bool:
@@ -166,8 +137,7 @@ def find_name(folder: Path) -> str:
         >>> find_name(Path("/srv/e5-small/model"))
         'e5-small'
     """
-    names = [name for name in (folder.name, *(parent.name for parent in folder.parents)) if name not in _GENERIC]
-    return names[0] if names else "model"
+    return next((part for part in reversed(folder.parts[1:]) if part not in _GENERIC), "model")
 
 
 # -- files ---------------------------------------------------------------------------------
@@ -179,13 +149,11 @@ def find_onnx(folder: Path) -> Path:
     Raises:
         ProviderFailed: there is none.
     """
-    for file in (folder / "onnx" / "model.onnx", folder / "model.onnx"):
-        if file.is_file():
-            return file
-    quantized = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
-    if not quantized:
+    exports = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
+    if not exports:
         raise ProviderFailed(f"the model in {folder} has no ONNX export (onnx/model.onnx)", _EXPORT)
-    return max(quantized, key=lambda file: (file.stat().st_size, file.name))
+    whole = next((file for file in exports if file.name == "model.onnx"), None)
+    return whole or max(exports, key=lambda file: (file.stat().st_size, file.name))
 
 
 def find_fingerprint(config: ModelConfig) -> str:
@@ -199,20 +167,16 @@ def find_fingerprint(config: ModelConfig) -> str:
     digest = hashlib.sha256(str(config.max_tokens).encode(), usedforsecurity=False)
     with _reading(config.folder):
         for file in (*config.files, config.folder / "tokenizer.json", find_onnx(config.folder)):
-            _add_file(digest, file)
+            size = file.stat().st_size
+            digest.update(f"{file.name} {size}\n".encode())
+            with file.open("rb") as stream:
+                if size <= _WHOLE_LIMIT:
+                    digest.update(stream.read())
+                    continue
+                for number in range(_SAMPLES):
+                    stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
+                    digest.update(stream.read(_SAMPLE))
     return digest.hexdigest()[:8]
-
-
-def _add_file(digest: _Hash, file: Path) -> None:
-    size = file.stat().st_size
-    digest.update(f"{file.name} {size}\n".encode())
-    with file.open("rb") as stream:
-        if size <= _WHOLE_LIMIT:
-            digest.update(stream.read())
-            return
-        for number in range(_SAMPLES):
-            stream.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
-            digest.update(stream.read(_SAMPLE))
 
 
 # -- configuration -------------------------------------------------------------------------
