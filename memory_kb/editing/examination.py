@@ -12,7 +12,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.index.catalog import find_headings, make_catalog, make_part, read_unsaved
 from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
-from memory_kb.index.lint import Ground, OtherEntry, remark
+from memory_kb.index.lint import Ground, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft
@@ -99,13 +99,10 @@ class Examination:
                 ids[memory.id, memory.place] > 1
             )
 
-        def twin(memory: Memory) -> tuple[OtherEntry, bool] | None:
+        def twin(memory: Memory) -> tuple[StoredEntry, bool] | None:
             draft = Draft(memory.text, memory.kind)
             found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
-            if found is None:
-                return None
-            there = OtherEntry(found.entry_id, found.title, f"{found.source}:{found.line}")
-            return there, found.status in FORGOTTEN
+            return (found, found.status in FORGOTTEN) if found else None
 
         def claims(memory: Memory) -> list[str]:
             if memory.metadata.keys().isdisjoint(("cites", "valid_until")):

@@ -12,7 +12,7 @@ from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.links import find_links, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.markdown.splice import yaml_span
-from memory_kb.model import Document, Entry, Span
+from memory_kb.model import Document, Entry, Span, StoredEntry
 from memory_kb.store.plan import Memory
 from memory_kb.text import count_tokens, short_id, shorten
 
@@ -31,14 +31,6 @@ class Remark(NamedTuple):
     weight: str
     message: str
     about: str = ""
-
-
-class OtherEntry(NamedTuple):
-    """An entry of the vault as remarks name it."""
-
-    id: str
-    title: str
-    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class Ground:
 
     leads: Callable[[str], bool]
     others: Callable[[Memory], Sequence[str]]
-    twin: Callable[[Memory], tuple[OtherEntry, bool] | None]
+    twin: Callable[[Memory], tuple[StoredEntry, bool] | None]
     claims: Callable[[Memory], Iterable[str]]
     rule_tokens: int
     checks_wikilinks: bool
@@ -193,17 +185,11 @@ def _of_ids(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator
 
 def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:
     head = _head_span(text, entry)
-    twin = ground.twin(memory) if memory.text.strip() else None
-    if twin:
+    if memory.text.strip() and (twin := ground.twin(memory)):
         known, is_forgotten = twin
-        said = "the same was forgotten before" if is_forgotten else "says the same as"
-        yield Remark(
-            head,
-            "twin",
-            "warning",
-            f"{said}{':' if is_forgotten else ''} {short_id(known.id)} ({shorten(known.title, 60)}), {known.place}",
-            known.id,
-        )
+        said = "the same was forgotten before:" if is_forgotten else "says the same as"
+        there = f"{short_id(known.entry_id)} ({shorten(known.title, 60)}), {known.source}:{known.line}"
+        yield Remark(head, "twin", "warning", f"{said} {there}", known.entry_id)
     if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
         yield Remark(head, "budget", "warning", message)

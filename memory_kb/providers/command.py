@@ -49,12 +49,7 @@ class CommandLlm:
     """A language model that is a program on this machine, run anew for every question.
 
     It runs in an empty folder and a process group of its own, without our hooks, so that its own session is
-    never taken for one of the project.
-
-    Args:
-        command: the program and its arguments.
-        environ: the variables that it inherits.
-        log: where every run is counted.
+    never taken for one of the project. It inherits the variables of `environ`, but those of the session around us.
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: SpendLog) -> None:

@@ -57,16 +57,10 @@ def fit(text: str, tokens: int) -> str:
 
 
 class RemoteEmbedder(Generic[C]):
-    """An embedding model over the network.
+    """An embedding model over the network, which reads `most_tokens` of one text.
 
-    Args:
-        space: its space; a dimension of 0 is learned from the first answer.
-        limits: what it takes at once.
-        most_tokens: what it reads of one text.
-        calls: the calls to its provider.
-        open_client: makes a client of the provider's package, and the HTTP client below it, which is what is closed.
-        ask: returns a row for each of some texts, within some seconds.
-        paces: the time limits for the two purposes.
+    A dimension of 0 in its space is learned from the first answer. `open_client` makes a client of the provider's package
+    and the HTTP client below it, which is what is closed; `ask` returns a row for each of some texts, within some seconds.
     """
 
     def __init__(

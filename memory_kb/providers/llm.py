@@ -119,14 +119,9 @@ def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, objec
 
 
 class RemoteLlm(Generic[C]):
-    """A language model over the network.
+    """A language model over the network, whose cost is noted in a log.
 
-    Args:
-        model: which one.
-        calls: the calls to its provider.
-        log: where its cost is noted.
-        open_client: makes a client of the provider's package, and the HTTP client below it.
-        ask: puts a question to it.
+    `open_client` makes a client of the provider's package and the HTTP client below it.
     """
 
     def __init__(

@@ -62,15 +62,9 @@ def openai_embedder(
     paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
 ) -> RemoteEmbedder[openai.OpenAI]:
-    """Return an embedding model of OpenAI, or of a server at `base_url` that speaks like it.
+    """Return an embedding model of OpenAI, or of a server at `base_url` that speaks like it and may want no key.
 
-    Args:
-        model: None is the usual one.
-        base_url: None is OpenAI itself.
-        dimensions: how many the model is asked for; 0 takes as many as it gives.
-        key: may be None for servers that want none.
-        paces: the time limits for the two purposes.
-        timing: the clocks.
+    `dimensions` is how many numbers the model is asked for; 0 takes as many as it gives.
     """
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))

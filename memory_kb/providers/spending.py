@@ -119,13 +119,9 @@ def _now() -> datetime:
 
 
 class SpendLog:
-    """A ledger of calls, one JSON line each, that several processes write to.
+    """A ledger of calls, one JSON line each, that several processes write to; the first makes the file.
 
-    Args:
-        file: where it is; it is made with the first line.
-        daily: dollars that may be spent on one day (UTC).
-        clock: returns the time.
-        runs: questions that may be asked on one day, or None for any number.
+    `daily` dollars may be spent on one day (UTC), and `runs` questions be asked, any number for None.
     """
 
     def __init__(self, file: Path, daily: float, clock: Callable[[], datetime] = _now, runs: int | None = None) -> None:
