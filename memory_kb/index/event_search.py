@@ -138,75 +138,110 @@ _MOST_TERMS = 200
 _EVIDENCE = "CASE WHEN e.type = 'event' AND e.role = 'assistant' THEN 'message' ELSE e.type END, e.role = 'user'"
 
 
-def find(
-    connection: sqlite3.Connection,
-    query: str,
-    wanted: EventFilter,
-    limit: int,
-    *,
-    with_injected: bool,
-    sessions: Sequence[str] | None = None,
-    every_event: bool = False,
-) -> tuple[tuple[SessionHit, ...], list[str]]:
-    """Return the best hits, and what to say about the query.
+def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple[object, ...]]:
+    parts: list[str] = [] if with_injected else ["NOT e.injected"]
+    values: list[object] = []
+    if wanted.types:
+        marks = ", ".join("?" * len(wanted.types))
+        parts.append(f"(e.type IN ({marks}) OR e.event IN ({marks}))")
+        values += [*wanted.types, *wanted.types]
+    for name in ("agent", "job", "task", "session"):
+        if getattr(wanted, name) is not None:
+            parts.append(f"e.{name} = ?")
+            values.append(getattr(wanted, name))
+    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+        if moment is not None:
+            parts.append(f"e.ts {sign} ?")
+            values.append(moment)
+    return "".join(f" AND {part}" for part in parts), tuple(values)
 
-    Plain words are alternatives, the rarer the better; a query with operators is taken at its word if
-    FTS5 understands it. A session is one hit, its best event, unless `every_event` is set. `sessions`
-    are those that may be found; all when None.
+
+class _EventFinder:
+    """The events of an index that pass some filters.
+
+    `sessions` are those that may be found; all when None.
     """
-    where, values = _conditions(wanted, with_injected=with_injected)
-    if sessions is not None:
-        where, values = f"{where} AND e.session IN (SELECT value FROM json_each(?))", (*values, json.dumps(sessions))
-    if not query.strip():
-        return _newest(connection, where, values, limit), []
-    problem = "there is no word in the query"
-    for expression in expressions(query):
-        try:
-            best = (_best_events if every_event else _best_sessions)(connection, expression, where, values, limit)
-        except sqlite3.OperationalError as exc:
-            if not str(exc).startswith(_SYNTAX):
-                raise
-            problem = f"the query is not in the query language ({str(exc).removeprefix('fts5: ')})"
-            continue
-        hits = enumerate(best, 1)
-        return tuple(_hit(connection, rank, key, score, expression, query) for rank, (key, score) in hits), []
-    return (), [problem]
 
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        wanted: EventFilter,
+        sessions: Sequence[str] | None,
+        *,
+        with_injected: bool,
+    ) -> None:
+        self._connection = connection
+        self._where, self._values = _conditions(wanted, with_injected=with_injected)
+        if sessions is not None:
+            self._where += " AND e.session IN (SELECT value FROM json_each(?))"
+            self._values += (json.dumps(sessions),)
 
-def _best_events(
-    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
-) -> list[tuple[int, float]]:
-    """Return the row ids and scores of the best events."""
-    statement = (
-        f"SELECT e.id, -bm25(events_fts, {_WEIGHTS}) FROM events_fts JOIN events e ON e.id = events_fts.rowid "
-        f"WHERE events_fts MATCH ?{where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
-    )
-    return connection.execute(statement, (expression, *values, limit)).fetchall()
+    def newest(self, limit: int) -> tuple[SessionHit, ...]:
+        rows = self._connection.execute(
+            f"SELECT {_FIELDS}, substr(e.content, 1, 2000) FROM events e WHERE 1{self._where} "
+            "ORDER BY e.ts DESC, e.id DESC LIMIT ?",
+            (*self._values, limit),
+        )
+        return tuple(
+            _make(rank, fields, 0.0, shorten(text, _PLAIN_LENGTH)) for rank, (*fields, text) in enumerate(rows, 1)
+        )
 
+    def find(self, query: str, limit: int, *, every_event: bool) -> tuple[tuple[SessionHit, ...], list[str]]:
+        """Return the best hits, and what to say about the query.
 
-def _best_sessions(
-    connection: sqlite3.Connection, expression: str, where: str, values: tuple[object, ...], limit: int
-) -> list[tuple[int, float]]:
-    """Return the row id of the best event of each of the best sessions, and the session's score.
+        Plain words are alternatives, the rarer the better; a query with operators is taken at its word if
+        FTS5 understands it. A session is one hit, its best event, unless `every_event` is set.
+        """
+        problem = "there is no word in the query"
+        for expression in expressions(query):
+            try:
+                best = (self._best_events if every_event else self._best_sessions)(expression, limit)
+            except sqlite3.OperationalError as exc:
+                if not str(exc).startswith(_SYNTAX):
+                    raise
+                problem = f"the query is not in the query language ({str(exc).removeprefix('fts5: ')})"
+                continue
+            hits = enumerate(best, 1)
+            return tuple(self._hit(rank, key, score, expression, query) for rank, (key, score) in hits), []
+        return (), [problem]
 
-    What was asked, said, done and seen is evidence of its own: the score of a session is the sum of
-    the best event of each.
-    """
-    statement = (
-        f"WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(events_fts, {_WEIGHTS}) AS score FROM events_fts "
-        "WHERE events_fts MATCH ?) "
-        "SELECT e.session, e.id, max(h.score), max(e.ts) FROM hits h JOIN events e ON e.id = h.id "
-        f"WHERE 1{where} GROUP BY e.session, {_EVIDENCE}"
-    )
-    totals: dict[str, float] = {}
-    best: dict[str, tuple[float, int]] = {}
-    newest: dict[str, str] = {}
-    for session, key, score, ts in connection.execute(statement, (expression, *values)):
-        totals[session] = totals.get(session, 0.0) + score
-        best[session] = max(best.get(session, (score, key)), (score, key))
-        newest[session] = max(newest.get(session, ""), ts)
-    ranked = sorted(totals, key=lambda session: (totals[session], newest[session], session), reverse=True)
-    return [(best[session][1], totals[session]) for session in ranked[:limit]]
+    def _best_events(self, expression: str, limit: int) -> list[tuple[int, float]]:
+        """Return the row ids and scores of the best events."""
+        statement = (
+            f"SELECT e.id, -bm25(events_fts, {_WEIGHTS}) FROM events_fts JOIN events e ON e.id = events_fts.rowid "
+            f"WHERE events_fts MATCH ?{self._where} ORDER BY bm25(events_fts, {_WEIGHTS}), e.ts DESC, e.id DESC LIMIT ?"
+        )
+        return self._connection.execute(statement, (expression, *self._values, limit)).fetchall()
+
+    def _best_sessions(self, expression: str, limit: int) -> list[tuple[int, float]]:
+        """Return the row id of the best event of each of the best sessions, and the session's score.
+
+        What was asked, said, done and seen is evidence of its own: the score of a session is the sum of
+        the best event of each.
+        """
+        statement = (
+            f"WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(events_fts, {_WEIGHTS}) AS score FROM events_fts "
+            "WHERE events_fts MATCH ?) "
+            "SELECT e.session, e.id, max(h.score), max(e.ts) FROM hits h JOIN events e ON e.id = h.id "
+            f"WHERE 1{self._where} GROUP BY e.session, {_EVIDENCE}"
+        )
+        evidence: dict[str, list[tuple[float, int, str]]] = {}
+        for session, key, score, ts in self._connection.execute(statement, (expression, *self._values)):
+            evidence.setdefault(session, []).append((score, key, ts))
+        ranked = sorted(
+            (sum(score for score, _, _ in rows), max(ts for *_, ts in rows), session, max(rows)[1])
+            for session, rows in evidence.items()
+        )
+        return [(key, total) for total, _, _, key in ranked[::-1][:limit]]
+
+    def _hit(self, rank: int, key: int, score: float, expression: str, query: str) -> SessionHit:
+        *fields, snippet, content = self._connection.execute(
+            f"SELECT {_FIELDS}, {_SNIPPET}, CASE WHEN e.terms IS NULL THEN '' ELSE e.content END "
+            "FROM events_fts JOIN events e ON e.id = events_fts.rowid WHERE events_fts MATCH ? AND events_fts.rowid = ?",
+            (expression, key),
+        ).fetchone()
+        text = str(snippet)
+        return _make(rank, fields, score, text if ">>>" in text else _cjk_snippet(content, query) or text)
 
 
 def expressions(query: str) -> Iterator[str]:
@@ -250,42 +285,6 @@ def _cjk_phrase(text: str) -> str:
                 terms, is_short = query_terms(piece)
                 phrases.append(f'"{" ".join(terms)}"' + "*" * is_short)
     return f"({' AND '.join(phrases)})"
-
-
-def _conditions(wanted: EventFilter, *, with_injected: bool) -> tuple[str, tuple[object, ...]]:
-    parts: list[str] = [] if with_injected else ["NOT e.injected"]
-    values: list[object] = []
-    if wanted.types:
-        marks = ", ".join("?" * len(wanted.types))
-        parts.append(f"(e.type IN ({marks}) OR e.event IN ({marks}))")
-        values += [*wanted.types, *wanted.types]
-    for name in ("agent", "job", "task", "session"):
-        if getattr(wanted, name) is not None:
-            parts.append(f"e.{name} = ?")
-            values.append(getattr(wanted, name))
-    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
-        if moment is not None:
-            parts.append(f"e.ts {sign} ?")
-            values.append(moment)
-    return "".join(f" AND {part}" for part in parts), tuple(values)
-
-
-def _newest(
-    connection: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int
-) -> tuple[SessionHit, ...]:
-    statement = f"SELECT {_FIELDS}, substr(e.content, 1, 2000) FROM events e WHERE 1{where} ORDER BY e.ts DESC, e.id DESC LIMIT ?"
-    rows = enumerate(connection.execute(statement, (*values, limit)), 1)
-    return tuple(_make(rank, fields, 0.0, shorten(text, _PLAIN_LENGTH)) for rank, (*fields, text) in rows)
-
-
-def _hit(connection: sqlite3.Connection, rank: int, key: int, score: float, expression: str, query: str) -> SessionHit:
-    *fields, snippet, content = connection.execute(
-        f"SELECT {_FIELDS}, {_SNIPPET}, CASE WHEN e.terms IS NULL THEN '' ELSE e.content END "
-        "FROM events_fts JOIN events e ON e.id = events_fts.rowid WHERE events_fts MATCH ? AND events_fts.rowid = ?",
-        (expression, key),
-    ).fetchone()
-    text = str(snippet)
-    return _make(rank, fields, score, text if ">>>" in text else _cjk_snippet(content, query) or text)
 
 
 def _cjk_snippet(content: str, query: str) -> str | None:
@@ -410,17 +409,12 @@ class SessionIndex:
     ) -> tuple[SessionHit, ...]:
         """Return the sessions that fit a query, best first, or their events; the newest events for an empty query."""
         sessions = None if outcome is None else [one.session for one in self.seen() if one.outcome == outcome]
-        hits, notes = self._use(
-            lambda connection: find(
-                connection,
-                query,
-                wanted,
-                limit,
-                with_injected=with_injected,
-                sessions=sessions,
-                every_event=every_event,
-            )
-        )
+
+        def find(connection: sqlite3.Connection) -> tuple[tuple[SessionHit, ...], list[str]]:
+            events = _EventFinder(connection, wanted, sessions, with_injected=with_injected)
+            return events.find(query, limit, every_event=every_event) if query.strip() else (events.newest(limit), [])
+
+        hits, notes = self._use(find)
         self.notices += notes
         return hits
 
