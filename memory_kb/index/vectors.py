@@ -256,11 +256,8 @@ class VectorStore:
         rows = self._connection.execute(
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
-        found = []
-        for (value,) in rows:
-            space, file, count, *_, checked = json.loads(value)
-            found.append(VectorFile(Space(*space), file, count, checked))
-        return found
+        found = (json.loads(value) for (value,) in rows)
+        return [VectorFile(Space(*space), file, count, checked) for space, file, count, _, checked in found]
 
     def vector_file(self, space: Space) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
@@ -340,11 +337,11 @@ class VectorStore:
     def _note(self, vector_file: VectorFile) -> None:
         if vector_file in self.vector_files():
             return
+        space, file, count, checked = vector_file
+        # Earlier versions want to know up to which key nothing is missing; 0 is true of every file.
+        value = json.dumps([list(space), file, count, 0, checked])
         with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
-                (_meta_key(vector_file.space), json.dumps([list(vector_file.space), *vector_file[1:]])),
-            )
+            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(space), value))
         self.sweep()
 
     def _extend(self, vector_file: VectorFile, keys: Sequence[int], rows: bytes) -> VectorFile:
