@@ -341,7 +341,9 @@ class VectorStore:
         # Earlier versions want to know up to which key nothing is missing; 0 is true of every file.
         value = json.dumps([list(space), file, count, 0, checked])
         with transaction(self._connection):
-            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(space), value))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(space), value)
+            )
         self.sweep()
 
     def _extend(self, vector_file: VectorFile, keys: Sequence[int], rows: bytes) -> VectorFile:

@@ -47,8 +47,7 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
         async_client_args={"verify": empty, "ssl": empty},
     )
     # It would warn of two keys in the environment, though it is given one.
-    logger = logging.getLogger("google_genai._api_client")
-    was_disabled, logger.disabled = logger.disabled, True
+    logging.getLogger("google_genai._api_client").setLevel(logging.ERROR)
     try:
         client = genai.Client(
             vertexai=False,
@@ -59,8 +58,6 @@ def open_client(base_url: str | None, key: str) -> tuple[genai.Client, httpx2.Cl
     except (ImportError, ValueError) as exc:
         http_client.close()
         raise ProviderFailed(f"the google-genai package cannot start: {exc}", "unset GOOGLE_GENAI_* variables") from exc
-    finally:
-        logger.disabled = was_disabled
     return client, http_client
 
 
