@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memory_kb.index.maintenance import Indexing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Watching
-    from memory_kb.learning.captures import Captures
+    from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
     from memory_kb.learning.entries import Entries
@@ -301,7 +301,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def captures(self) -> Captures:
-        from memory_kb.learning.captures import Captures
+        from memory_kb.learning.capture import Captures
 
         return Captures(self.vault, self.writer, self.store)
 

@@ -14,7 +14,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.captures import offer_statements, read_messages
+from memory_kb.learning.capture import offer_statements, read_messages
 from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]

@@ -66,7 +66,7 @@ def test_the_exit_code_is_that_of_the_error(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", fail)
+    monkeypatch.setattr("memory_kb.learning.capture.Captures.capture", fail)
     assert (
         run_command(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--json"])
         == code
@@ -82,7 +82,7 @@ def test_an_interrupt_says_both_ways_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
+        patched.setattr("memory_kb.learning.capture.Captures.capture", interrupt)
         assert (
             run_command(["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE]) == 130
         )
@@ -100,7 +100,7 @@ def test_a_preview_that_is_interrupted_has_written_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memory_kb.learning.captures.Captures.capture", interrupt)
+    monkeypatch.setattr("memory_kb.learning.capture.Captures.capture", interrupt)
     assert (
         run_command(
             ["--vault", str(place / "vault"), "--home", str(place / "home"), "session", "end", ONE, "--dry-run"]

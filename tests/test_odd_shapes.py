@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_kb.learning.captures import read_messages
+from memory_kb.learning.capture import read_messages
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event
 

@@ -21,7 +21,7 @@ from memory_kb.text import counted, printable
 from memory_kb.working.task_files import RECOMMENDATIONS
 
 if TYPE_CHECKING:
-    from memory_kb.learning.captures import CaptureReport
+    from memory_kb.learning.capture import CaptureReport
     from memory_kb.learning.extraction import ExtractionReport, ScopeReport
     from memory_kb.providers.spending import Metered
     from memory_kb.working.task_files import Milestones

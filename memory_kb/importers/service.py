@@ -15,7 +15,7 @@ from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
-from memory_kb.learning.captures import offer_statements, read_messages
+from memory_kb.learning.capture import offer_statements, read_messages
 from memory_kb.learning.ingest import Offer, Taken
 from memory_kb.learning.new_entry import fingerprint
 from memory_kb.model import Location

@@ -1,267 +1,218 @@
-"""Keep what a person states with an explicit marker, such as "from now on" or "we use X, not Y".
-
-The table of markers is the only knowledge of language here. A sentence counts if it begins with a
-marker, after introductory words. Everything else is left to the agent's own model.
-"""
+"""The verb capture: keep what people state with an explicit marker."""
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.credentials import find_secret, is_redacted
-from memory_kb.learning.wrappers import own_words, sentences
-from memory_kb.regex import regex
-from memory_kb.text import has_cjk, shorten
+from memory_kb.errors import UsageError
+from memory_kb.learning.ingest import Offer, Taken
+from memory_kb.learning.markers import Statement, find_credential, find_statements
+from memory_kb.learning.new_entry import Draft
+from memory_kb.model import Location
+from memory_kb.reports import RunReport
+from memory_kb.store.events import Event
+from memory_kb.store.session_log import SessionFiles, check_id, find_id
+from memory_kb.text import shorten
 
-#: How many characters of their own a message has that is read, and words a statement (of CJK, characters).
-MIN_MESSAGE, MAX_MESSAGE = 20, 2_000
-_WORDS, _CJK = (3, 50), (6, 150)
+if TYPE_CHECKING:
+    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.markdown.splice import Value
+    from memory_kb.store.writer import Writer
+    from memory_kb.vault import Vault
 
-
-def _shape(pattern: str) -> re.Pattern[str]:
-    return regex(pattern, re.IGNORECASE)
-
-
-class Marker(NamedTuple):
-    """What a sentence begins with that is kept, and as what kind.
-
-    Attributes:
-        is_dropped: whether only what follows is kept.
-    """
-
-    kind: str
-    shape: re.Pattern[str]
-    is_dropped: bool = False
+_TITLE = 80
 
 
-#: Words that only lead in to a statement; any number of them, in any order.
-_LEAD = _shape(
-    r"(?:(?:and|also|but|so|ok(?:ay)?|oh|hey|hi|hmm*|well|yes|yeah|no|nope|right|great|good|nice|perfect|cool|sure|sorry|thx|please|pls|btw|fyi|again|"
-    r"thanks?(?: you| a lot)?|by the way|actually|just|finally|lastly|next|now|then|note|important|reminder|attention|update|additionally|similarly|"
-    r"likewise|furthermore|moreover|besides|(?:first|second|third)(?:ly| off)?|one (?:more|last) thing|no matter what|as a (?:rule|reminder)|"
-    r"(?:in|for) (?:this|our|the) (?:repo(?:sitory)?|project|codebase)|i(?:'ve| have)? (?:already )?told you(?: (?:already|before|that))*|(?:like|as) i said|"
-    r"(?:can|could|would|will) you(?: please)?(?: also)?|(?:i|we)(?:'d| would)?(?: also| now)* (?:want|need|like) (?:you|us)(?: all)? to|"
-    r"you (?:should|must|need to|have to)|(?:make sure|be sure|ensure) (?:to|that you|that we|you|we|that)|remember to|start to|it's (?:very )?important (?:to|that (?:you|we))|"
-    r"(?:one|another|an?|the|our) (?:[\w'’-]+ ){1,9}?is to|get into the habit of|"
-    r"und|also|bitte|danke|übrigens|achtung|wichtig|et|donc|alors|merci|svp|s'il (?:te|vous) plaît|au fait|"
-    r"por favor|gracias|además|пожалуйста|спасибо|кстати|важно|ちなみに|あと|なお|また|请|谢谢|另外|顺便说一下)"
-    r"(?:[\s,:;!.–—-]+|[，、：！]|(?<=[ぁ-ん请])、?))+"
-)
+class UserMessage(NamedTuple):
+    """A message of a person with what it states; `refusal` is why nothing of it was read."""
+
+    event: Event
+    statements: tuple[Statement, ...]
+    refusal: str = ""
 
 
-def _markers(kind: str, *patterns: str, is_dropped: bool = False) -> list[Marker]:
-    return [Marker(kind, _shape(pattern), is_dropped) for pattern in patterns]
-
-
-_SHOWS = r"(?:only )?(?:show|display|hide|render|highlight|freeze|select|redirect)\b"
-_FOR_ALL = r"(?:all|every|each|any) (?!(?:of )?(?:this|these|that|those)\b)(?:[\w`'-]+ ){1,5}?"
-_REMEMBER = r"(?:always )?(?:remember|keep in mind|bear in mind|(?:don't|do not|never) forget|take note|note down|(?:make|add|save) a note)"
-#: The one list of phrases by which a person's words are kept.
-MARKERS = (
-    *_markers(
-        "fact",
-        _REMEMBER + r"(?:(?: of)?,? that\b|:) *(?=\S)",
-        _REMEMBER
-        + r" (?=(?:we|we're|this is)\b|(?:the|our|this) (?:[\w'-]+ ){1,3}?(?:is|are|has|have|does|doesn't|isn't|needs?|uses?|runs?|can|can't|cannot|only)\b)",
-        r"(?:note for (?:the future|later|next time)|for (?:future|later) reference)(?:,? that\b|:|,) *(?=\S)",
-        r"(?:merke? dir|denk daran|vergiss nicht|beachte)[,:]? (?:dass |bitte )?",
-        r"(?:souviens-toi|rappelle-toi|n'oublie pas|retiens|note)[,:]? (?:que |qu')",
-        r"(?:recuerda|ten en cuenta|no olvides|lembre(?:-se)?(?: de)?)[,:]? (?:que )",
-        r"(?:(?:запомни|помни|учти)(?:те)?|имей(?:те)? в виду)[,:]? (?:что )?|(?:记住|请记住|别忘了)[，,：: ]*",
-        is_dropped=True,
-    ),
-    *_markers("fact", r"(?=.*(?:覚えておいて|忘れないで))"),
-    *_markers(
-        "policy",
-        r"(?:from (?:now|here) on(?:wards?)?(?: out)?|(?:going|moving) forward|henceforth|in (?:the )?future(?!,? (?:i|we|you)\b))\b[\s,:]*",
-        r"(?:ab (?:jetzt|sofort|heute)|von (?:jetzt|nun) an|künftig|in zukunft)\b[\s,:]*",
-        r"(?:désormais|dorénavant|à partir de maintenant|à l'avenir|(?:a partir de|de) ahora(?: en adelante)?|en adelante|a partir de agora)\b[\s,:]*",
-        r"(?:с этого момента|впредь|отныне)\b[\s,:]*|(?:今後は?|これからは?|从现在(?:开始|起)|从今往后|今后|以后)[、，,]?(?=.)",
-        is_dropped=True,
-    ),
-    *_markers(
-        "policy",
-        r"(?:we |you )?(?:always|never)\s+(?!(?:mind|been|had|seen|message|again|ever|knew|thought|got|happy|glad|here|know|\w+ed)\b)(?!"
-        + _SHOWS
-        + r")(?=\w)",
-        r"(?:don't|do not|dont) ever\s|(?:we|our team) (?:\w+ )?only\s+(?!(?:had|want|need|\w+ed)\b)(?=\w)",
-        r"we (?:don't|do not|dont) (?!(?:want|need|have|know|see|care|think|seem|get|really|even|actually|yet)\b)(?=\w+ (?!(?:that|this|it)\b)\w)",
-        r"(?:wir )?(?:\w+ )?(?:immer|niemals|nie)\b(?! (?:wieder|mehr)\b)(?=.* )",
-        r"(?:toujours|jamais|siempre|nunca|sempre)\b|(?:on|nous|ne|n')\s?(?:\w+ ){1,3}(?:toujours|jamais)\b",
-        r"(?:мы )?(?:всегда|никогда)\b|(?:常に|必ず|絶対に|总是|始终|务必|一律|永远不要|绝不|千万不要)(?=.)",
-        r"(?:whenever|every ?time|any ?time) you\b(?=.*,)|(?:[\w`'/.*-]+ ){1,5}?(?:should|must|shall) (?:just )?(?:always|never)\b",
-        _FOR_ALL + r"(?:(?:should|must|needs? to) )?(?:start|end|begin)s? with\b",
-        r"(?:i|we)(?:'d| would)? (?:want|need|like) (?:(?:all|every|each|our|your) )?(?:[\w-]+ ){1,3}to (?:always|never|start|end|begin)\b",
-        r"(?:i|we)(?:'d| would)?(?: also)? (?:want|like|need)(?: us)? to emphasi[sz]e (?:that|the (?:importance|use|consistent use) of) (?=.*\b(?:in|for|to|with) (?:all|every|each|any|your|our)\b)",
-        r"(?:one|another|an?) (?:[\w'’-]+ ){0,5}?(?:practice|convention|rule|standard|thing)s? (?:that )?(?:we|i)\b(?: [\w'’-]+){1,7}? is (?:to |the (?:use|inclusion) of |always |\w+ing |end |start )",
-        r"(?:we |start )?(?:start|end|begin|prefix|suffix|name)(?:n?ing)? (?:(?:all|every|each|our|your|the names? of|names of) )*(?:(?!the|a|this)[\w-]+ |the (?=(?:\w+ )?name))?"
-        r"(?:[\w-]+ )?(?:names?|them|methods|functions|variables|classes|files|branches|commits|tests) (?:with|by|in|using|after)\b",
-        r"(?:we (?:include|use)|start (?:using|including|adding|writing)) (?!.*\b(?:this|that|these|those)\b)(?=.*\b(?:in|for|within) (?:all|every|each|any|your|our)\b)",
-    ),
-    *_markers(
-        "preference",
-        r"(?:we|i|our team) (?:use|prefer|write|run|name|call|deploy|test|keep|build|pin|store)s? (?=.*(?:,? not |\b(?:instead of|rather than|over)\b))",
-        r"(?:we|our team) (?:use|prefer)s? [\w.+#/@-]+(?: (?:for|in|as) [\w /-]+)?\W*$",
-        r"we(?:'ve| have)? (?:now )?(?:switched|moved|migrated) (?:from [\w.+#/@ -]+ )?to\b",
-        r"we no longer (?:use|write|run|name|call|deploy|test|keep|build|pin|store)\b",
-        r"(?:i|we)(?: would|'d)?(?: really| strongly)? prefer\b|my preference is\b",
-        r"(?:wir (?:nutzen|verwenden|benutzen|nehmen)|ich bevorzuge|(?:on|nous) (?:utilise|utilisons)|je préfère|prefiero|prefiro|usamos)\b",
-        r"(?:мы используем|я предпочитаю)\b|(?:我们(?:使用|用|只)|我(?:更)?喜欢)",
-    ),
-)
-#: What is proposed for review: it may be an order for the work at hand, or describe what the product does.
-PROPOSALS = (
-    *_markers("preference", r"(?:prefer|use|call|name|write) (?=.*\b(?:instead of|rather than)\b)|by default,? (?=\w)"),
-    *_markers(
-        "policy",
-        r"(?:always|never) " + _SHOWS + r"|(?:use|include) (?=.*\b(?:in|for|within) (?:all|every|each|any) \w)",
-        r"required: (?=\w)|must (?!(?:be|have|say|admit|confess)\b)(?=\w)",
-        r"(?!(?:you|it|this|that|i|there|they|if)\b)(?:[\w`'/.-]+ ){1,6}?must(?: not)?\b",
-    ),
-    *_markers(
-        "fact",
-        r"(?!(?:i|you)\b)(?:[\w`'/.-]+ ){1,8}?not [\w`'/.-]+(?: [\w`'/.-]+){0,3},? but "
-        r"(?!(?:i|we|you|it|they|he|she|that|this|there|not|also|if|when|still|only|\w+ (?:is|are|was|has|have|can|will|does|did))\b)(?=\w)",
-    ),
-)
-#: A clause before the marker: when or where a statement holds.
-_CLAUSE = _shape(
-    r"(?:when(?:ever)?|as (?:you|we)|regarding|if|for|in|on|to|before|after|besides|wenn|bei|für|quand|pour)\b[^,.!?]{2,60},\s*"
-    r"|.{5,160}?(?:[,;:]| and) (?:so,? |and |also |please )*(?=(?:from now on|going forward|(?:remember|keep in mind|don't forget) that)\b)"
-)
-#: A question that is a request.
-_REQUEST = _shape(r"(?:.*\b)?(?:can|could|would|will) you\b")
-_QUESTION = _shape(
-    r"(?:why|what|who|where|which|how|when do|did|does|is|are|was|were|have|has|should|shall|may|might)\b"
-)
-#: About now alone, a permission, a story, or only thought.
-_NOT_MEANT = _shape(
-    r"\b(?:for now|right now|this time|just this once|for the moment|today|tomorrow|tonight|yesterday|currently|at the moment|for this (?:one|task|pr|commit|session|step)|"
-    r"in this (?:session|task|pr|commit|step|case)|feel free|whatever you (?:like|want)|anything you (?:like|want)|up to you|if you (?:like|want)|used to|"
-    r"i (?:think|guess|wonder|suppose)|maybe|perhaps|let's say|suppose|pretend|lol|haha|vorerst|heute|diesmal|pour l'instant|aujourd'hui|por ahora|hoy|сейчас|пока)\b|今回|暂时|这次"
-)
-#: What says nothing that can be acted on alone: praise of something, or what points elsewhere.
-_EMPTY = _shape(
-    r".*\b(?:is|are|be)(?: always| so| very| really| all)? (?:key|important|crucial|essential|vital|valuable|critical|receptive|mindful)\b"
-    r"|(?:it|its|they|these|those|this (?!is\b|project|repo|app)|that (?:is|one)|here|there|you(?:'re|r)?|we (?:want|are here)|we're here)\b"
-    r"|(?:i(?:'d| would) like to|i'll|i'm|let's)\b"
-)
-_POINTS = _shape(
-    r".*\b(?:them|these|those|such|this (?!project|repo|app|codebase)\w+)\b|\w+ (?:it|this)\b|\w+ that\W*$|.*\b(?:in|of|on|with) that \w"
-)
-_POINTING = _shape(r"(?:it|this|that|these|those|them|there|here|so|do|be|use|always|never|again|the|an?|ones?|to|of)$")
-_AT_THE_END = _shape(
-    r",? (?:from (?:now|here) on(?:wards?)?|going forward|moving forward|ab jetzt|désormais|dorénavant|a partir de ahora)\W*$"
-)
-_FIRST_PERSON = _shape(r".*\b(?:i|i'[dm]|i'll|we'll|let's)\b")
-_PLAIN_WORD = _shape(r"[^\W\d_]+(?=[\s,'’])")
-_TRAILING = _shape(r"(?:,? (?:please|pls|thanks|thank you|ok(?:ay)?|bitte|danke|merci))+(?=[.!?]*$)")
-_REVERT = _shape(
-    r"(?:revert|undo|roll(?: it)? back|take back|put (?:it|that|this|them) back|restore|back out)\b|(?:mach|nimm) \w+ (?:rückgängig|zurück)|annule\b|元に戻して"
-)
-
-
-class Statement(NamedTuple):
-    """Something a person stated.
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of one statement, or of a message that was not read.
 
     Attributes:
-        kind: preference, policy or fact.
-        text: the sentence without its lead-in.
-        marker: what it was recognised by.
-        is_proposal: whether a person has to decide on it.
+        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the
+            message holds a credential.
+        reason: why, in words.
+        marker: what the statement was recognised by.
+        text: the sentence that is kept.
+        session: where the message comes from; `seq` is the number of its event.
     """
 
-    kind: str
-    text: str
-    marker: str
-    is_proposal: bool = False
+    action: str
+    reason: str
+    marker: str | None = None
+    kind: str | None = None
+    text: str | None = None
+    source: str | None = None
+    id: str | None = None
+    path: str | None = None
+    session: str | None = None
+    seq: int | None = None
 
 
-def find_statements(message: str | None) -> tuple[Statement, ...]:
-    """Return what a person states in a message.
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What was made of so many messages of people, in their order, and the run that wrote it."""
+
+    messages: tuple[Captured, ...]
+    count: int
+    run: RunReport
+
+    @property
+    def kept(self) -> tuple[Captured, ...]:
+        """Those that state something, whatever became of it."""
+        return tuple(one for one in self.messages if one.action != "passed")
+
+
+def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
+    """Yield the messages of people in a session, each with what it states; what only repeats the agent's words is not theirs.
 
     Example:
-        >>> [(one.kind, one.text) for one in find_statements("thanks! can you also remember that the CI has no Docker?")]
-        [('fact', 'The CI has no Docker')]
+        >>> events = [Event(role="user", content="Never push to master."), Event(role="assistant", content="I never push.")]
+        >>> [(message.event.role, message.statements[0].kind) for message in read_messages(events)]
+        [('user', 'policy')]
     """
-    own = own_words(message or "")
-    size = len(own) + sum(has_cjk(sign) for sign in own)
-    if not MIN_MESSAGE <= size <= MAX_MESSAGE:
-        return ()
-    found = {one.text: one for one in filter(None, map(_read_sentence, sentences(own)))}
-    return () if found and find_credential(message) else tuple(found.values())
+    answers: dict[str, str] = {}
+    for event in events:
+        if event.type != "message" or not event.content or event.injected == "whole":
+            continue
+        if event.role == "assistant":
+            answers[event.session] = event.content
+        elif event.role == "user":
+            refusal = find_credential(event.content)
+            answer = answers.get(event.session, "")
+            own = tuple(one for one in find_statements(event.content) if one.text[1:] not in answer)
+            yield UserMessage(event, own, refusal)
 
 
-def find_credential(message: str | None) -> str:
-    """Return why nothing of a message is read, if it holds a credential or held one; else an empty text."""
-    if secret := find_secret(message or ""):
-        return f"it holds what looks like {secret}"
-    return "a credential was taken out of it" if is_redacted(message or "") else ""
+def offer_statements(
+    messages: Iterable[UserMessage],
+    now: datetime,
+    place: Location | None = None,
+    session: str | None = None,
+    *,
+    propose: bool = False,
+) -> list[Offer]:
+    """Return what was stated as offers for the intake, in the order in which it was said.
 
-
-def asks_to_revert(message: str) -> str:
-    """Return the sentence by which a person asks to revert a change, or "".
-
-    Example:
-        >>> asks_to_revert("Thanks. Please revert that."), asks_to_revert("I reverted it.")
-        ('Please revert that.', '')
+    The same sentence of the same event is the same offer, however often it is read; what belongs to no session
+    is new every time. `session` is where messages come from that do not name it; with `propose` everything waits for a person.
     """
-    found = (one for one in sentences(message) if _REVERT.match(_without_lead(one)) and not one.endswith("?"))
-    return shorten(next(found, ""), 200)
+    offers = []
+    for event, statements, _ in messages:
+        origin = event.session or session
+        key, where = _name_message(event, origin, now)
+        for number, one in enumerate(statements):
+            is_proposal = propose or one.is_proposal
+            fields: dict[str, Value] = {"session_id": origin} if origin else {}
+            fields |= {"session_seq": event.seq} if origin and event.seq else {}
+            fields |= {"status": "proposed"} if is_proposal else {}
+            title = shorten(one.text.rstrip(".!。 "), _TITLE)
+            offers.append(
+                Offer(
+                    Draft(
+                        one.text, one.kind, title, priority="high", source="user_explicit", fields=(*fields.items(),)
+                    ),
+                    place or Location(),
+                    f"capture/{origin or ''}/{key}{f'/{number}' if number else ''}",
+                    f"Stated with “{one.marker}”{where}.",
+                    origin,
+                    said=event.ts or None,
+                    replaces=not is_proposal,
+                )
+            )
+    return offers
 
 
-def _without_lead(sentence: str) -> str:
-    lead = _LEAD.match(sentence)
-    return sentence[lead.end() :] if lead else sentence
+def _name_message(event: Event, session: str | None, now: datetime) -> tuple[str, str]:
+    """Return what makes a message this one and no other, and where it is from in words."""
+    if session and event.seq:
+        return f"{event.seq}", f" in session {session}, event {event.seq}"
+    digest = blake2b((event.content or "").encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return (digest, f" in session {session}") if session else (f"{digest}/{event.ts or now.isoformat()}", "")
 
 
-def _read_sentence(sentence: str) -> Statement | None:
-    bare = _without_lead(sentence)
-    is_asked = _REQUEST.match(sentence[: len(sentence) - len(bare)])
-    is_question = sentence.rstrip(" )\"'").endswith(("?", "？")) and not is_asked
-    if is_question or _QUESTION.match(bare) or _NOT_MEANT.search(bare):
-        return None
-    return _marked(bare) or _proposed(bare)
+@dataclass(frozen=True)
+class Captures:
+    """The verb capture."""
+
+    _vault: Vault
+    _writer: Writer
+    _store: EntryStore
+
+    def capture(
+        self,
+        messages: str | Iterable[str | Event] | None = None,
+        *,
+        job: str | None = None,
+        task: str | None = None,
+        session: str | None = None,
+        dry_run: bool = False,
+    ) -> CaptureReport:
+        """Keep what people state with an explicit marker, such as "from now on" or "we use X, not Y".
+
+        A statement that is stored already is reinforced, once for each session; one that was
+        forgotten stays away; one that says otherwise than an older one supersedes it. The same
+        events may be given any number of times.
+
+        Args:
+            messages: texts that a person wrote, or events, of which only the messages of people are
+                looked at; when not given, the events that the log of the session holds.
+            job: keep it with this job; `task` likewise. By default it holds for the project.
+            session: where the messages come from, for those that do not say so themselves.
+            dry_run: write nothing; the report's run says what would be written.
+
+        Raises:
+            UsageError: the call makes no sense.
+            UnreadableInput: there is no such session, or a file cannot be written.
+        """
+        place = self._vault.place_for("project", job, task)
+        given = (messages,) if isinstance(messages, str) else messages or ()
+        named = (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
+        events = self._logged(session) if messages is None else named
+        origin = check_id(session) if session and messages is not None else None
+        read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
+        offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
+        with self._writer.lock(place.scope, dry_run=dry_run):
+            intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
+        return CaptureReport(tuple(_report(read, intake.taken)), len(read), run)
+
+    def _logged(self, session: str | None) -> Iterable[Event]:
+        if not session:
+            raise UsageError(
+                "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
+            )
+        files = SessionFiles(self._vault.machine)
+        return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
 
 
-def _marked(bare: str) -> Statement | None:
-    """Return what a sentence without its lead-in states by a marker at its head, after a clause, or at its end."""
-    clause = _CLAUSE.match(bare)
-    for head in (bare, *([_without_lead(bare[clause.end() :])] if clause else [])):
-        for marker in MARKERS:
-            found = marker.shape.match(head)
-            if found and not (marker.is_dropped and head[found.end() :].strip(" .!") == ""):
-                return _statement(marker, head[found.end() :] if marker.is_dropped else bare, found[0])
-    last = _AT_THE_END.search(bare)
-    if last and not _FIRST_PERSON.match(bare):
-        return _statement(Marker("policy", _AT_THE_END, is_dropped=True), bare[: last.start()] + ".", last[0])
-    return None
-
-
-def _proposed(bare: str) -> Statement | None:
-    for marker in PROPOSALS:
-        found = marker.shape.match(bare)
-        made = found and not bare.endswith(":") and _statement(marker, bare, found[0])
-        if made:
-            return made._replace(is_proposal=True)
-    return None
-
-
-def _statement(marker: Marker, text: str, found: str) -> Statement | None:
-    has_clause = _CLAUSE.match(text) is not None
-    if marker.is_dropped:
-        text = _without_lead(text)
-        marker = next((one for one in MARKERS if one.shape.match(text) and not one.is_dropped), marker)
-    text = _TRAILING.sub("", text.strip())
-    text = text.rstrip("?？ ") if marker.is_dropped else text
-    words = [word for word in re.findall(r"[\w'’-]+", text) if not _POINTING.match(word)]
-    least, most = _CJK if has_cjk(text) else _WORDS
-    size = len(text) if has_cjk(text) else len(text.split())
-    if not least <= size <= most or (len(words) < 2 and not has_cjk(text)):
-        return None
-    if _EMPTY.match(text) or (_POINTS.match(text) and not has_clause):
-        return None
-    name = " ".join(found.split()).strip(" ,:").casefold()
-    text = text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
-    return Statement(marker.kind, text, name)
+def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator[Captured]:
+    """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
+    rest = iter(taken)
+    for event, statements, refusal in messages:
+        seq = event.seq or None
+        if refusal:
+            yield Captured("passed", refusal, session=event.session or None, seq=seq)
+        for one, done in zip(statements, rest, strict=False):
+            yield Captured(
+                done.action,
+                done.message or done.offer.reason,
+                one.marker,
+                one.kind,
+                one.text,
+                done.offer.draft.source,
+                done.id or None,
+                done.path or None,
+                done.offer.origin,
+                seq,
+            )

@@ -18,7 +18,7 @@ from memory_kb.store.session_log import OUTCOMES
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.captures import Captures
+    from memory_kb.learning.capture import Captures
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.extraction import Extraction
     from memory_kb.learning.lifecycle import Lifecycle

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.captures import read_messages
+from memory_kb.learning.capture import read_messages
 from memory_kb.learning.conversation import is_human
 from memory_kb.sessions.tool_calls import Answer, Call, PendingCalls, read_answer, read_call
 from memory_kb.store.events import Event, searchable

@@ -9,8 +9,8 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.capture import asks_to_revert, find_statements
 from memory_kb.learning.conversation import clean, is_human
+from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.session_reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
