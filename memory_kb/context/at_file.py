@@ -38,11 +38,9 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
 def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, assess: Assess) -> Given:
     """Write the entries that name a file and were not shown yet, the most used first."""
     from memory_kb.context.briefs import fill, order_by_use
-    from memory_kb.context.framing import Given, frame
 
     fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
-    brief = fill(order_by_use(fresh, today), MOST_TOKENS, today, assess, most=MOST_ENTRIES)
-    return Given(frame("\n".join(brief.lines)), brief.ids) if brief.ids else Given()
+    return fill(order_by_use(fresh, today), MOST_TOKENS, today, assess, most=MOST_ENTRIES).framed()
 
 
 def _cites(memory: Memory, file: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.framing import as_line, flatten
+from memory_kb.context.framing import Given, as_line, flatten, frame
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
 from memory_kb.store.plan import Memory
@@ -26,11 +26,16 @@ _DAYS_A_USE = 30
 
 
 class Brief(NamedTuple):
-    """Lines that fit, whose they are, and how many entries did not fit."""
+    """Lines that fit, whose they are, what they cost in tokens, and how many entries did not fit."""
 
     lines: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    tokens: int = 0
     left_out: int = 0
+
+    def framed(self) -> Given:
+        """Return the lines as a whole context; nothing where there are none."""
+        return Given(frame("\n".join(self.lines)), self.ids) if self.ids else Given()
 
 
 def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "", limit: int = _LONGEST) -> str:
@@ -104,11 +109,11 @@ def fill(
     An entry whose ground is gone is passed over; only those that could be shown are judged.
     """
     lines: dict[str, str] = {}
-    left_out = 0
+    tokens = left_out = 0
     for memory in memories:
         if memory.id in lines:
             continue
-        if budget <= 0:
+        if tokens >= budget:
             left_out += 1
             continue
         state = assess(memory) if memory.has_claim else None
@@ -116,14 +121,14 @@ def fill(
             continue
         line = write_brief(memory, today, (passages or {}).get(memory.id), _say_mark(state) if state else "")
         cost = count_tokens(f"{line}\n")
-        if cost > budget:
+        if tokens + cost > budget:
             left_out += 1
             continue
-        budget -= cost
+        tokens += cost
         lines[memory.id] = line
         if len(lines) == most:
             break
-    return Brief(tuple(lines.values()), tuple(lines), left_out)
+    return Brief(tuple(lines.values()), tuple(lines), tokens, left_out)
 
 
 def _say_mark(state: ClaimState) -> str:

@@ -124,7 +124,7 @@ def explain_silence(
 def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], today: date, assess: Assess) -> Given:
     """Write what bears on a prompt and was not shown yet, within its budget."""
     from memory_kb.context.briefs import fill
-    from memory_kb.context.framing import Given, frame
+    from memory_kb.context.framing import frame
 
     passages: dict[str, str] = {}
 
@@ -134,5 +134,5 @@ def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], toda
                 passages[memory.id] = passage
                 yield memory
 
-    brief = fill(take(), MOST_TOKENS - len(frame("")) // 4 - 1, today, assess, most=MOST_ENTRIES, passages=passages)
-    return Given(frame("\n".join(brief.lines)), brief.ids) if brief.ids else Given()
+    budget = MOST_TOKENS - len(frame("")) // 4 - 1
+    return fill(take(), budget, today, assess, most=MOST_ENTRIES, passages=passages).framed()

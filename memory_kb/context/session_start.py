@@ -98,10 +98,10 @@ def build_start(
     rules_first = order_by_use(material.rules, today)
     rules_cost = sum(count_tokens(write_brief(one, today)) + 1 for one in rules_first[:20])
     core = fill(order_by_use(material.core, today), budget - min(_RULES, rules_cost) - kept_free, today, assess)
-    budget -= _cost(core)
+    budget -= core.tokens
     rules = fill(rules_first, budget - kept_free, today, assess)
     known = {*always.ids, *core.ids, *rules.ids}
-    fits = fill((one for one in fitting if one.id not in known), budget - _cost(rules), today, assess, most=3)
+    fits = fill((one for one in fitting if one.id not in known), budget - rules.tokens, today, assess, most=3)
     parts = [
         _under("## Core Memory", core),
         _under("## Rules in force", rules),
@@ -130,10 +130,6 @@ def _may_be_given(memory: Memory) -> bool:
 
 def _when(memory: Memory) -> tuple[str, str, str]:
     return memory.created_at or (memory.seen.isoformat() if memory.seen else ""), memory.path, memory.id
-
-
-def _cost(brief: Brief) -> int:
-    return sum(count_tokens(f"{line}\n") for line in brief.lines)
 
 
 def _under(heading: str, brief: Brief) -> str:
