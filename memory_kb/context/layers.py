@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BASELINE_PRIORITIES = frozenset({"critical", "high"})
 #: Entries below this are not injected.
 MIN_ACTIVATION = 0.3
-#: The characters of a line.
+#: The characters of a line; an entry that is longer is in it by its title.
 _SHORT = 200
 _MOST_PROCEDURES = 3
 _STEPS_SHOWN = 3
@@ -53,9 +53,9 @@ class LayerPage:
 
     def _line(self, layer: str, memory: Memory) -> str:
         mark = self.marks.get(memory.id, "")
-        if layer != "procedures":
-            return write_brief(memory, self.today, mark=mark, limit=_SHORT)
-        return f"{_show_procedure(memory)} {mark}".rstrip()
+        if layer == "procedures":
+            return f"{_show_procedure(memory)} {mark}".rstrip()
+        return write_brief(memory, self.today, _title_of_long(memory), mark, _SHORT)
 
     def _add_line(self, layer: str, memory: Memory, line: str) -> bool:
         head = _HEADS[layer] if layer != self._last else ""
@@ -115,6 +115,13 @@ def _activation(memory: Memory, today: date) -> float:
 
 def _is_in_force(memory: Memory) -> bool:
     return memory.is_live and not memory.is_superseded
+
+
+def _title_of_long(memory: Memory) -> str | None:
+    """Return the title of an entry that is too long for a line, unless that is the name of its file."""
+    is_short = len(" ".join(memory.text.split())) <= _SHORT
+    name = memory.path.rpartition("/")[2].removesuffix(".md")
+    return None if is_short or memory.kind == "skill" or memory.title in ("", name) else memory.title
 
 
 def _show_procedure(memory: Memory) -> str:
