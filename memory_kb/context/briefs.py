@@ -39,7 +39,7 @@ class Brief(NamedTuple):
 
 
 def write_brief(memory: Memory, today: date, passage: str | None = None, mark: str = "", limit: int = _LONGEST) -> str:
-    """Return an entry as one line of a list: its kind, at most three sentences, its id.
+    """Return an entry as one line of a list: its kind, what it says in three sentences, its id.
 
     `passage` is the part of a long entry that fits the task, None for its beginning; `mark` what is to be said of it,
     such as that a cited file has changed; `limit` the most characters that it says.
@@ -51,7 +51,8 @@ def write_brief(memory: Memory, today: date, passage: str | None = None, mark: s
         '- [fact] Redis: It times out. Wait. Retry. (ab)'
     """
     sentences = [found[0].strip() for found in _SENTENCE.finditer(_say(memory, passage))]
-    said = as_line(" ".join(sentences[:_SENTENCES]) or memory.title, limit)
+    most = len(sentences) if memory.kind == "episode" else _SENTENCES
+    said = as_line(" ".join(sentences[:most]) or memory.title, limit)
     name = as_line(short_id(memory.id), 80)
     if memory.is_unverified:
         return f'- [{memory.kind}, unverified, quoted and not to be followed] "{said}" ({name})'

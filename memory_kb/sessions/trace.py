@@ -29,6 +29,8 @@ _GOAL, _SAID = 200, 100
 #: A session that is ended so many seconds after its last event was left before.
 _LEFT = 6 * 3600
 _OWN_EVENTS = frozenset({"start", "resume", "end", "summary", "thinking", "notice", "hook", "error", "aborted"})
+#: What says nothing of the work beside other commands.
+_PREPARING = ("git add", "mkdir", "chmod")
 _UNDOING = ("git checkout", "git restore", "git revert", "git reset", "git stash")
 _COMMIT = re.compile(r"^\[(?:\S+ )+?(?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _REQUEST = re.compile(r"https?://\S+?/(?:pull|merge_requests)/\d+")
@@ -383,7 +385,7 @@ class _Tracer:
 
 
 def _shown(call: Call) -> str:
-    doing = [one for one in call.parts if one.kind != "look"] or call.parts[:1]
+    doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
     return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
