@@ -438,7 +438,7 @@ class KnowledgeBase:
     def lifecycle(self) -> Lifecycle:
         from memory_kb.learning.lifecycle import Lifecycle
 
-        return Lifecycle(self.vault, self.writer, self.store, self.models, self.traces.of)
+        return Lifecycle(self.vault, self.writer, self.store, self.models)
 
     @functools.cached_property
     def traces(self) -> Traces:
@@ -459,6 +459,7 @@ class KnowledgeBase:
             self.episodes,
             self.indexing,
             self.lifecycle,
+            self.outcomes,
             self.rules,
         )
 
@@ -507,7 +508,6 @@ class KnowledgeBase:
             self.continuity,
             self.episodes,
             self.extraction,
-            self.lifecycle,
             self.stage,
             judging.maintenance,
             self.outcomes,
@@ -597,7 +597,7 @@ class KnowledgeBase:
     weigh_rule = _Verb(lambda kb: kb.evidence.weigh_rule)
     exposure = _Verb(lambda kb: kb.exposures.exposure)
     procedure = _Verb(lambda kb: kb.skills.procedure)
-    reinforce = _Verb(lambda kb: kb.lifecycle.reinforce)
+    reinforce = _Verb(lambda kb: kb.outcomes.reinforce)
     promote = _Verb(lambda kb: kb.lifecycle.promote)
     compact = _Verb(lambda kb: kb.compactor.compact)
     contradictions = _Verb(lambda kb: kb.compactor.contradictions)

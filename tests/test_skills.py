@@ -113,7 +113,6 @@ def test_two_names_with_one_slug_are_two_skills(folder: Path, open_kb: Open) -> 
         ("\n ", ["One."], UsageError),
         ("x", [], UsageError),
         ("x", [" "], UsageError),
-        ("x" * 201, ["One."], UsageError),
     ],
 )
 def test_what_makes_no_sense(name: str, steps: list[str], error: type[Exception], folder: Path, open_kb: Open) -> None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import Topic, fits_files, is_about, may_be_given, shared_words, stem, weigh_words
 from memory_kb.index.port import Question
-from memory_kb.learning.inversion import is_doubted
-from memory_kb.learning.playbook import RULE_KINDS, measure_relevance
+from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query

@@ -82,7 +82,7 @@ def says(text: str, word: str) -> bool:
 
 def may_be_given(memory: Memory, today: date) -> bool:
     """Return whether an entry may be put before an agent: nothing replaces it, and nobody has to look at it first."""
-    from memory_kb.learning.inversion import is_doubted
+    from memory_kb.learning.playbook import is_doubted
 
     return not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, today))
 

@@ -11,8 +11,7 @@ from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.layers import order_baseline
 from memory_kb.context.sections import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.inversion import is_doubted, is_snoozed
-from memory_kb.learning.playbook import RULE_KINDS, load_merged
+from memory_kb.learning.playbook import RULE_KINDS, is_doubted, is_snoozed, load_merged
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
 from memory_kb.store.plan import Memory, make_memory
 from memory_kb.text import count_tokens

@@ -74,12 +74,7 @@ class Pattern(NamedTuple):
 
 
 def pattern_confidence(episodes: int, successes: int) -> float:
-    """Return the confidence of a pattern: min(0.95, 0.5 + 0.1 n + 0.1 share of successes).
-
-    Example:
-        >>> pattern_confidence(2, 2), pattern_confidence(2, 1), pattern_confidence(5, 5)
-        (0.8, 0.75, 0.95)
-    """
+    """Return the confidence of a pattern: min(0.95, 0.5 + 0.1 n + 0.1 share of successes)."""
     return round(min(0.95, 0.5 + 0.1 * episodes + 0.1 * successes / episodes), _DIGITS)
 
 

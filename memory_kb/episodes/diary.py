@@ -72,10 +72,7 @@ class EpisodeRecord(NamedTuple):
 
 
 def quality_score(outcome: str | None, lists: Iterable[Sequence[str]], unresolved: int) -> float:
-    """Return how good an episode was, from 0 to 1.
-
-    `lists` are its accomplishments, decisions and key learnings; `unresolved` errors have no resolution.
-    """
+    """Return how good an episode was, from 0 to 1; `lists` are its accomplishments, decisions and key learnings."""
     base = {"success": 0.8, "failure": 0.2}.get(outcome or "", 0.5)
     score = base + 0.05 * sum(1 for items in lists if items) - min(0.2, 0.05 * unresolved)
     return round(min(1.0, max(0.0, score)), 6)
@@ -283,12 +280,7 @@ def _line(step: ActionLine) -> str:
 
 
 def tidy(item: str) -> str:
-    """Return an item as it may be in a note: on one line, no credential, no link of the note's own.
-
-    Example:
-        >>> tidy("if [[ -f x ]]; then\\n  make")
-        'if [ [ -f x ]]; then make'
-    """
+    """Return an item as it may be in a note: on one line, no credential, no link of the note's own."""
     return redact(printable(" ".join(item.split())).replace("[[", "[ [")).text
 
 
@@ -327,11 +319,7 @@ At most six items a list, one sentence each. The text between the lines is mater
 
 
 def ask_diary(llm: Llm, trace: Trace, conversation: str) -> DiaryLists:
-    """Return the diary as a model sees it, without what is not in the events.
-
-    Raises:
-        ProviderFailed: it does not answer.
-    """
+    """Return the diary as a model sees it, without what is not in the events."""
     facts = first_lines(write_body(trace), _SHOWN // 2)
     said = first_lines(conversation, _SHOWN // 2)
     shown = redact(f"Goal: {trace.goal}\n\n{facts}\n\nSaid:\n{said}").text

@@ -212,12 +212,7 @@ _PAST = {"success": "succeeded", "failure": "failed"}
 
 
 def stage_of(days: int, *, is_referenced: bool) -> str:
-    """Return what becomes of an episode of some age: full, summary, archive or keep.
-
-    Example:
-        >>> [stage_of(days, is_referenced=False) for days in (7, 8, 30, 31)], stage_of(31, is_referenced=True)
-        (['full', 'summary', 'summary', 'archive'], 'keep')
-    """
+    """Return what becomes of an episode of some age: full, summary, archive or keep."""
     if days <= FULL_DAYS:
         return "full"
     if days <= SUMMARY_DAYS:
@@ -259,20 +254,7 @@ def plan_summary(memory: Memory, as_written: Callable[[Memory], Memory], days: i
 
 
 def summarise(memory: Memory) -> str:
-    """Return the body of an episode without its action log, with one sentence about it.
-
-    Example:
-        >>> body = "## Action log\\n\\n- t=0 ls -> ok\\n- t=5 make -> ok (3 times)\\n\\n## Decisions\\n\\n- Keep make.\\n"
-        >>> fields = {"goal": "Build it", "outcome": "success", "duration_seconds": 9}
-        >>> print(summarise(Memory("e", "a.md", "", Location(), "T", body, metadata=fields)))
-        ## Decisions
-        <BLANKLINE>
-        - Keep make.
-        <BLANKLINE>
-        ## Summary
-        <BLANKLINE>
-        - Task 'Build it' succeeded after 2 actions with 0 errors encountered in 9s.
-    """
+    """Return the body of an episode without its action log, with one sentence about it."""
     sections = cut_sections(memory.text)[1]
     actions = len(items_of(sections.get("Action log", "")))
     errors = sum(1 for item in items_of(sections.get("Errors", "")) if read_error(item).type)

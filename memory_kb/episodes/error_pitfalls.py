@@ -80,9 +80,8 @@ def pitfall_confidence(episodes: int) -> float:
 def find_pitfalls(episodes: Iterable[EpisodeRecord]) -> tuple[Pitfall, ...]:
     """Return the errors that are worth a warning, one for each type and message.
 
-    An error must say something; a bare exit code does not. Those of an episode that a person
-    wrote count when they were seen in two episodes or have a resolution. Those that a log reports
-    count when they were seen in two episodes and a small change of the command made it work.
+    Those of an episode that a person wrote count when they were seen in two episodes or have a resolution. Those that a
+    log reports count when they were seen in two episodes and a small change of the command made it work.
     """
     found: dict[tuple[str, str], list[tuple[EpisodeRecord, ErrorLine]]] = {}
     for one in episodes:

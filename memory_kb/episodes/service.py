@@ -145,7 +145,6 @@ class Episodes:
 
         Raises:
             UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
-            SecretRefused: the text holds what looks like a credential.
         """
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
@@ -234,11 +233,7 @@ class Diary:
         since: date | None = None,
         agent: str | None = None,
     ) -> tuple[DiaryEntry, ...]:
-        """Return the diary, the newest first; with any of the tags, one of the states, and at least this quality.
-
-        Raises:
-            UsageError: a status is none.
-        """
+        """Return the diary, the newest first; with any of the tags, one of the states, and at least this quality."""
         asked = (status,) if isinstance(status, str) else status
         tags = (tag,) if isinstance(tag, str) else tuple(tag)
         states = ["mixed" if word == "partial" else word for word in asked]

@@ -138,10 +138,7 @@ def by_rank(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 
 
 def plan_archiving(memory: Memory, to: str, reason: str, *successors: str) -> tuple[Change, ...]:
-    """Plan to move an entry to a file of the archive, all or nothing, with links to what takes its place.
-
-    An entry that shares its file with others gets one of its own there.
-    """
+    """Plan to move an entry to a file of its own in the archive, all or nothing, with links to what takes its place."""
     values: dict[str, Value] = {"status": "archived"}
     if successors:
         values["links"] = with_links(memory, *(Link(one, "superseded_by") for one in successors))
@@ -175,11 +172,7 @@ def merge(
 
 
 def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]:
-    """Return the values that the primary of a merge gets.
-
-    They are the most reinforcements, the sums of usage, successes and failures, all tags, sources and links, the
-    latest `last_*` and the earliest `created_at`.
-    """
+    """Return the values that the primary of a merge gets."""
     everything = (primary, *others)
     values: dict[str, Value] = {"status": "compacted"}
     count = max(memory.reinforcement_count for memory in everything)
@@ -212,11 +205,7 @@ def merged_fields(primary: Memory, others: Sequence[Memory]) -> dict[str, Value]
 
 
 def find_copies(memories: Iterable[Memory]) -> list[Memory]:
-    """Return the entries whose file is the same, byte for byte, as that of another of their id and scope.
-
-    `memories` are alone in their files; the first by path is not among the copies. Entries that share an id
-    and differ all stay, and `doctor` reports them.
-    """
+    """Return the entries whose file is the same, byte for byte, as that of another of their id and scope."""
     first: dict[object, Memory] = {}
     ordered = sorted(memories, key=lambda memory: memory.path)
     return [one for one in ordered if first.setdefault((one.id, one.place, one.hash), one) is not one]
@@ -367,7 +356,7 @@ class Compactor:
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
         with self._writer.lock(dry_run=dry_run or not resolve):
-            found = find_contradictions(self._store.all(), classify, is_new if since else None, notices.append)
+            found = find_contradictions(self._store.all(), classify, is_new if since else None)
             run = RunReport(None, "contradictions")
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)

@@ -43,14 +43,7 @@ Classifier = Callable[[str, str], Cause | None]
 def guess_cause(one: Memory, other: Memory) -> Cause:
     """Return the cause of a contradiction by rule.
 
-    Entries for different files do not meet. Else the newer of two that are 90 days apart holds,
-    and otherwise they contradict each other.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> old, new = (Memory(day, "a.md", "", Location(), "T", "", created_at=day) for day in ("2026-01-01", "2026-04-01"))
-        >>> guess_cause(old, new), guess_cause(old, old)
-        ('temporal_obsolescence', 'genuine_tension')
+    Entries for different files do not meet. Else the newer of two that are 90 days apart holds.
     """
     if one.applies_to and other.applies_to and set(one.applies_to).isdisjoint(other.applies_to):
         return "scope_dependent"
@@ -60,15 +53,12 @@ def guess_cause(one: Memory, other: Memory) -> Cause:
     return "genuine_tension"
 
 
+@dataclass
 class LlmClassifier:
-    """A language model as a classifier; when it fails once, the rule decides about the rest.
+    """A language model as a classifier; when it fails once, with `failure`, the rule decides about the rest."""
 
-    `failure` says in a sentence why.
-    """
-
-    def __init__(self, llm: Llm) -> None:
-        self._llm = llm
-        self.failure: ProviderFailed | None = None
+    _llm: Llm
+    failure: ProviderFailed | None = None
 
     def __call__(self, one: str, other: str, /) -> Cause | None:
         """Return the cause that the model names, None if it fails."""
@@ -109,13 +99,12 @@ def find_contradictions(
     memories: Sequence[Memory],
     classify: Classifier | None = None,
     is_new: Callable[[Memory], bool] | None = None,
-    on_cut: Callable[[str], object] = len,
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
     Two entries of one store that share three words in ten are looked at. Without a classifier's word they must say the
     opposite of each other in so many words. Pairs that were settled before, by links between them, are left out. With
-    `is_new` only pairs of which one is new are looked at; `on_cut` is told where so many are alike that not all are.
+    `is_new` only pairs of which one is new are looked at.
     """
     mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and may_be_weighed(memory)]
     stores: dict[object, list[Memory]] = {}
@@ -124,10 +113,7 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in stores.values():
-        pairs = list(islice(_pairs(store, is_new), _MOST_PAIRS + 1))
-        if len(pairs) > _MOST_PAIRS:
-            on_cut(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
-        pairs = sorted(pairs[:_MOST_PAIRS])
+        pairs = sorted(islice(_pairs(store, is_new), _MOST_PAIRS))
         ages = list(map(_age, store)) if pairs else []
         for pair in pairs:
             older, newer = store[pair.one], store[pair.other]

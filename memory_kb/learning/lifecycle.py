@@ -1,8 +1,8 @@
-"""The verbs reinforce and promote, and archiving of entries that nobody uses."""
+"""The verb promote, and archiving of entries that nobody uses."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,24 +13,18 @@ from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
-from memory_kb.learning.outcomes import find_used, read_marks
-from memory_kb.learning.reinforcement import changed_files, find_due, keep_used, plan_reinforcements, words_of_work
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location
 from memory_kb.providers.base import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store import logs
-from memory_kb.store.logs import OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Memory, Plan
-from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.reinforcement import Due
     from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
-    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -100,10 +94,7 @@ def _judgment_key(memory: Memory) -> str:
 
 
 def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
-    """Return a copy of an entry for the next wider scope, as a person asks for it; None where there is none.
-
-    What may promote by itself is narrower: here preferences do, too.
-    """
+    """Return a copy of an entry for the next wider scope, as a person asks for it; None where there is none."""
     wider = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}
     place = wider.get(memory.place.scope)
     if place is None or not memory.is_live or memory.is_superseded or not memory.text.strip():
@@ -161,62 +152,17 @@ def _may_go(memory: Memory) -> bool:
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """Reinforcement, promotion and archiving of entries."""
+    """Promotion and archiving of entries."""
 
     _vault: Vault
     _writer: Writer
     _store: EntryStore
     _models: Models
-    _trace: TraceSession
-
-    def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
-        """Count what a session used of what it was shown, once for each entry.
-
-        Nothing counts if the session changed no file and made no commit. With `reinforcement.counts: shown` everything that
-        was shown counts, and without a session what was shown outside any, once a day for each entry.
-        """
-        folder, now = self._vault.machine / "log", self._vault.clock()
-        log = RetrievalLog(folder)
-        with self._writer.lock():
-            shown = list(log.read(session))
-            used = find_used(OutcomeLog(folder).read_all(), shown, session) if session else ()
-            named = Retrieval(format_time(now), "outcome", used, session=session)
-            due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
-            changes, credits_ = plan_reinforcements(due, self._store.all(), now) if due else ((), ())
-            counted = [credit for credit in credits_ if credit.counts]
-            if counted and not dry_run:
-                log.credit(format_time(now), counted)
-            report = self._store.carry_out(
-                "reinforce",
-                lambda memories: plan_reinforcements(due, memories, now)[0],
-                changes,
-                dry_run=dry_run,
-            )
-            if counted and not dry_run:
-                left = {conflict.id for conflict in report.conflicts}
-                kept = ({name: count for name, count in one.counts.items() if name not in left} for one in counted)
-                done = zip(counted, kept, strict=True)
-                log.credit(format_time(now), (one._replace(counts=counts, is_done=True) for one, counts in done))
-        return report
-
-    def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
-        """Return what counts of what was shown or named as used, as the settings have it."""
-        if self._vault.settings.reinforcement.counts == "shown" or not due:
-            return due
-        files = SessionFiles(self._vault.machine)
-        if session is None or session not in files.ids() or not changed_files(self._trace(session)):
-            return ()
-        shown = [entry_id for one in due for entry_id in one.ids]
-        helpful = [name for name, word in read_marks(files, [session], shown).items() if word == "success"]
-        kept = keep_used(shown, self._store.all(), words_of_work(files.read(session)), {*used, *helpful})
-        left = (one._replace(ids=tuple(name for name in one.ids if name in kept)) for one in due)
-        return tuple(one for one in left if one.ids)
 
     def promote(self, *, dry_run: bool = False) -> RunReport:
         """Copy to the project what three jobs learned, and to the home what a judge calls general.
 
-        The judge is a language model; without one, or when it fails, nothing goes to the home and
-        the report's notices say so. A dry run asks no judge.
+        The judge is a language model; without one, or when it fails, nothing goes to the home. A dry run asks no judge.
         """
         now = self._vault.clock()
         with self._writer.lock(dry_run=dry_run):

@@ -119,19 +119,12 @@ def marked_words(text: str) -> frozenset[str]:
     """Return the words of a text that turn a sentence round or put things in order.
 
     Texts that differ in one of them do not say the same, whatever else they share.
-
-    Example:
-        >>> sorted(marked_words("Avoid tabs; disable the cache before the run."))
-        ['avoid', 'before', 'disable']
     """
     return frozenset(_MARKED[root] for root in set(map(stem, set(_tokens(text)))) if root in _MARKED)
 
 
 def names(text: str) -> frozenset[str]:
-    """Return the names in a text: code, paths, and words in capitals within a sentence.
-
-    Two texts that differ in a name are about different things.
-    """
+    """Return the names in a text, in which texts about different things differ: code, paths, words in capitals in a sentence."""
     found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
     return frozenset[str]().union(*map(word_set, found))
 

@@ -1,24 +1,22 @@
-"""Credit the rules, pitfalls and skills that a task used with how it went."""
+"""The verbs outcome and reinforce: credit what was used with how its task went, and count what a session used."""
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.injected import strip
 from memory_kb.learning.confidence import read_evidence, settle
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
-from memory_kb.learning.reinforcement import changed_files, keep_used, words_of_work
 from memory_kb.learning.rules import read_outcome
-from memory_kb.model import EVERYTHING
+from memory_kb.learning.usage import changed_files, keep_used, read_marks, words_of_work
+from memory_kb.model import EVERYTHING, SCOPES
 from memory_kb.reports import RunReport
-from memory_kb.store.events import Event, strings_of
-from memory_kb.store.logs import Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
-from memory_kb.store.plan import Change, Memory, Plan
+from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
+from memory_kb.store.plan import Change, Memory, Plan, plan_fields
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
 
@@ -29,16 +27,91 @@ if TYPE_CHECKING:
     from memory_kb.vault import Vault
 
 
+_DAY = "day:"
 #: The kinds that an outcome says something about.
 EVIDENCE_KINDS = (*RULE_KINDS, "skill")
-_MARK = re.compile(r"\[memory-kb:\s*(helpful|harmful)\s+([^\[\]\n]{1,500}?)\s*\]", re.IGNORECASE)
-_CREDIT_OF = {"helpful": "success", "harmful": "failure"}
-#: What a mark begins with, in lower case.
-_BEGINS = "[memory-kb:"
 #: How long after hooks showed something in a session an outcome may still be reported for it.
 _LATE = timedelta(days=1)
 #: What is as outcome where an agent said of entries what they did, and nobody how the task went.
 _MARKED = "marked"
+
+
+class Due(NamedTuple):
+    """Entries that a session, or a `day:2026-03-01` outside any, was shown, and that are not counted for it yet.
+
+    `begun` are the counts that a run was about to write when it was killed.
+    """
+
+    key: str
+    ids: tuple[str, ...]
+    begun: Mapping[str, int]
+
+    @property
+    def day(self) -> str:
+        """The day, where it was outside any session."""
+        return self.key.removeprefix(_DAY) if self.key.startswith(_DAY) else ""
+
+    @property
+    def reason(self) -> str:
+        """Why they are reinforced, in words."""
+        return f"Retrieved on {self.day}." if self.day else f"Retrieved in session {self.key}."
+
+
+def find_due(
+    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], session: str | None = None
+) -> tuple[Due, ...]:
+    """Return what is to be counted for one session, or for what was shown outside of any.
+
+    Each entry counts once for a session however often it was shown there, and once a day outside.
+    """
+    shown = defaultdict[str, dict[str, None]](dict)
+    for one in retrievals:
+        if one.session == session:
+            shown[session or f"{_DAY}{one.ts[:10]}"] |= dict.fromkeys(one.ids)
+    done, begun = defaultdict[str, set[str]](set), defaultdict[str, dict[str, int]](dict)
+    for credit in credits_:
+        if credit.is_done:
+            done[credit.key].update(credit.counts)
+        else:
+            begun[credit.key].update(credit.counts)
+    left = {key: tuple(one for one in ids if one not in done[key]) for key, ids in shown.items()}
+    return tuple(Due(key, ids, begun[key]) for key, ids in left.items() if ids)
+
+
+def plan_reinforcements(
+    due: Sequence[Due], memories: Iterable[Memory], now: datetime
+) -> tuple[Plan, tuple[Credit, ...]]:
+    """Plan to count what is due; return with the changes what to log before and after they are made.
+
+    Only live entries count, and only those that are memories by their frontmatter. Of several with one id it is the most
+    specific.
+    """
+    wanted = {entry_id for one in due for entry_id in one.ids}
+    by_id: dict[str, Memory] = {}
+    for memory in sorted(memories, key=lambda one: SCOPES.index(one.place.scope)):
+        if memory.id in wanted and memory.is_live and memory.is_ours:
+            by_id.setdefault(memory.id, memory)
+    counts = {entry_id: memory.reinforcement_count for entry_id, memory in by_id.items()}
+    today, reasons, credits_ = now.astimezone(UTC).date().isoformat(), dict[str, list[str]](), list[Credit]()
+    days = {entry_id: (memory.last_reinforced or "")[:10] for entry_id, memory in by_id.items()}
+    for one in due:
+        known = [entry_id for entry_id in one.ids if entry_id in by_id]
+        for entry_id in known:
+            # What a killed run has counted already is only written down.
+            if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
+                counts[entry_id] += 1
+                reasons.setdefault(entry_id, []).append(one.reason)
+                days[entry_id] = max(days[entry_id], one.day or today)
+        credits_.append(Credit(one.key, {entry_id: counts[entry_id] for entry_id in known}, is_done=False))
+    changes = (
+        plan_fields(
+            by_id[entry_id],
+            {"reinforcement_count": counts[entry_id], "last_reinforced": days[entry_id]},
+            " ".join(why),
+        )
+        for entry_id, why in reasons.items()
+    )
+    return changes, tuple(credits_)
 
 
 class Credited(NamedTuple):
@@ -110,47 +183,6 @@ def find_showing(
     return next(filter(None, named), shown and shown._replace(agent=agent, task=tasks[-1]))
 
 
-def parse_marks(text: str) -> dict[str, str]:
-    """Return what a text says of entries; the last word on each counts.
-
-    Example:
-        >>> parse_marks("[memory-kb: helpful b-1, b-2] then // [memory-kb: Harmful b-2] - it broke the build")
-        {'b-1': 'success', 'b-2': 'failure'}
-    """
-    marks: dict[str, str] = {}
-    for found in _MARK.finditer(text):
-        marks |= dict.fromkeys(filter(None, re.split(r"[,\s]+", found[2])), _CREDIT_OF[found[1].lower()])
-    return marks
-
-
-def find_marks(events: Iterable[Event]) -> dict[str, str]:
-    """Return what was said of entries in a session: in messages and in what tools were called with.
-
-    Results of tools are left out, since a file may hold the marks of another task.
-    """
-    marks: dict[str, str] = {}
-    for event in events:
-        if event.type not in ("message", "tool_call") or event.injected == "whole":
-            continue
-        for text in (event.content or "", *(strings_of(event.args) if event.args else ())):
-            if _BEGINS in text.lower():
-                marks |= parse_marks(strip(text))
-    return marks
-
-
-def read_marks(files: SessionFiles, sessions: Iterable[str], shown: Sequence[str]) -> dict[str, str]:
-    """Return what the agents of some sessions said of what was shown; ids may be cut where that is unique."""
-    marks: dict[str, str] = {}
-    for name in set(files.ids()).intersection(sessions):
-        marks |= find_marks(files.read(name, only=lambda line: _BEGINS.encode() in line.lower()))
-    resolved: dict[str, str] = {}
-    for name, credit in marks.items():
-        fitting = [name] if name in shown else [one for one in shown if one.startswith(name)]
-        if len(fitting) == 1:
-            resolved[fitting[0]] = credit
-    return resolved
-
-
 def find_credits(
     outcomes: Iterable[Outcome], undone: Collection[str], memories: Iterable[Memory]
 ) -> frozenset[tuple[str, str]]:
@@ -212,7 +244,7 @@ def is_about(outcome: Outcome, shown: Retrieval) -> bool:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The verb outcome, and what a session's end makes of what was shown in it."""
+    """The verbs outcome and reinforce, and what a session's end makes of what was shown in it."""
 
     _vault: Vault
     _writer: Writer
@@ -286,6 +318,47 @@ class Outcomes:
                 runs += [self._credit(one, each, dry_run=dry_run).run for one in showings]
             return tuple(runs)
 
+    def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
+        """Count what a session used of what it was shown, once for each entry.
+
+        Nothing counts if the session changed no file and made no commit. With `reinforcement.counts: shown` everything that
+        was shown counts, and without a session what was shown outside any, once a day for each entry.
+        """
+        now, log = self._vault.clock(), self._retrievals
+        with self._writer.lock():
+            shown = list(log.read(session))
+            used = find_used(self._log.read_all(), shown, session) if session else ()
+            named = Retrieval(format_time(now), "outcome", used, session=session)
+            due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
+            changes, credits_ = plan_reinforcements(due, self._store.all(), now) if due else ((), ())
+            counted = [credit for credit in credits_ if credit.counts]
+            if counted and not dry_run:
+                log.credit(format_time(now), counted)
+            report = self._store.carry_out(
+                "reinforce",
+                lambda memories: plan_reinforcements(due, memories, now)[0],
+                changes,
+                dry_run=dry_run,
+            )
+            if counted and not dry_run:
+                left = {conflict.id for conflict in report.conflicts}
+                kept = ({name: count for name, count in one.counts.items() if name not in left} for one in counted)
+                done = zip(counted, kept, strict=True)
+                log.credit(format_time(now), (one._replace(counts=counts, is_done=True) for one, counts in done))
+        return report
+
+    def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
+        """Return what counts of what was shown or named as used, as the settings have it."""
+        if self._counts_shown or not due:
+            return due
+        if session is None or session not in self._files.ids() or not changed_files(self._trace(session)):
+            return ()
+        shown = [entry_id for one in due for entry_id in one.ids]
+        helpful = [name for name, word in read_marks(self._files, [session], shown).items() if word == "success"]
+        kept = keep_used(shown, self._store.all(), self._words_of([session]), {*used, *helpful})
+        left = (one._replace(ids=tuple(name for name in one.ids if name in kept)) for one in due)
+        return tuple(one for one in left if one.ids)
+
     def _waits_for_end(self, showing: Showing) -> bool:
         """Return whether what was shown counts when its session ends, which hooks will say."""
         session = showing.session
@@ -304,7 +377,7 @@ class Outcomes:
     def _credit(self, showing: Showing, word: str, named: tuple[str, ...] = (), *, dry_run: bool) -> OutcomeReport:
         """Credit what was shown and is not credited yet with an outcome, or with what its agent said of it.
 
-        The vault's lock is held. What an agent said of an entry counts for that, whatever became of the task.
+        What an agent said of an entry counts for that, whatever became of the task.
         """
         memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
@@ -361,11 +434,12 @@ class Outcomes:
         """Return what counts where nobody named what was used: what can be seen in what the sessions did, or everything."""
         if self._counts_shown:
             return showing.ids
-        files = self._files
-        worked = showing.sessions or (self._session_of(list(self._retrievals.read(None)), showing.agent),)
-        sessions = [name for name in set(files.ids()).intersection(worked) if changed_files(self._trace(name))]
-        words = frozenset[str]().union(*(words_of_work(files.read(name)) for name in sessions))
-        return keep_used(showing.ids, memories, words)
+        sessions = showing.sessions or (self._session_of(list(self._retrievals.read(None)), showing.agent),)
+        worked = [name for name in set(self._files.ids()).intersection(sessions) if changed_files(self._trace(name))]
+        return keep_used(showing.ids, memories, self._words_of(worked))
+
+    def _words_of(self, sessions: Iterable[str]) -> frozenset[str]:
+        return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
 
     def _write(
         self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.learning.confidence import OUTCOMES, read_evidence, settle
+from memory_kb.learning.confidence import OUTCOMES, REMOVAL, read_evidence, settle
 from memory_kb.model import SCOPES
 from memory_kb.regex import regex
 from memory_kb.store.plan import Memory, plan_fields
@@ -25,6 +25,11 @@ MAX_TOKENS, MAX_RULES = 500, 10
 MIN_SCORE = 0.05
 PITFALL_BOOST = 1.5
 _INERT = ("proposed", "rejected")
+#: The flag of a rule that says what not to do and fails at it: its opposite would say nothing.
+DEPRECATION = "deprecation_candidate"
+#: The field with the day until which a person put the judgment off.
+SNOOZED = "snoozed_until"
+_DOUBTED = frozenset({REMOVAL, DEPRECATION})
 _HEADING = regex(r" {0,3}#{1,6}(?:[ \t]+(.*?))?[ \t#]*$")
 #: The parts of a body that follow its text.
 RULE_PARTS = frozenset({"conditions", "correct approach", "incorrect approach", "what fails", "why", "prevention"})
@@ -101,15 +106,16 @@ def was_looked_at(memory: Memory) -> bool:
     return reviewed is not None and (applied is None or reviewed >= applied)
 
 
+def is_snoozed(memory: Memory, today: date) -> bool:
+    """Return whether a person put the judgment off to a later day."""
+    until = memory.day(SNOOZED)
+    return until is not None and until > today
+
+
 def rule_text(memory: Memory) -> str:
     """Return what a rule says, on one line that nothing in it breaks out of.
 
     That is the first paragraph of its body, without headings; its title where there is none.
-
-    Example:
-        >>> from memory_kb.model import Location
-        >>> rule_text(Memory("x", "a.md", "", Location(), "Buffer", "# Buffer\\n\\nAlways buffer\\nchunks.\\n\\n## Conditions\\nSSE."))
-        'Always buffer chunks.'
     """
     lines: list[str] = []
     for line in memory.text.replace("\r\n", "\n").split("\n"):
@@ -198,10 +204,7 @@ def _score(rule: PlaybookRule, wanted: Sequence[str]) -> PlaybookRule:
 
 
 def format_for_prompt(rules: Sequence[PlaybookRule]) -> str:
-    """Return rules in their order and then pitfalls, as a prompt shows them.
-
-    A list that is empty is left out; there is no line end behind the last line.
-    """
+    """Return rules in their order and then pitfalls, as a prompt shows them; a list that is empty is left out."""
     lists = []
     for kind, head in _HEADS.items():
         said = [format_rule(kind, rule.text, rule.maturity, rule.confidence) for rule in rules if rule.kind == kind]
@@ -242,3 +245,27 @@ def count_outcome(memory: Memory, outcome: str, today: date) -> dict[str, Value]
     if outcome != "mixed":
         values[f"{outcome}_count"] = getattr(settled, f"{outcome}_count")
     return values | {"last_applied": today.isoformat()}
+
+
+def is_doubted(memory: Memory, today: date) -> bool:
+    """Return whether a rule or pitfall is left out of what an agent is given.
+
+    That is one that is flagged as a candidate for removal, and one whose confidence is below what
+    any selection takes. Here the confidence fades from the last day on which the rule was applied
+    or recalled, and not at all where a person pinned it.
+    """
+    if memory.kind not in RULE_KINDS:
+        return False
+    if not _DOUBTED.isdisjoint(memory.words("flags")):
+        return True
+    evidence = read_evidence(memory)
+    if memory.is_pinned or memory.is_evergreen:
+        evidence = evidence._replace(applied=None)
+    elif evidence.applied and memory.seen:
+        evidence = evidence._replace(applied=max(evidence.applied, memory.seen))
+    return evidence.decayed(today) * (PITFALL_BOOST if memory.kind == "pitfall" else 1.0) < MIN_SCORE
+
+
+def set_aside(memories: Iterable[Memory], today: date) -> list[Memory]:
+    """Return the entries with the doubted rules among them as if they were retired: they still hide wider ones."""
+    return [one._replace(status="retired") if one.is_live and is_doubted(one, today) else one for one in memories]

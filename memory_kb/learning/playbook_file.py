@@ -74,11 +74,7 @@ def parse_rules(text: str, path: str) -> tuple[tuple[RuleInFile, ...], tuple[Pro
 
 
 def cut_items(text: str, path: str, names: tuple[str, ...], what: str, *, is_keyed: bool = False) -> list[YamlItem]:
-    """Return the items of the list that a YAML file is, or has under one of some names.
-
-    Raises:
-        UnreadableInput: it is not YAML, or has no such list.
-    """
+    """Return the items of the list that a YAML file is, or has under one of some names."""
     try:
         items = cut_list(text.lstrip("\ufeff"), names, is_keyed=is_keyed)
     except InvalidBlock as exc:

@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
-from memory_kb.learning.confidence import read_evidence
-from memory_kb.learning.inversion import (
+from memory_kb.learning.confidence import needs_inversion, read_evidence
+from memory_kb.learning.ingest import Offer
+from memory_kb.learning.new_entry import Draft, free_path, refuse_secrets
+from memory_kb.learning.playbook import (
+    DEPRECATION,
+    RULE_KINDS,
     SNOOZED,
-    ScanReport,
-    is_in_review,
     is_snoozed,
-    original_of,
-    plan_replacement,
-    plan_scan,
+    load_merged,
+    rule_text,
+    was_looked_at,
 )
-from memory_kb.learning.new_entry import free_path, refuse_secrets
-from memory_kb.learning.playbook import RULE_KINDS, rule_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
-from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Location
+from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Link, Location
 from memory_kb.reports import RunReport
 from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import (
     Change,
     Memory,
+    Plan,
     create_file,
     make_memory,
     move,
     plan_fields,
+    plan_replaced,
     remove,
     set_body,
+    with_links,
+    with_words,
     write_file,
 )
-from memory_kb.text import short_id, shorten, slugify
+from memory_kb.text import counted, short_id, shorten, slugify
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -51,6 +56,134 @@ if TYPE_CHECKING:
 
 #: The most days that a judgment is put off by.
 _LONGEST = 3_650
+_TAGS = ("inverted", "anti-pattern")
+_NEGATIVE = re.compile(
+    r"(?:avoid|never|do not|don['\u2019]t|must not|should not|not|no|stop|refrain|beware)\b", re.IGNORECASE
+)
+
+
+class ScanReport(NamedTuple):
+    """What a scan proposed: the new proposals, why others were not made, and what was written."""
+
+    proposed: tuple[str, ...]
+    refused: tuple[str, ...]
+    run: RunReport
+
+
+def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
+    """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
+
+    Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
+    they failed are passed over. A rule that is negative already is flagged. An approval that somebody wrote into
+    the proposal's file by hand is completed.
+    """
+    held = list(memories)
+    waiting = frozenset(
+        spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
+    )
+    offers: dict[str, Offer] = {}
+    changes: list[Change | None] = []
+    for memory in load_merged(held):
+        is_due = (
+            memory.kind == "rule"
+            and not memory.is_pinned
+            and not was_looked_at(memory)
+            and needs_inversion(read_evidence(memory))
+        )
+        if is_due and not is_negative(rule_text(memory)):
+            if spot_of(memory.id, memory) not in waiting:
+                offer = _propose(memory)
+                offers.setdefault(offer.key, offer)
+        elif is_due or DEPRECATION in memory.words("flags"):
+            changes.append(_flag(memory, is_due=is_due))
+    for proposal in held:
+        if proposal.is_live and is_in_review(proposal):
+            changes += plan_replacement(proposal, held, only_new=True)
+    return tuple(offers.values()), changes
+
+
+def is_negative(text: str) -> bool:
+    """Return whether a rule says what not to do.
+
+    Example:
+        >>> is_negative("Never push to main."), is_negative("Notify the owner first.")
+        (True, False)
+    """
+    return _NEGATIVE.match(text.lstrip(" *_`\"'")) is not None
+
+
+def invert(text: str, failures: int, successes: int) -> str:
+    """Return the warning that a rule becomes."""
+    return f"AVOID: {text} -- this pattern has caused repeated issues ({failures} failures vs {successes} successes)."
+
+
+def _propose(memory: Memory) -> Offer:
+    evidence = read_evidence(memory)
+    place = memory.place
+    fields: list[tuple[str, Value]] = [("status", "proposed"), ("confidence", 0.5)]
+    if memory.words("sources"):
+        fields.append(("sources", list(memory.words("sources"))))
+    fields.append(("links", [{"to": memory.id, "relation": "derived_from"}]))
+    draft = Draft(
+        invert(rule_text(memory), evidence.failure_count, evidence.success_count),
+        kind="pitfall",
+        tags=tuple(dict.fromkeys((*memory.tags, *_TAGS))),
+        applies_to=memory.applies_to,
+        fields=tuple(fields),
+    )
+    key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
+    failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
+    reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
+    return Offer(draft, place._replace(learning_type="task"), key, reason)
+
+
+def _flag(memory: Memory, *, is_due: bool) -> Change | None:
+    left: Value = [word for word in memory.words("flags") if word != DEPRECATION]
+    flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
+    numbers = f"negative already, {read_evidence(memory).described}"
+    reason = f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
+    return plan_fields(memory, {"flags": flags}, reason)
+
+
+def original_of(proposal: Memory) -> str | None:
+    """Return the id of the rule that a warning was made from, None for any other entry."""
+    if proposal.kind != "pitfall" or _TAGS[0] not in (tag.casefold() for tag in proposal.tags):
+        return None
+    return next(
+        (link.to for link in proposal.links if link.relation == "derived_from" and link.to != proposal.id), None
+    )
+
+
+def spot_of(entry_id: str, near: Memory) -> tuple[str, Location]:
+    """Return a key that distinguishes an id of one scope from the same id of another."""
+    return entry_id, near.place._replace(learning_type="task")
+
+
+def is_in_review(memory: Memory) -> bool:
+    """Return whether an entry is in a `review/` folder."""
+    return "review" in memory.path.split("/")[:-1]
+
+
+def plan_replacement(proposal: Memory, memories: Sequence[Memory], *, only_new: bool = False) -> list[Change]:
+    """Plan to retire the rule that an approved warning was made from; both link to each other.
+
+    With `only_new` a rule that is linked already is left alone: somebody has brought it back.
+    """
+    wanted = original_of(proposal)
+    found = [memory for memory in memories if memory.id == wanted and memory.id != proposal.id]
+    near = [memory for memory in found if spot_of(memory.id, memory) == spot_of(memory.id, proposal)]
+    changes: list[Change] = []
+    for memory in near or found[:1]:
+        if only_new and any(link.relation == "superseded_by" and link.to == proposal.id for link in memory.links):
+            continue
+        values: dict[str, Value] = {"status": "retired", "confidence": 0.0}
+        change = plan_replaced(memory, proposal.id, f"Inversion: replaced by {proposal.id}.", values)
+        changes += [change] if change else []
+    if changes:
+        links: Value = list(with_links(proposal, Link(changes[0].entry_id or "", "supersedes")))
+        link = plan_fields(proposal, {"links": links}, "Inversion: approved.")
+        changes += [link] if link else []
+    return [change.joined(f"inversion {proposal.id}") for change in changes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +393,7 @@ class Review:
     _store: EntryStore
 
     def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
-        """Return what waits for a judgment: proposals, the newest first, then live entries with flags.
-
-        `session` leaves what comes from one, named by its id or the beginning of it.
-        """
+        """Return what waits for a judgment: proposals, the newest first, then live entries with flags."""
         chosen, today = self._index.filters(**filters), self._vault.today()
         wanted = chosen._replace(
             kinds=chosen.kinds or EVERYTHING.kinds,
@@ -300,22 +430,13 @@ class Review:
         return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
 
     def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
-        """Approve entries: a proposal is put in use, a flag is taken away.
-
-        Raises:
-            UsageError: one of them is retired or archived, or none is named.
-            CannotSplice: an entry cannot be added to `institutional.md`.
-        """
+        """Approve entries: a proposal is put in use, a flag is taken away."""
         with self._writer.lock(dry_run=dry_run):
             changes = self.approval().plan(self._find_all(wanted))
             return self._writer.run("review approve", changes, dry_run=dry_run)
 
     def reject(self, *wanted: str, reason: str | None = None, dry_run: bool = False) -> RunReport:
-        """Reject entries: they stay where they are, and keep the same text from coming back.
-
-        Raises:
-            UsageError: one of them does not wait for review, or none is named.
-        """
+        """Reject entries: they stay where they are, and keep the same text from coming back."""
         said, today = " ".join((reason or "").split()), self._vault.today().isoformat()
 
         def plan(memory: Memory) -> Change | None:
@@ -329,12 +450,7 @@ class Review:
             return self._writer.run("review reject", list(map(plan, self._find_all(wanted))), dry_run=dry_run)
 
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
-        """Replace the text of a proposal; it stays in the queue.
-
-        Raises:
-            UsageError: it does not wait for review, or there is no text.
-            SecretRefused: the text holds what looks like a credential.
-        """
+        """Replace the text of a proposal; it stays in the queue."""
         with self._writer.lock(dry_run=dry_run):
             found = self._store.find(wanted)
             _check_waiting(found)
@@ -346,11 +462,7 @@ class Review:
             return self._writer.run("review edit", [change], dry_run=dry_run)
 
     def snooze(self, *wanted: str, days: int = 14, dry_run: bool = False) -> RunReport:
-        """Leave entries out of the queue for some days.
-
-        Raises:
-            UsageError: one of them does not wait for review, or none is named.
-        """
+        """Leave entries out of the queue for some days."""
         if not 0 < days <= _LONGEST:
             raise UsageError(f"a judgment can be put off by 1 to {_LONGEST:,} days, not {days:,}")
         until = (self._vault.today() + timedelta(days=days)).isoformat()

@@ -43,8 +43,6 @@ def judge_rule(text: str, evidence: SessionCounts, existing: Memory | None = Non
     """Return what becomes of a proposed rule; `existing` is a rule that says the same.
 
     Example:
-        >>> judge_rule("Run the migrations first.", SessionCounts(5, 0)).decision, judge_rule("Run the migrations first.", SessionCounts(0, 3)).decision
-        ('accept', 'reject')
         >>> judge_rule("Run the migrations first.", SessionCounts(4, 1))
         GateVerdict(decision='draft', reason='4 sessions speak for it and 1 against', confidence=0.4, existing=None)
     """
@@ -109,11 +107,7 @@ class SessionEvidence:
     def weigh_rule(
         self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
     ) -> GateVerdict:
-        """Return what past sessions, and the rules there are, make of a rule that somebody proposes.
-
-        Five sessions about its words that ended well and none that ended badly accept it, three that ended
-        badly and none that ended well reject it; else it is a draft. One that says nearly the same is marked instead.
-        """
+        """Return what past sessions, and the rules there are, make of a rule that somebody proposes."""
         known = _in_use(self._store.all(_RULES), make_place(scope, job, task))
         return judge_rule(text, self.session_evidence(text), find_same(text, known))
 

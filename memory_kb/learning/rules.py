@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
 from memory_kb.learning.guards import GuardLog, Refusals
-from memory_kb.learning.inversion import set_aside
 from memory_kb.learning.playbook import (
     MAX_RULES,
     MAX_TOKENS,
@@ -29,6 +28,7 @@ from memory_kb.learning.playbook import (
     make_rule,
     plan_feedback,
     select_rules,
+    set_aside,
     was_looked_at,
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
@@ -88,12 +88,7 @@ class Checks:
 
 
 def run_check(command: str, folder: Path, environ: Mapping[str, str], seconds: float = _SECONDS) -> str | None:
-    """Return why a command fails in a folder, None where it exits with 0.
-
-    Example:
-        >>> run_check("echo no tests; exit 3", Path("."), os.environ), run_check("exit 0", Path("."), os.environ)
-        ('exit code 3: no tests', None)
-    """
+    """Return why a command fails in a folder, None where it exits with 0."""
     with tempfile.TemporaryFile() as out:
         how = {"cwd": folder, "env": dict(environ), "stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
         try:
@@ -167,10 +162,7 @@ class Rules:
     _models: Models
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
-        """Return the rules and pitfalls in force, the surest first.
-
-        The filters are those of `search`. Of the same id at two scopes the most specific is listed.
-        """
+        """Return the rules and pitfalls in force, the surest first; of the same id at two scopes the most specific is listed."""
         rules = (make_rule(memory, self._vault.today()) for memory in self._in_force(**filters))
         return tuple(sorted(rules, key=lambda rule: (-rule.confidence, rule.id, rule.path)))
 
@@ -190,11 +182,7 @@ class Rules:
         max_tokens: int | None = None,
         max_rules: int | None = None,
     ) -> Selection:
-        """Return the rules and pitfalls for a task with these labels and of this type.
-
-        Both lists together cost at most 500 tokens and hold at most 10 rules. Candidates for removal
-        wait for a person's judgment.
-        """
+        """Return the rules and pitfalls for a task with these labels and of this type."""
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
             set_aside(self._store.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
@@ -210,7 +198,6 @@ class Rules:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`.
 
         Raises:
-            UnknownEntry: there is no such entry.
             UsageError: it is no rule in use, or there is no such outcome.
         """
         credit = read_outcome(outcome)
@@ -233,19 +220,12 @@ class Rules:
             )
 
     def sweep(self, *, dry_run: bool = False) -> SweepReport:
-        """Move rules between their levels of maturity, and flag those worth a look.
-
-        A rule moves one level a day at most. Nothing is deleted; the decay itself is never written.
-        """
+        """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
         with self._writer.lock(dry_run=dry_run):
             found, changes = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
-            run = self._store.carry_out(
-                "sweep", lambda memories: plan_sweep(memories, today)[1], changes, dry_run=dry_run
-            )
-        left = {conflict.id for conflict in run.conflicts}
-        promoted, demoted = (tuple(one for one in ids if one not in left) for ids in (found.promoted, found.demoted))
-        return SweepReport(promoted, demoted, found.flagged, run)
+            run = self._store.carry_out("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
+        return replace(found, run=run)
 
     def import_(
         self,
@@ -300,11 +280,7 @@ def _visible(filters: Filters) -> Filters:
 
 
 def read_outcome(word: str) -> str:
-    """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names.
-
-    Raises:
-        UsageError: it means none.
-    """
+    """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
     known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
     if word.lower() not in known:
         raise UsageError(f"unknown outcome {word!r}", f"it may be {', '.join(OUTCOMES)}")

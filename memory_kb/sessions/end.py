@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.stages import Stages
@@ -46,7 +45,6 @@ class SessionEnd:
     continuity: Continuity
     episodes: Episodes
     extraction: Extraction
-    lifecycle: Lifecycle
     stages: Stages
     maintenance: Maintenance
     outcomes: Outcomes
@@ -165,7 +163,7 @@ class _Ending:
         return changed(runs, "credited", "credited")
 
     def _reinforcement(self) -> Done:
-        run = self.services.lifecycle.reinforce(self.session, dry_run=self.dry_run)
+        run = self.services.outcomes.reinforce(self.session, dry_run=self.dry_run)
         return changed([run], "entry counted", "entries counted")
 
     def _contradictions(self) -> Done:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
     from memory_kb.learning.lifecycle import Lifecycle
+    from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.rules import Rules
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -47,6 +48,7 @@ class Maintenance:
     _episodes: Episodes
     _indexing: Indexing
     _lifecycle: Lifecycle
+    _outcomes: Outcomes
     _rules: Rules
 
     def consolidate(self, stage: str | None = None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
@@ -83,7 +85,7 @@ class Maintenance:
         """Return all that maintenance does, in its order."""
         cycle, checked = self._lifecycle, self._log().last().get("contradictions")
         return {
-            "reinforce": lambda: changed([cycle.reinforce(dry_run=dry_run)], "counted", "counted"),
+            "reinforce": lambda: changed([self._outcomes.reinforce(dry_run=dry_run)], "counted", "counted"),
             "semantic": lambda: self._semantic_step(dry_run=dry_run),
             "dedup": lambda: self._dedup_step(dry_run=dry_run),
             "age": lambda: changed([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),

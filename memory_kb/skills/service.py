@@ -147,11 +147,10 @@ class Skills:
         """Keep a skill, or change the one of that name in the same scope.
 
         What is not given stays as it is there, its counters too. `template` is a prompt or a piece of code with
-        `{parameters}`; each of `errors` reads `error: fix`. With `force` it is kept though one of that name was forgotten.
+        `{parameters}`; each of `errors` reads `error: fix`.
 
         Raises:
             UsageError: it has no name, or the call makes no sense.
-            SecretRefused: it holds what looks like a credential.
             Forgotten: one of that name was forgotten, and `force` is not set.
         """
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
@@ -173,13 +172,7 @@ class Skills:
         force: bool = False,
         dry_run: bool = False,
     ) -> SkillWritten:
-        """Save a workflow with its steps; one of that name is brought up to date. `context` says where it applies.
-
-        Raises:
-            UsageError: there are no steps, or no name.
-            SecretRefused: it holds what looks like a credential.
-            Forgotten: one of that name was forgotten, and `force` is not set.
-        """
+        """Save a workflow with its steps; one of that name is brought up to date. `context` says where it applies."""
         kept = tuple(filter(str.strip, steps))
         if not kept:
             raise UsageError(
@@ -371,10 +364,6 @@ class Skills:
 
         A file that is there and says something else is left unless `force` is set. `names` are ids or names of
         skills, all where there are none; `with_files` also writes the files that were imported with them.
-
-        Raises:
-            UnknownEntry: there is no such skill.
-            UnreadableInput: something cannot be written.
         """
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)

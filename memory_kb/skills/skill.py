@@ -32,7 +32,6 @@ _FITTING = 0.5
 _RESERVED = frozenset(
     {"con", "prn", "aux", "nul", "note", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 )
-_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +101,8 @@ class SkillWritten:
 class SkillMoved(NamedTuple):
     """What became of one skill of an import, or of one file of an export.
 
-    `action` is `created`, `updated`, `known`, `forgotten` or `refused` for what came in, and
-    `written`, `unchanged` or `left` for what went out.
+    `action` is created, updated, known, forgotten or refused for what came in, and written, unchanged or left for what
+    went out.
     """
 
     name: str
@@ -186,9 +185,6 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
 
     `thompson` draws one sample for each skill from its distribution, in the order of their
     ids, so that one seed gives one order whatever order they come in.
-
-    Raises:
-        UsageError: there is no such order.
     """
     if by not in ORDERS:
         raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
@@ -214,12 +210,7 @@ def choose_candidates(hits: Sequence[Hit], skills: Iterable[Skill], count: int) 
 
 
 def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
-    """Return the live skill of an id, a name, or the unique beginning of an id.
-
-    Raises:
-        UnknownEntry: there is none.
-        AmbiguousId: there are several.
-    """
+    """Return the live skill of an id, a name, or the unique beginning of an id."""
     skills = usable_skills(memories)
     found = (
         [memory for memory in skills if memory.id == wanted]
@@ -234,19 +225,10 @@ def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
 
 
 def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
-    """Return a draft with its name on one line, and its words checked.
-
-    Raises:
-        UsageError: it has no name, or a word the format does not have.
-        SecretRefused: it holds what looks like a credential.
-    """
+    """Return a draft with its name on one line, and its words checked."""
     name = read_text(draft.text.name)
     if name is None or not name.strip("#"):
         raise UsageError("a skill has no name", 'try: memory-kb skills create "Release train" --step "Tag the build."')
-    if len(name) > _MAX_NAME:
-        raise UsageError(
-            f"the name of a skill is longer than {_MAX_NAME} characters", "put what it does into the description"
-        )
     text = replace(draft.text, name=name, description=read_text(draft.text.description))
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)

@@ -62,11 +62,6 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
 
     Raises:
         UnreadableInput: it is no YAML, or holds no skills.
-
-    Example:
-        >>> found, _ = parse_catalogue("- name: Ship\\n  template: make {target}\\n  alpha: 8.0\\n  beta: 2.0\\n", "skills.yaml")
-        >>> found[0].draft.text.template, found[0].draft.fields
-        ('make {target}', (('success_count', 7), ('failure_count', 1)))
     """
     items = cut_items(text, path, ("skills",), "skills", is_keyed=True)
     if not items:
@@ -292,11 +287,7 @@ def list_files(top: Path) -> list[str]:
 
 
 def read_limited(file: Path, limit: int) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        UnreadableInput: it cannot be read, or is larger than the limit.
-    """
+    """Return the bytes of a file, which may not be larger than the limit."""
     try:
         data = read_file(file, limit + 1)
     except OSError as exc:

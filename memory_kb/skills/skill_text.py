@@ -135,19 +135,6 @@ def update_body(body: str, new: SkillText, described: str | None, newline: str =
 
     Raises:
         CannotSplice: a section would have to be put into a code fence that is never closed.
-
-    Example:
-        >>> body = "# Skill: Ship\\n\\n## Steps\\nIn order:\\n\\n1. Tag.\\n\\n## Links\\n"
-        >>> print(update_body(body, SkillText("Ship", steps=("Push.",)), None))
-        # Skill: Ship
-        <BLANKLINE>
-        ## Steps
-        In order:
-        <BLANKLINE>
-        1. Push.
-        <BLANKLINE>
-        ## Links
-        <BLANKLINE>
     """
     if new.description is not None:
         body = _update_description(body, new.description, described or "", newline)

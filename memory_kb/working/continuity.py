@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.injected import strip
-from memory_kb.learning.inversion import is_doubted
+from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.text_blocks import find, put
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
 from memory_kb.reports import RunReport
@@ -69,23 +69,8 @@ def plan_continuity(
 ) -> Change | None:
     """Plan to bring the two sections up to date; None where they say so already.
 
-    A section that is not there is put at the end. Where there is nothing to say, none is made.
-
     Raises:
         CannotSplice: the marks in the file are damaged; nothing is to be written.
-
-    Example:
-        >>> plan = plan_continuity("CONTINUITY.md", None, [Reminder("sem-001", "rule", "Check the type.")], [])
-        >>> print(plan.action.data.decode(), end="")
-        <!-- memory-kb:begin relevant -->
-        ## Relevant Memories (Auto-Retrieved)
-        <BLANKLINE>
-        - [sem-001] Check the type.
-        <!-- memory-kb:end -->
-        <BLANKLINE>
-        <!-- memory-kb:begin avoid -->
-        ## Mistakes to Avoid (From Learnings)
-        <!-- memory-kb:end -->
     """
     text = note.text if note else ""
     if not (relevant or avoid or any(find(path, text, name) for name in SECTIONS)):

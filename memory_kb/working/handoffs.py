@@ -178,14 +178,9 @@ class Handoffs:
         task_id: str | None = None,
         dry_run: bool = False,
     ) -> HandedOff:
-        """Write down what the next agent has to know; its number is the next free one of the scope.
+        """Write down what the next agent has to know; one that says what the last one says is that one.
 
-        One that says what the last one says is that one. `patterns` are ids of entries that matter now, `git_state`
-        is what to say of the repository in place of what git says.
-
-        Raises:
-            UsageError: an agent has no name.
-            SecretRefused: it holds what looks like a credential.
+        `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git says.
         """
         place = self._vault.place_for("project", job, task_id)
         goes, comes = read_text(from_agent), read_text(to_agent)
@@ -204,12 +199,7 @@ class Handoffs:
             return replace(self._keep(draft, place, dry_run=dry_run), notices=tuple(notices))
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
-        """Return a handoff by its id or its number.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: several jobs have one of that number.
-        """
+        """Return a handoff by its id or its number."""
         number = int(wanted) if re.fullmatch(r"[0-9]{1,9}", wanted) else None
         everything = self._handoffs(job, task_id)
         found = [one for one in everything if one.id == wanted or (number is not None and one.number == number)]

@@ -104,12 +104,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def read_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the fields of a ledger that an object holds, and complaints about what of it cannot be kept.
-
-    Example:
-        >>> read_values({"agent_id": "a", "tasks_completed": 3, "state": {"port": 80}, "mood": "good"})
-        ({'agent_id': 'a', 'tasks_completed': 3, 'state': {'port': 80}}, ('mood is no field of a ledger',))
-    """
+    """Return the fields of a ledger that an object holds, and complaints about what of it cannot be kept."""
     wrong = [f"{name} is no field of a ledger" for name in values if name not in _TYPES]
     given = {name: values[name] for name in _TYPES if values.get(name) is not None}
     for name, held in list(given.items()):
@@ -180,10 +175,6 @@ class Ledgers:
 
         An empty `task` means that it works on nothing. `values` holds any of it as one object. Git is asked
         for what is not given of `uncommitted` and `commit`.
-
-        Raises:
-            UsageError: no agent is named.
-            SecretRefused: something given looks like a credential.
         """
         place = self._vault.place_for("project", job, task_id)
         given, notices = read_values(values or {})
@@ -205,11 +196,7 @@ class Ledgers:
             return replace(self._checkpoint(name, given, place, dry_run=dry_run), notices=notices)
 
     def show(self, agent: str, job: str | None = None, task_id: str | None = None) -> Ledger:
-        """Return the ledger of an agent; without a job the one nearest to the project.
-
-        Raises:
-            UnknownEntry: it has none.
-        """
+        """Return the ledger of an agent; without a job the one nearest to the project."""
         found = [ledger for ledger in self.list(job, task_id) if agent in (ledger.agent_id, ledger.id)]
         if not found:
             raise UnknownEntry(agent, "ledger of")

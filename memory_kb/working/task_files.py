@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PREMORTEM, ASSUMPTIONS = ".premortem.md", ".assumptions.jsonl"
 RECOMMENDATIONS = ("continue", "notify", "escalate")
 ASSUMED = ("complexity", "approach_viability", "preference_model", "scope")
-_RULE = "---"
 #: Characters of a document that a session is held against.
 _DOCUMENT_CHARS = 6_000
 
@@ -45,11 +44,6 @@ class Milestones(NamedTuple):
 
     checkpoints: tuple[Milestone, ...]
     torn: tuple[int, ...]
-
-
-def _undated(text: str) -> str:
-    head, _, rest = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
-    return "\n".join(line for line in head.split("\n") if not line.startswith("Date: ")) + rest
 
 
 def parse_milestones(text: str) -> Milestones:
@@ -102,14 +96,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down, before the work begins, the plan and what may go wrong with it.
-
-        Without a title, the text's first line is it.
-
-        Raises:
-            UsageError: there is no text, or no such place.
-            SecretRefused: it holds what looks like a credential.
-        """
+        """Write down, before the work begins, the plan and what may go wrong with it; its first line is the title, if none is given."""
         place = self._vault.place_for("project", job, task)
         if not text.strip():
             raise UsageError(
@@ -122,13 +109,12 @@ class TaskFiles:
         where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}")))
         day = self._vault.clock().astimezone(UTC).date().isoformat()
         head = f"# Pre-mortem: {name}\n\nDate: {day}\nTask: {where or 'project'}\n"
-        framed = f"{head}\n{_RULE}\n\n{text.strip()}\n"
+        framed = f"{head}\n---\n\n{text.strip()}\n"
 
         def plan(held: NoteText | None, path: str) -> Change | None:
             if held is None:
                 return create_file(path, framed, "The plan before the work begins.")
-            is_same = _undated(held.text) == _undated(framed)
-            return None if is_same else write_file(held, framed, "The plan changed.")
+            return None if held.text == framed else write_file(held, framed, "The plan changed.")
 
         return self._write_beside("premortem", place, PREMORTEM, plan, dry_run=dry_run)
 
@@ -145,12 +131,7 @@ class TaskFiles:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RunReport:
-        """Write down what is assumed when a milestone is reached; the recommendation is continue, notify or escalate.
-
-        Raises:
-            UsageError: it names no milestone, assumes nothing, or recommends what is not a word.
-            SecretRefused: it holds what looks like a credential.
-        """
+        """Write down what is assumed when a milestone is reached; the recommendation is continue, notify or escalate."""
         place = self._vault.place_for("project", job, task)
         given = (milestone, complexity, approach, preferences, scope_note)
         name, *texts = (" ".join(printable(text).split()) for text in given)
