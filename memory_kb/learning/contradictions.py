@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -202,12 +203,10 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
     The newer of two takes the place of the older, which is retired. A tension stays for a person to judge: both get a
     `contradicts` link and the flag `review`, and their importance is lowered once.
     """
-    edits: dict[int, _EntryEdit] = {}
+    edits = defaultdict[int, list[tuple[Memory, Link, str, dict[str, Value]]]](list)
 
-    def note(memory: Memory, to: Memory, relation: str, reason: str, values: Mapping[str, Value]) -> None:
-        edit = edits.setdefault(id(memory), _EntryEdit(memory, reason, {}, []))
-        edit.links.append(Link(to.id, relation))
-        edit.values.update(values)
+    def note(memory: Memory, to: Memory, relation: str, reason: str, values: dict[str, Value]) -> None:
+        edits[id(memory)].append((memory, Link(to.id, relation), reason, values))
 
     retired: set[int] = set()
     outdated = [one for one in found if one.resolution == "retire"]
@@ -223,21 +222,14 @@ def plan_resolutions(found: Sequence[Contradiction]) -> tuple[Change, ...]:
         else:
             note(older, newer, "contradicts", f"It contradicts {newer.id} ({signal}).", weaken(older))
             note(newer, older, "contradicts", f"It contradicts {older.id} ({signal}).", weaken(newer))
-    changes: list[Change] = []
+    changes = []
     for edit in edits.values():
-        change = plan_fields(edit.memory, {**edit.values, "links": with_links(edit.memory, *edit.links)}, edit.reason)
-        # What is set in two entries is set together or not at all.
-        changes += [change.joined("contradictions")] if change else []
-    return tuple(changes)
-
-
-class _EntryEdit(NamedTuple):
-    """What is to be set in an entry, which may be part of several contradictions, and the first reason for it."""
-
-    memory: Memory
-    reason: str
-    values: dict[str, Value]
-    links: list[Link]
+        memory, reason = edit[0][0], edit[0][2]
+        values = {name: value for *_, each in edit for name, value in each.items()}
+        links = with_links(memory, *(link for _, link, *_ in edit))
+        changes.append(plan_fields(memory, {**values, "links": links}, reason))
+    # What is set in two entries is set together or not at all.
+    return tuple(change.joined("contradictions") for change in changes if change)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,14 @@ _DAY = "day:"
 EVIDENCE_KINDS = (*RULE_KINDS, "skill")
 #: How long after hooks showed something in a session an outcome may still be reported for it.
 _LATE = timedelta(days=1)
+#: Why nothing was credited, or what else is worth knowing.
+_SHOWN_BY_HOOKS = "Nothing was shown for this task by name; this is what hooks showed in session {session}."
+_KNOWN = "All of it was credited before."
+_NO_EVIDENCE = "None of it is a rule, pitfall or skill; what was used counts when the session ends."
+_NOT_USED = (
+    "No rule, pitfall or skill that was shown can be seen in what the session did: name in `used` what was. "
+    "Nothing is credited."
+)
 #: What is as outcome where an agent said of entries what they did, and nobody how the task went.
 _MARKED = "marked"
 
@@ -205,16 +213,13 @@ def find_credits(
     return frozenset(credited)
 
 
-class Crediting(NamedTuple):
-    """The credits of a task, what to log of them, and the changes to make."""
+def plan_credits(
+    memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str
+) -> tuple[list[Credited], dict[str, Mark], list[Change | None]]:
+    """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says.
 
-    credits: tuple[Credited, ...]
-    marks: Mapping[str, Mark]
-    changes: Plan
-
-
-def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str) -> Crediting:
-    """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says."""
+    Return their credits, what to log of them, and the changes.
+    """
     entries = {one.id: one for one in in_force(memories) if one.is_live and one.kind in EVIDENCE_KINDS}
     credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change | None]()
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
@@ -226,7 +231,7 @@ def plan_credits(memories: Iterable[Memory], wanted: Mapping[str, str], today: d
         numbers = (count, marks[memory.id].total) if memory.kind == "skill" else numbers
         credits_.append(Credited(memory.id, memory.kind, memory.title, credit, *numbers))
         changes.append(change)
-    return Crediting(tuple(credits_), marks, changes)
+    return credits_, marks, changes
 
 
 def find_used(outcomes: Iterable[Outcome], shown: Sequence[Retrieval], session: str) -> tuple[str, ...]:
@@ -389,14 +394,17 @@ class Outcomes:
         known = {name for name, credit in done if word != _MARKED or asked.get(name) == credit}
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
-        plan = plan_credits(memories, wanted, today, said)
-        about = self._about(showing, word, plan.marks, named)
-        run = self._write(about, plan, lambda held: plan_credits(held, wanted, today, said).changes, dry_run=dry_run)
+        credits_, marks, changes = plan_credits(memories, wanted, today, said)
+        about = self._about(showing, word, marks, named)
+        run = self._write(about, changes, lambda held: plan_credits(held, wanted, today, said)[2], dry_run=dry_run)
         left = {conflict.id for conflict in run.conflicts}
-        credits_ = tuple(one for one in plan.credits if one.id not in left)
-        notice = _explain(showing, plan, is_known=bool(known), is_named=bool(named))
+        credited = tuple(one for one in credits_ if one.id not in left)
+        if credits_:
+            notice = _SHOWN_BY_HOOKS.format(session=showing.hooked) if showing.hooked else ""
+        else:
+            notice = _KNOWN if known else _NO_EVIDENCE if named else _NOT_USED
         again = tuple(one for one in asked if one in known)
-        return OutcomeReport(showing.agent, showing.task, word, credits_, again, notice, run)
+        return OutcomeReport(showing.agent, showing.task, word, credited, again, notice, run)
 
     def _session_of(self, retrievals: Sequence[Retrieval], agent: str) -> str | None:
         """Return the session that an agent works in: the one that runs this command, else where hooks showed it something last."""
@@ -442,33 +450,21 @@ class Outcomes:
         return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
 
     def _write(
-        self, about: Outcome, plan: Crediting, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
+        self, about: Outcome, changes: Plan, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""
         if dry_run:
-            return self._writer.run("outcome", plan.changes, dry_run=True)
-        if not plan.marks:
+            return self._writer.run("outcome", changes, dry_run=True)
+        if not about.marks:
             if about.used:
                 self._log.append(about._replace(is_done=True))
             return RunReport(None, "outcome")
         self._log.append(about)
-        run, left = None, set[str | None](plan.marks)
+        run, left = None, set[str | None](about.marks)
         try:
-            run = self._store.carry_out("outcome", planner, plan.changes)
+            run = self._store.carry_out("outcome", planner, changes)
             left = {conflict.id for conflict in run.conflicts}
         finally:
-            kept = {name: mark for name, mark in plan.marks.items() if name not in left}
+            kept = {name: mark for name, mark in about.marks.items() if name not in left}
             self._log.append(about._replace(marks=kept, run=run.run if run else None, is_done=True))
         return run
-
-
-def _explain(showing: Showing, plan: Crediting, *, is_known: bool, is_named: bool) -> str:
-    """Return why nothing was credited, or what else is worth knowing."""
-    if plan.credits:
-        where = f"Nothing was shown for this task by name; this is what hooks showed in session {showing.hooked}."
-        return where if showing.hooked else ""
-    if is_known:
-        return "All of it was credited before."
-    if is_named:
-        return "None of it is a rule, pitfall or skill; what was used counts when the session ends."
-    return "No rule, pitfall or skill that was shown can be seen in what the session did: name in `used` what was. Nothing is credited."
