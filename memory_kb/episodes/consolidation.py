@@ -221,7 +221,7 @@ class Semantic:
 class Consolidation:
     """Plans the rules and pitfalls that the episodes of the last 30 days give.
 
-    `was_made` returns whether an entry of an id was ever made; one that is gone since was taken away by a person.
+    `made_ids` are those of all entries that were ever made; one that is gone since was taken away by a person.
     `weigh` returns how the sessions that a pattern does not come from ended. `taken_in` are the ids of the entries that
     were made within these days.
     """
@@ -229,7 +229,7 @@ class Consolidation:
     memories: Sequence[Memory]
     now: datetime
     meanings: Meanings | None
-    was_made: Callable[[str], bool]
+    made_ids: Collection[str]
     weigh: Callable[[str, Collection[str]], SessionCounts]
     taken_in: frozenset[str]
 
@@ -273,7 +273,7 @@ class Consolidation:
             return Dropped(pattern.text, f"{there.id} says it already")
         if pattern.confidence < LEAST_CONFIDENCE:
             return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
-        if any(self.was_made(_offer_rule(pattern, said).entry_id) for said in pattern.said):
+        if any(_offer_rule(pattern, said).entry_id in self.made_ids for said in pattern.said):
             return Dropped(pattern.text, "it was taken away before")
         own = {one.diary.session_id for one in pattern.episodes if one.diary.session_id}
         good, bad = self.weigh(pattern.text, own)

@@ -184,7 +184,7 @@ class Episodes:
             memories,
             self._vault.clock(),
             meanings,
-            self._store.made_ids().__contains__,
+            self._store.made_ids(),
             self._evidence.session_evidence,
             self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS)),
         ).plan()

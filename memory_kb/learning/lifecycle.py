@@ -68,8 +68,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         live = next((one for one in known if one.is_live), None)
         if live and live.is_ours:
             at = moment_of(newest(one.created_at for one in sources), now)
-            reason = f"{_name_jobs(sources)} learned the same."
-            changes.append(plan_sighting(live, [one.id for one in sources], at, reason))
+            changes.append(plan_sighting(live, [one.id for one in sources], at, _say_where(sources)))
         elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
             offers.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
@@ -111,19 +110,17 @@ def _may_rise(memory: Memory) -> bool:
 
 def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:
     """Return an entry as it is offered to a wider place; `sources` are all that say the same."""
-    level = "project" if place.scope == "global" else "session"
+    is_general = place.scope == "global"
     kept: dict[str, Value] = {
         name: memory.metadata[name] for name in _KEPT if isinstance(memory.metadata.get(name), str | int | float)
     }
     kept |= {
-        "domain": "team" if place.scope == "global" else memory.domain,
+        "domain": "team" if is_general else memory.domain,
         "sources": [one.id for one in sources],
-        "promoted_from": level,
+        "promoted_from": "project" if is_general else "session",
         "promoted_at": now.astimezone(UTC).date().isoformat(),
     }
-    reason = f"{_name_jobs(sources)} learned the same."
-    if level == "project":
-        reason = "A judge called it independent of this project."
+    reason = "A judge called it independent of this project." if is_general else _say_where(sources)
     title = memory.word("title")
     draft = Draft(
         memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items())
@@ -133,9 +130,8 @@ def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: d
     )
 
 
-def _name_jobs(sources: Sequence[Memory]) -> str:
-    jobs = sorted({one.place.job or "" for one in sources})
-    return f"The jobs {', '.join(jobs[:-1])} and {jobs[-1]}" if len(jobs) > 1 else f"The job {jobs[0]}"
+def _say_where(sources: Sequence[Memory]) -> str:
+    return f"Learned in {', '.join(sorted({one.place.job or '' for one in sources}))}."
 
 
 ARCHIVE_BELOW = 0.1

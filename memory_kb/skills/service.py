@@ -156,7 +156,8 @@ class Skills:
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
         text = SkillText(name, description, *lists, template)
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
-        return self._keep_skill("skills create", draft, scope, job, task, force=force, dry_run=dry_run)
+        place = self._vault.place_for(scope, job, task)
+        return self._keep("skills create", draft, place, force=force, dry_run=dry_run)
 
     def procedure(
         self,
@@ -179,7 +180,8 @@ class Skills:
                 "a procedure has no steps", 'try: memory-kb procedure "Release train" "Tag the build." "Push the tag."'
             )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
-        return self._keep_skill("procedure", draft, scope, job, task, force=force, dry_run=dry_run)
+        place = self._vault.place_for(scope, job, task)
+        return self._keep("procedure", draft, place, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not; it is named by its id, its name, or the unique beginning of its id."""
@@ -200,18 +202,7 @@ class Skills:
         chosen = make_filters(job=job, task=task)
         return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
-    def _keep_skill(
-        self,
-        verb: str,
-        draft: SkillDraft,
-        scope: str,
-        job: str | None,
-        task: str | None,
-        *,
-        force: bool,
-        dry_run: bool,
-    ) -> SkillWritten:
-        place = self._vault.place_for(scope, job, task)
+    def _keep(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with self._writer.lock(place.scope, dry_run=dry_run):
             memories = self.skills()
@@ -381,9 +372,9 @@ class Skills:
             taken.append(folder)
             own = [("SKILL.md", encode(render_skill_file(one, folder)))]
             beside = self._vault.resolve(one.path.removesuffix(".md"))
-            own += (
-                [(name, read_limited(beside / name, MAX_COPIED)) for name in list_files(beside)] if with_files else ()
-            )
+            # Elsewhere a folder beside a note has its name by chance.
+            if with_files and beside.parent.name == "skills":
+                own += [(name, read_limited(beside / name, MAX_COPIED)) for name in list_files(beside)]
             for inner, data in own:
                 files.append(write_out(name_of(one), one.id, goal / folder / inner, data, force=force, dry_run=dry_run))
         return SkillsExported(tuple(files))
