@@ -1,8 +1,7 @@
-"""The commands install, uninstall, export, import, hook, mcp, serve and completion."""
+"""The commands install, uninstall, bridge, export, import, hook, mcp, lsp, serve and completion."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, cli, flag, option, shared_options, verb
-from memory_kb.cli.options import dry_run_option, place_options, vaults_option
+from memory_kb.cli.options import dry_run_option, need_extra, place_options, vaults_option
 from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_text, say
 from memory_kb.cli.runs import finish_run, print_preview
 from memory_kb.cli.styles import one_line
-from memory_kb.errors import UsageError
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
@@ -276,8 +274,7 @@ def mcp_verb(
     memory-kb mcp
     memory-kb --vault ~/notes mcp --http 127.0.0.1:9000 --profile full
     """
-    if importlib.util.find_spec("mcp") is None:
-        raise UsageError("the MCP server needs the SDK, which is not installed", 'run: pip install "memory-kb[mcp]"')
+    need_extra("mcp", "the MCP server", "mcp")
     from memory_kb.mcp.transports import ServedTools, serve_http, serve_stdio
     from memory_kb.serving.host_check import read_place
 
@@ -285,7 +282,23 @@ def mcp_verb(
     return serve_stdio(offer) if http is None else serve_http(offer, read_place(http), token or None)
 
 
-_NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
+@verb("lsp")
+@flag("--stdio", "Speak on standard input and output, which is the default.")
+def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
+    """Serve an editor as a language server.
+
+    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
+    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
+    serves the vault around the folder that the editor has open.
+
+    \b
+    memory-kb lsp
+    memory-kb --vault ~/notes lsp
+    """
+    need_extra("lsp", "the language server", "pygls")
+    from memory_kb.lsp.server import serve
+
+    return serve(options.vault, options.home)
 
 
 @verb("serve")
@@ -304,8 +317,7 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     memory-kb serve --open
     memory-kb --vault ~/notes serve --port 0
     """
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise UsageError(f"the page needs {', '.join(missing)}", 'run: pip install "memory-kb[web]"')
+    need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
     from memory_kb.serving.host_check import Listen
     from memory_kb.web.app import ServedPages, serve
 

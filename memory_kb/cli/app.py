@@ -28,9 +28,9 @@ _SECTIONS = {
 }
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
-    "agents": "serve install import uninstall bridge hook mcp export completion",
+    "agents": "serve install import uninstall bridge hook mcp lsp export completion",
     "citations": "cite verify",
-    "entries": "init learn forget rename supersede lsp",
+    "entries": "init learn forget rename supersede",
     "episodes": "capture extract reflect episode diary premortem assume",
     "git": "undo eval benefit git commit ci",
     "index": "status index watch doctor lint model cache",

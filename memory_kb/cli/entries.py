@@ -1,9 +1,8 @@
-"""The commands init, learn, forget, supersede, rename and lsp."""
+"""The commands init, learn, forget, supersede and rename."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -186,26 +185,6 @@ def _print_purged(purged: Purged, word: str) -> None:
         click.echo(f"{word} the journal: {counted(purged.runs, 'run')} that can no longer be undone")
     for sentence in (*purged.left, *purged.git):
         say(f"left: {sentence}")
-
-
-@verb("lsp")
-@flag("--stdio", "Speak on standard input and output, which is the default.")
-def lsp_verb(options: Options, /, stdio: bool) -> int:  # noqa: ARG001 - editors pass it
-    """Serve an editor as a language server.
-
-    It completes links, tags and fields, shows the state of entries, follows and renames links, and says what is wrong in a
-    note before it is saved. It writes no note itself: the editor makes its edits, and can undo them. Without --vault it
-    serves the vault around the folder that the editor has open.
-
-    \b
-    memory-kb lsp
-    memory-kb --vault ~/notes lsp
-    """
-    if importlib.util.find_spec("pygls") is None:
-        raise UsageError("the language server needs pygls, which is not installed", 'run: pip install "memory-kb[lsp]"')
-    from memory_kb.lsp.server import serve
-
-    return serve(options.vault, options.home)
 
 
 @verb("rename")

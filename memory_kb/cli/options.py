@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -94,3 +95,11 @@ allow_secret_option = option(
     callback=_allow_secret,
     expose_value=False,
 )
+
+
+def need_extra(extra: str, what: str, *modules: str) -> None:
+    """Raise UsageError where modules of an extra are not installed."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"{what} needs {', '.join(missing)}, not installed here"
+        raise UsageError(problem, f'run: pip install "memory-kb[{extra}]"')
