@@ -113,16 +113,18 @@ def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
     # The next run deletes what a killed process leaves in there.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-        try:
-            os.write(descriptor, data)
-        finally:
-            os.close(descriptor)
+        # A stream writes on, or fails, where a full disk takes but a part.
+        with os.fdopen(_create(part, mode), "wb") as stream:
+            stream.write(data)
         os.replace(part, file)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+
+
+def _create(file: Path, mode: int) -> int:
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 
 
 def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Secret:
@@ -145,12 +147,10 @@ def _secret_of(folder: Path) -> bytes:
     if not (folder / ".gitignore").exists():
         write_plain(folder / ".gitignore", b"*\n")
     part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        os.write(descriptor, os.urandom(_SIZE).hex().encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with os.fdopen(_create(part, 0o600), "wb") as stream:
+        stream.write(os.urandom(_SIZE).hex().encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
     try:
         # Of two processes that begin at once, one makes it and both use it.
         os.link(part, file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
+from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -108,3 +110,20 @@ def test_a_search_over_an_index_that_could_not_be_written_finds_room_again(disk:
     assert "the disk is full" in found.degraded[0]
     (disk / "filler").unlink()
     assert len(kb.search("gateway").hits) == 2
+
+
+def test_a_file_of_the_machine_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    import resource
+
+    file = tmp_path / "record"
+    write_plain(file, b"old")
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        try:
+            write_plain(file, b"x" * 200)
+        except OSError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert file.read_bytes() == b"old"
