@@ -172,11 +172,12 @@ def read_record(file: Path) -> dict[str, Installed]:
 
 def _read_trace(value: Mapping[str, Any]) -> Installed:
     inserted = value["inserted"]
+    earlier = [server for _, server in value.get("servers", ())]  # as records were written before
     return Installed(
         str(value["after"]),
         bool(value["is_made"]),
         None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),
-        value.get("server"),
+        value.get("server") or next(iter(earlier), None),
         int(value["folders"]),
         tuple(map(str, value["agents"])),
     )

@@ -426,13 +426,11 @@ def _new_file_path(target: str, source: str, moving: Moving, *, is_wikilink: boo
     if found is None:
         return None
     now = moving.moves.get(found, found)
+    is_from_top = is_wikilink and posixpath.normpath(target.lstrip("/")) == found
+    new = now
     if is_wikilink and "/" not in target:
         name = now.rpartition("/")[2]
         new = name if moving.is_only(now) or posixpath.join(folder, name) == now else now
-    elif is_wikilink and posixpath.normpath(target.lstrip("/")) == found:
-        new = now
-    elif posixpath.normpath(posixpath.join(old, target)) == found:
+    elif not is_from_top and posixpath.normpath(posixpath.join(old, target)) == found:
         new = posixpath.relpath(now, folder or ".")
-    else:
-        new = now
     return None if posixpath.normpath(target) == new else new
