@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from memory_kb.editing.examination import Drafts, Examination
+from memory_kb.editing.moving import Moving, plan_moving
 from memory_kb.editing.renaming import (
     HeadingRenaming,
-    Moving,
     Renaming,
     check_name,
     check_path,
     heading_at,
     plan_heading_renaming,
-    plan_moving,
     plan_renaming,
     shown_title,
     way_of,
