@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _MAX_BYTES, _MAX_ENTRIES = 200_000, 500
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
 _FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_CWD = re.compile(rb'"cwd":\s*("(?:[^"\\]|\\.)*")')
 
 
 def examine(vault: Vault) -> Iterator[Problem]:
