@@ -113,7 +113,10 @@ def test_each_text_is_merged_from_what_both_sides_had(place: Place) -> None:
     note.write_text(RULE.replace("Use tabs", "Use spaces"))
     waiting = place.bridge("claude-code")
     assert "pol-1 was changed in memory-kb.md; --yes takes the change into the vault" in waiting.stderr
-    assert "rule-1 was changed in memory-kb.md and in the vault, and is left as it is in both" in waiting.stderr
+    assert (
+        "rule-1 was changed in memory-kb.md; it was changed in the vault, too, and stays as it is in both"
+        in waiting.stderr
+    )
     assert place.file.read_text() == theirs
     place.bridge("claude-code", "--yes")
     assert "# Deploys\n\nNever deploy on Fridays.\n" in (place.folder / "memory/learnings/a.md").read_text()

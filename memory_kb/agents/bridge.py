@@ -78,20 +78,22 @@ def merge(
     edits = dict[str, tuple[str, str]]()
     for entry, text in ours.items():
         old, now = base.get(entry), there.get(entry)
-        shown, agreed[entry] = text, text
+        agreed[entry] = text
         if now is None and old == text:
             notices.append(f"{entry} was taken out of {name} and stays out; the vault keeps it")
             continue
-        if now is not None and old is not None and now not in (old, text):
-            if old != text:
-                shown, agreed[entry] = now, old
-                notices.append(f"{entry} was changed in {name} and in the vault, and is left as it is in both")
-            elif reason := why_not(entry, old, now):
-                shown, agreed[entry] = now, old
-                notices.append(f"{entry} was changed in {name}; {reason}")
-            else:
-                shown, agreed[entry], edits[entry] = now, now, (old, now)
-        lines.append(f"- {shown} <!-- {entry} -->")
+        if now is None or old is None or now in (old, text):
+            lines.append(f"- {text} <!-- {entry} -->")
+            continue
+        lines.append(f"- {now} <!-- {entry} -->")
+        reason = (
+            why_not(entry, old, now) if old == text else "it was changed in the vault, too, and stays as it is in both"
+        )
+        if reason:
+            agreed[entry] = old
+            notices.append(f"{entry} was changed in {name}; {reason}")
+        else:
+            agreed[entry], edits[entry] = now, (old, now)
     for line in theirs:
         found = _LINE.fullmatch(line)
         if found is None and line.strip():

@@ -55,13 +55,11 @@ class Setup(NamedTuple):
     Attributes:
         command: the words that start it.
         server_vault: the vault as an argument of the server, "" where it finds it by itself; `hook_vault` for the hooks.
-        is_windows: whether commands are quoted for Windows.
     """
 
     command: tuple[str, ...] = ("memory-kb",)
     server_vault: str = ""
     hook_vault: str = ""
-    is_windows: bool = False
 
 
 def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
@@ -151,7 +149,7 @@ def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
         "memory-kb hook prompt --agent codex --vault '/my notes'"
     """
     words = hook_words(agent, hook.event, setup)
-    if setup.is_windows:
+    if os.name == "nt":
         import subprocess  # only for its quoting
 
         return subprocess.list2cmdline(words)
@@ -306,7 +304,7 @@ class Agents:
         if scope == "project" and agent.vault and not is_named:
             server_vault = _from_project(agent.vault, root, self._vault.folder) or place
         command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
-        return Setup(command, server_vault, hook_vault, is_windows=os.name == "nt")
+        return Setup(command, server_vault, hook_vault)
 
     def _files(self, target: _Target) -> AgentFiles:
         machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine

@@ -85,9 +85,9 @@ def backtest(repository: Repository, guard: Guard, project: str = "") -> Backtes
     return Backtest(guard.rule, count, tuple(reversed(found)))
 
 
-def find_breaches(repository: Repository, guard: Guard, base: str, head: str, project: str = "") -> list[Breach]:
-    """Return where a change from one revision to another breaks a rule, the first such line of each file."""
-    return list(_breaches(repository, guard, project, _Commit(head, 0, "", read_change(repository, base, head))))
+def find_breaches(repository: Repository, guard: Guard, change: Files, head: str, project: str = "") -> list[Breach]:
+    """Return where a change that ends at a revision breaks a rule, the first such line of each file."""
+    return list(_breaches(repository, guard, project, _Commit(head, 0, "", change)))
 
 
 def read_change(repository: Repository, base: str, head: str) -> Files:

@@ -168,12 +168,12 @@ class Evaluation:
             base = old.observe(*sides[0], both, asking.queries, changed)
             head = new.observe(*sides[1], asking.queries, asking.queries, changed)
         report = compare(base, head, self._queries_path, asking)
-        broken, notices = self._find_broken(repository, sides[0][1], sides[1][1], changes, staged=staged)
+        broken, notices = self._find_broken(repository, sides[1][1], changes, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report
 
     def _find_broken(
-        self, repository: Repository, base: str, head: str, changed: Files, *, staged: bool
+        self, repository: Repository, head: str, changed: Files, *, staged: bool
     ) -> tuple[list[Problem], list[str]]:
         """Return where a change breaks a rule in force, and which commands of rules were not run, and why."""
         project = repository.prefix(self._vault.folder)
@@ -184,9 +184,8 @@ class Evaluation:
             said = f"breaks rule {rule.id}: {' '.join(rule.text.split())[:200]}"
             try:
                 guard = read_guard(rule)
-                problems += [
-                    Problem(one.path, one.line, said) for one in find_breaches(repository, guard, base, head, project)
-                ]
+                broken = find_breaches(repository, guard, changed, head, project)
+                problems += [Problem(one.path, one.line, said) for one in broken]
             except UsageError as exc:
                 problems.append(Problem(rule.path, rule.line, str(exc)))
                 continue
