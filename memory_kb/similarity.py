@@ -113,9 +113,10 @@ def pairs_with(sets: Sequence[frozenset[str]], places: Sequence[int], threshold:
     """
     chosen = set(places)
     for place in sorted(chosen):
-        mine, low, high = sets[place], threshold * len(sets[place]), len(sets[place]) / threshold
+        mine, size = sets[place], len(sets[place])
         for other, theirs in enumerate(sets):
-            if not low <= len(theirs) <= high or other == place or (other < place and other in chosen):
+            is_near = len(theirs) >= threshold * size and size >= threshold * len(theirs)
+            if not is_near or other == place or (other < place and other in chosen):
                 continue
             similarity = jaccard(mine, theirs)
             if similarity >= threshold:
