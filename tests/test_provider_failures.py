@@ -296,4 +296,4 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
 def test_what_no_package_should_raise_is_reported_too() -> None:
     refused = read_refusal(RuntimeError("odd"))
     assert (refused.kind, refused.status, refused.said) == ("other", None, "odd")
-    assert KEY not in repr(Provider("x", KEY, "", ""))
+    assert KEY not in repr(Provider("x", KEY, "", "", ""))

@@ -67,7 +67,7 @@ class Provider(NamedTuple):
     key: str
     key_hint: str
     model_hint: str
-    address_hint: str = "check the network connection"
+    address_hint: str
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
@@ -75,8 +75,17 @@ class Provider(NamedTuple):
 
 def provider_of(name: str, base_url: str | None, key: str, key_names: str, setting: str) -> Provider:
     """Return who is asked: a provider, or the server at an address; `setting` is the group of settings that chose it."""
-    shown = name if base_url is None else f"the server at {place_of(base_url)}"
-    return Provider(shown, key, f"check {key_names}", f"set {setting}.model to a model your key may use")
+    if base_url is None:
+        hints = f"check {key_names}", f"set {setting}.model to a model your key may use", "check the network connection"
+        return Provider(name, key, *hints)
+    address = f"{setting}.base_url"
+    return Provider(
+        f"the server at {place_of(base_url)}",
+        key,
+        f"set {key_names} to the key that server expects",
+        f"check {setting}.model and {address} (like OpenAI's it usually ends in /v1), and that the server has that model",
+        f"is it running? {address} says where it is asked",
+    )
 
 
 # -- what comes instead of an answer -------------------------------------------------------

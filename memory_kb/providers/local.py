@@ -24,6 +24,7 @@ from memory_kb.text import printable
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped, import-not-found, unused-ignore]
     from tokenizers import Tokenizer
 
     from memory_kb.providers.base import Vectors
@@ -107,7 +108,14 @@ class _Model:
             raise ProviderFailed(
                 f"{config.folder} reads only {config.max_tokens} tokens at once", "choose another model"
             )
-        self._session = _Session(find_onnx(config.folder))
+        self._file = find_onnx(config.folder)
+        self._session = _open_session(self._file)
+        self._inputs = {value.name for value in self._session.get_inputs()}
+        self._outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
+        if "input_ids" not in self._inputs or self._inputs - _KNOWN_INPUTS or not self._outputs:
+            raise ProviderFailed(
+                f"{self._file} is not the export of a text encoder", "export the model again, for feature extraction"
+            )
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._workers = min(cores, _MOST_WORKERS)
 
@@ -128,7 +136,15 @@ class _Model:
         return vectors
 
     def _pool(self, window: _Window) -> Floats:
-        return pool(self._session.states(window.tokens), self._config.pooling)
+        import numpy as np
+
+        ids = np.array([window.tokens], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        try:
+            ((states,),) = self._session.run(self._outputs[:1], {name: feed[name] for name in self._inputs})
+        except Exception as exc:  # the package raises nothing narrower
+            raise ProviderFailed(f"{self._file} failed: {_shorten(exc)}", _AGAIN) from exc
+        return pool(np.asarray(states, np.float32), self._config.pooling)
 
     def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
         """Yield the windows of all texts, each with the prompt before it."""
@@ -147,41 +163,18 @@ class _Model:
         return _Window(text, [*self._before, *head, *tokens, *self._after], max(len(tokens), 1))
 
 
-class _Session:
-    """An ONNX file that gives a vector for every token."""
-
-    def __init__(self, file: Path) -> None:
-        try:
-            import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
-        except ImportError as exc:
-            raise ProviderFailed("local models need the package onnxruntime", _PACKAGES) from exc
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{file} cannot be run: {_shorten(exc)}", _AGAIN) from exc
-        self._file = file
-        self._inputs = {value.name for value in self._session.get_inputs()}
-        outputs = [value.name for value in self._session.get_outputs() if len(value.shape) == 3]
-        if "input_ids" not in self._inputs or self._inputs - _KNOWN_INPUTS or not outputs:
-            raise ProviderFailed(
-                f"{file} is not the export of a text encoder", "export the model again, for feature extraction"
-            )
-        self._output = outputs[0]
-
-    def states(self, tokens: Sequence[int]) -> Floats:
-        """Return a vector for every token of a text."""
-        import numpy as np
-
-        ids = np.array([tokens], np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        try:
-            ((states,),) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
-        except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{self._file} failed: {_shorten(exc)}", _AGAIN) from exc
-        return np.asarray(states, np.float32)
+def _open_session(file: Path) -> InferenceSession:
+    try:
+        import onnxruntime  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError as exc:
+        raise ProviderFailed("local models need the package onnxruntime", _PACKAGES) from exc
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as exc:  # the package raises nothing narrower
+        raise ProviderFailed(f"{file} cannot be run: {_shorten(exc)}", _AGAIN) from exc
 
 
 def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
 from memory_kb.providers.embeddings import RemoteEmbedder
-from memory_kb.providers.http import Calls, Pace, Provider, Timing, open_http_client, provider_of
+from memory_kb.providers.http import Calls, Pace, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -30,18 +30,6 @@ _KNOWN = {
 _TOKENS_PER_TEXT = 8_191
 #: Servers without a key still want a header.
 _NO_KEY = "none"
-
-
-def service_of(base_url: str | None, key: str | None, setting: str) -> Provider:
-    """Return who is asked; `setting` is the group of settings that chose it."""
-    service = provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", setting)
-    if base_url is None:
-        return service
-    return service._replace(
-        key_hint="set OPENAI_API_KEY to the key that server expects",
-        model_hint=f"check {setting}.model and {setting}.base_url (it usually ends in /v1), and that the server has that model",
-        address_hint=f"is it running? {setting}.base_url says where it is asked",
-    )
 
 
 def open_client(base_url: str | None, key: str | None) -> tuple[openai.OpenAI, httpx2.Client]:
@@ -68,7 +56,7 @@ def openai_embedder(
     """
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))
-    calls = Calls(service_of(base_url, key, "embeddings"), timing)
+    calls = Calls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "embeddings"), timing)
 
     def ask(client: openai.OpenAI, texts: Sequence[str], _: Purpose, seconds: float) -> NDArray[np.float32]:
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
@@ -138,7 +126,7 @@ def openai_llm(
 
     return RemoteLlm(
         LlmModel("openai", name, is_free=is_loopback(base_url)),
-        Calls(service_of(base_url, key, "llm"), timing),
+        Calls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,
