@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-#: Files that are taken out at a time.
-_BATCH = 2_000
-#: Of fewer files than one in so many, the words are cut again.
-_FEW = 10
+#: Files that are taken out at a time; of fewer files than one in `_FEW`, the words are cut again.
+_BATCH, _FEW = 2_000, 10
 #: So many chunks sent, if they are one in so many of all, change what the server has to plan for.
 _MANY, _SHARE = 1_000, 4
 _COLUMNS = ", ".join(Chunk._fields)
