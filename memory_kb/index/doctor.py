@@ -22,7 +22,7 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.lint import field_span, link_span
+from memory_kb.index.lint import field_span, link_span, say_dead, say_double
 from memory_kb.index.rows import decode, explain_unreadable, read_file
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import find_hidden, read_as_indexed, survey
@@ -196,9 +196,8 @@ class _Check:
         for key, entry in enumerate(self._entries):
             for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
-                    message = f"the {relation} link to {target!r} leads to no entry"
                     line = self._line_of(entry, functools.partial(link_span, value=target))
-                    yield Problem(entry.source, line, message)
+                    yield Problem(entry.source, line, say_dead(f"{relation} link", target))
             if own := self._facts.get(entry.source):
                 yield from self._check_links(key, own.links.get(entry.entry_id, ()))
 
@@ -212,8 +211,7 @@ class _Check:
             key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
             earlier = first.setdefault(key, entry)
             if earlier is not entry:
-                there = f"{earlier.source}:{earlier.line}"
-                said = f"the id {entry.entry_id} is also used at {there}; both are kept, give one a new id"
+                said = say_double(entry.entry_id, f"{earlier.source}:{earlier.line}")
                 line = self._line_of(entry, functools.partial(field_span, field="id"))
                 yield Problem(entry.source, line, said)
 
@@ -239,8 +237,7 @@ class _Check:
                 is_checked = self._vault.memory is not None if link.is_wikilink else not self._is_file(entry, target)
                 if is_checked and target not in said:
                     said.add(target)
-                    message = f"the {link.kind} to {target!r} leads to no {'entry' if link.is_wikilink else 'file'}"
-                    yield Problem(entry.source, link.line, message)
+                    yield Problem(entry.source, link.line, say_dead(link.kind, target))
             elif rival := find_rival(self._stems, target, entry.source, found):
                 if target not in said:
                     said.add(target)

@@ -89,6 +89,21 @@ def remark(text: str, document: Document, memories: Sequence[Memory], ground: Gr
     )
 
 
+def say_dead(kind: str, target: str) -> str:
+    """Return what is said of a link that leads nowhere.
+
+    Example:
+        >>> say_dead("link", "a.md"), say_dead("wikilink", "a")
+        ("the link to 'a.md' leads to no file", "the wikilink to 'a' leads to no entry")
+    """
+    return f"the {kind} to {target!r} leads to no {'file' if kind == 'link' else 'entry'}"
+
+
+def say_double(entry_id: str, place: str) -> str:
+    """Return what is said of an id that is used twice."""
+    return f"the id {entry_id} is also used at {place}; both are kept, give one a new id"
+
+
 def line_span(text: str, line: int) -> Span:
     """Return where the words of a line are, counted from 1.
 
@@ -136,7 +151,7 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
     for link in listed if isinstance(listed, list) else ():
         to = str(link["to"]) if isinstance(link, dict) and link.get("to") is not None else None
         if to is not None and not ground.leads(to):
-            said = f"the {link.get('relation') or 'related_to'} link to {to!r} leads to no entry"
+            said = say_dead(f"{link.get('relation') or 'related_to'} link", to)
             yield Remark(link_span(text, entry, to), "link", "warning", said, to)
     for name, place in find_pictures(text, entry.body.start, entry.body.end):
         if ground.lacks_file(name):
@@ -150,8 +165,7 @@ def _of_links(text: str, entry: Entry, ground: Ground) -> Iterator[Remark]:
         elif not ground.leads(found.target):
             if found.is_wikilink or not ground.is_file(found.target):
                 weight = "warning" if ground.checks_wikilinks or not found.is_wikilink else "hint"
-                said = f"the {found.kind} to {found.target!r} leads to no {'entry' if found.is_wikilink else 'file'}"
-                yield Remark(found.whole, "link", weight, said, found.target)
+                yield Remark(found.whole, "link", weight, say_dead(found.kind, found.target), found.target)
         elif unclear := ground.unclear(found.target):
             yield Remark(found.whole, "link", "warning", unclear, found.target)
         elif found.anchor and (missing := ground.lacks(found.target, found.anchor, found.kind)):
@@ -169,18 +183,15 @@ def link_span(text: str, entry: Entry, value: str) -> Span:
 
 def _of_secrets(text: str, entry: Entry) -> Iterator[Remark]:
     """Yield the lines of an entry that hold what looks like a credential."""
-    piece = text[entry.span.start : entry.span.end]
-    for found in {one.line: one for one in reversed(list(locate_secrets(piece)))}.values():
-        start = piece.rfind("\n", 0, found.start) + 1
-        line = piece[start:].split("\n", 1)[0]
-        begin = entry.span.start + start + len(line) - len(line.lstrip())
-        yield Remark(Span(begin, begin + len(line.strip())), "secret", "error", describe_secret(found))
+    before = text.count("\n", 0, entry.span.start)
+    secrets = locate_secrets(text[entry.span.start : entry.span.end])
+    for found in {one.line: one for one in reversed(list(secrets))}.values():
+        yield Remark(line_span(text, before + found.line), "secret", "error", describe_secret(found))
 
 
 def _of_ids(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:
     for place in ground.others(memory)[:1]:
-        message = f"the id {entry.id} is also used at {place}; both are kept, give one a new id"
-        yield Remark(field_span(text, entry, "id"), "id", "warning", message, entry.id)
+        yield Remark(field_span(text, entry, "id"), "id", "warning", say_double(entry.id, place), entry.id)
 
 
 def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterator[Remark]:
