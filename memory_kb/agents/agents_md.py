@@ -24,16 +24,10 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
 
     Neither confidence nor date is in it: a committed file changes when the rules do.
     """
-    seen = [
-        memory
-        for memory in memories
-        if memory.place.scope in ("project", "global") and memory.place.learning_type == "task"
-    ]
-    rules = order_rules(make_rule(memory, today) for memory in load_merged(seen))[:max_rules]
+    baseline, rules = select_standing(memories, today, max_rules)
     lists: dict[str, list[str]] = {head: [] for head in _LISTS}
     named = [
-        (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})")
-        for one in order_baseline(seen, today)
+        (_LISTS[0], f"- [{one.kind}] {as_line(_headed(one))} ({as_line(short_id(one.id), 80)})") for one in baseline
     ]
     named += [
         (_LISTS[1 + (one.kind == "pitfall")], f"- {as_line(one.text)} ({as_line(short_id(one.id), 80)})")
@@ -56,8 +50,11 @@ def _join(lists: dict[str, list[str]]) -> str:
     return "\n\n".join((_HEAD, *(f"{head}\n\n{chr(10).join(lines)}" for head, lines in lists.items() if lines)))
 
 
-def order_rules(rules: Iterable[PlaybookRule]) -> list[PlaybookRule]:
-    """Return the rules, those first that have come furthest."""
-    return sorted(
-        rules, key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id)
+def select_standing(memories: Iterable[Memory], today: date, max_rules: int) -> tuple[list[Memory], list[PlaybookRule]]:
+    """Return the entries that always hold, and the best rules, those first that have come furthest."""
+    seen = [one for one in memories if one.place.scope in ("project", "global") and one.place.learning_type == "task"]
+    rules = sorted(
+        (make_rule(one, today) for one in load_merged(seen)),
+        key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id),
     )
+    return list(order_baseline(seen, today)), rules[:max_rules]

@@ -6,18 +6,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.agents.agent import MarkedLines
-from memory_kb.agents.agents_md import order_rules
+from memory_kb.agents.agents_md import select_standing
 from memory_kb.agents.bridge_stores import WORD, Store, find_store
 from memory_kb.agents.files import AgentFiles
 from memory_kb.context.framing import as_line
-from memory_kb.context.layers import order_baseline
 from memory_kb.errors import UsageError
-from memory_kb.learning.playbook import load_merged, make_rule, rule_text
+from memory_kb.learning.playbook import rule_text
 from memory_kb.markdown import text_blocks
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
@@ -198,19 +196,11 @@ class Bridge:
 
     def _holding(self) -> list[Memory]:
         """Return the entries that always hold, rules behind what is no rule, each once."""
-        today: date = self._vault.clock().date()
-        seen = [
-            one
-            for one in self._store.all()
-            if one.place.scope in ("project", "global")
-            and one.place.learning_type == "task"
-            and not (one.is_unverified or one.is_quarantined or one.is_superseded)
-        ]
+        seen = [one for one in self._store.all() if not (one.is_unverified or one.is_quarantined or one.is_superseded)]
         named = {(one.path, one.id): one for one in seen}
-        rules = order_rules(make_rule(one, today) for one in load_merged(seen))[
-            : self._vault.settings.context.max_rules
-        ]
-        held = [*order_baseline(seen, today), *(named[one.path, one.id] for one in rules)]
+        limits, today = self._vault.settings.context, self._vault.clock().date()
+        baseline, rules = select_standing(seen, today, limits.max_rules)
+        held = [*baseline, *(named[one.path, one.id] for one in rules)]
         return list({one.id: one for one in held if _text(one)}.values())
 
     def _files(self) -> AgentFiles:
