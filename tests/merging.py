@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from memory_kb.git.merge import FileMerge, merge_files
-from memory_kb.git.merge_fields import GitTexts
+from memory_kb.git.merge_texts import GitTexts
 from memory_kb.markdown.document import parse_document
 
 ENTRY = """---

@@ -11,7 +11,7 @@ from conftest import Files
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
 from memory_kb.git.merge import merge_files
-from memory_kb.git.merge_fields import GitTexts
+from memory_kb.git.merge_texts import GitTexts
 from memory_kb.markdown.document import parse_document
 
 Vault = Callable[[Files], Path]

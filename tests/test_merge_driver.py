@@ -11,7 +11,7 @@ from repositories import found
 
 from memory_kb.git.merge import FileMerge, merge_files
 from memory_kb.git.merge_driver import merge_file
-from memory_kb.git.merge_fields import GitTexts
+from memory_kb.git.merge_texts import GitTexts
 from memory_kb.text import encode
 
 if TYPE_CHECKING:

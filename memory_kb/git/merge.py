@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memory_kb.git.merge_fields import GitTexts, TextMerge, merge_blocks
+from memory_kb.git.merge_fields import merge_blocks
+from memory_kb.git.merge_texts import GitTexts, TextMerge
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import newline_of, separated, yaml_span
 from memory_kb.model import Entry

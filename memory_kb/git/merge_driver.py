@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.git.merge import FileMerge, merge_files
-from memory_kb.git.merge_fields import MARKER_SIZE, CannotMerge, GitTexts
+from memory_kb.git.merge_texts import MARKER_SIZE, CannotMerge, GitTexts
 from memory_kb.git.repository import Repository
 from memory_kb.markdown.splice import newline_of
 from memory_kb.store.files import FileEdit, apply, mode_of, read_if_there

@@ -1,24 +1,19 @@
-"""Merge the values of fields, and the lines of texts."""
+"""Merge the frontmatter of an entry: the values of its fields, and the lines of its block."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import os
 import re
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from memory_kb.errors import CannotSplice
+from memory_kb.git.merge_texts import GitTexts, TextMerge
 from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import set_value
 from memory_kb.model import Span
-from memory_kb.store.git_command import run_git
-from memory_kb.text import decode, encode
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
 #: Stands for a key that is not there.
@@ -181,87 +176,6 @@ def _feedback(base: Mapping[str, Any], side: Mapping[str, Any]) -> float:
     wins, losses = (_number(side.get(name, 0)) or 0 for name in ("success_count", "failure_count"))
     before = [_number(base.get(name, 0)) or 0 for name in ("success_count", "failure_count")]
     return _SUCCESS * (wins - before[0]) - _FAILURE * (losses - before[1])
-
-
-#: Signs of a conflict marker unless the repository says otherwise.
-MARKER_SIZE = 7
-_SECONDS = 60
-#: Git ends with this or more where it cannot merge at all, such as files with NUL bytes.
-_FAILED = 128
-
-
-class CannotMerge(Exception):
-    """Texts that git does not take for texts."""
-
-
-class TextMerge(NamedTuple):
-    """A merged text, and in how many places people must choose."""
-
-    text: str
-    conflicts: int = 0
-
-
-class GitTexts:
-    """Merges texts with the `git` that the person uses; without one, what differs becomes a conflict."""
-
-    def __init__(
-        self, environ: Mapping[str, str] | None = None, size: int = MARKER_SIZE, *, is_turned: bool = False
-    ) -> None:
-        self.size = size
-        self._environ = dict(os.environ if environ is None else environ)
-        self._is_turned = is_turned
-
-    def turned(self) -> GitTexts:
-        """Return a merger of exchanged sides, whose conflicts still show each under its own name."""
-        return GitTexts(self._environ, self.size, is_turned=not self._is_turned)
-
-    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
-        """Return what two texts come to that both began as `base`.
-
-        With `is_union`, where both changed the same lines those of both are kept.
-
-        Raises:
-            CannotMerge: they are no texts.
-        """
-        if theirs in (ours, base):
-            return TextMerge(ours)
-        if base == ours:
-            return TextMerge(theirs)
-        merged = self._merge_file(base, ours, theirs, is_union=is_union)
-        if merged.conflicts and self._is_turned:
-            return self._merge_file(base, theirs, ours, is_union=is_union)
-        return merged
-
-    def _merge_file(self, base: str, ours: str, theirs: str, *, is_union: bool) -> TextMerge:
-        options = ["-p", "-q", f"--marker-size={self.size}", *(["--union"] if is_union else ())]
-        labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
-        with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
-            files = [Path(folder, name) for name in ("ours", "base", "theirs")]
-            for file, text in zip(files, (ours, base, theirs), strict=True):
-                file.write_bytes(encode(text))
-            arguments = ("merge-file", *options, *labels, *map(str, files))
-            try:
-                done = run_git(Path(folder), self._environ, arguments, seconds=_SECONDS)
-            except (OSError, subprocess.SubprocessError):
-                return TextMerge(self._between_markers(ours, theirs), 1)
-        if not 0 <= done.returncode < _FAILED:
-            raise CannotMerge
-        return TextMerge(decode(done.stdout), done.returncode)
-
-    def oppose(self, ours: str, theirs: str) -> str:
-        r"""Return two texts between conflict markers.
-
-        Example:
-            >>> GitTexts({}).oppose("a\n", "")
-            '<<<<<<< ours\na\n=======\n>>>>>>> theirs\n'
-        """
-        return self._between_markers(theirs, ours) if self._is_turned else self._between_markers(ours, theirs)
-
-    def _between_markers(self, ours: str, theirs: str) -> str:
-        newline = "\r\n" if "\r\n" in ours + theirs else "\n"
-        one, other = (text if not text or text.endswith("\n") else text + newline for text in (ours, theirs))
-        begin, middle, end = "<" * self.size, "=" * self.size, ">" * self.size
-        return f"{begin} ours{newline}{one}{middle}{newline}{other}{end} theirs{newline}"
 
 
 _COMMENT = re.compile(r"(?:^|\s)(#.*?)\s*$", re.MULTILINE)

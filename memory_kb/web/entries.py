@@ -279,7 +279,7 @@ async def _give_back(site: Site, request: Request, fields: Parameters, problem: 
 
 def _merge(base: str, mine: str, theirs: str) -> str | None:
     """Return both changes of a text put together; None where both changed the same lines."""
-    from memory_kb.git.merge_fields import CannotMerge, GitTexts
+    from memory_kb.git.merge_texts import CannotMerge, GitTexts
 
     try:
         merged = GitTexts().merge(base, mine, theirs)
