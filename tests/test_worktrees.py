@@ -13,7 +13,7 @@ from fake_provider import FakeProvider
 from repositories import Clone, found
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.project import find_siblings
+from memory_kb.store.worktrees import find_siblings
 
 COUNT = 40
 FILES = {

@@ -35,8 +35,8 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     memory-kb init
     memory-kb init ~/projects/api
     """
-    from memory_kb.store.git_command import find_repository
     from memory_kb.store.machine import found_vault
+    from memory_kb.store.worktrees import find_repository
 
     if folder and options.vault:
         raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")

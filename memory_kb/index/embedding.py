@@ -160,7 +160,7 @@ def _find_unknown(store: VectorStore, space: Space, passages: Iterable[EmbeddedP
 def _find_lent(machine: Path, space: Space, texts: Texts) -> tuple[Space, dict[str, bytes]]:
     """Return the vectors that the other working trees of a repository have of texts, and their space."""
     from memory_kb.index.vectors import find_elsewhere
-    from memory_kb.store.project import find_siblings
+    from memory_kb.store.worktrees import find_siblings
 
     return find_elsewhere((folder / DATABASE for folder in find_siblings(machine)), space, texts)
 

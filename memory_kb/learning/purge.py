@@ -24,11 +24,12 @@ from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
-from memory_kb.store.git_command import ask_git, find_repository
+from memory_kb.store.git_command import ask_git
 from memory_kb.store.journal import RunRecord
 from memory_kb.store.logs import dump, parse, replace
 from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
+from memory_kb.store.worktrees import find_repository
 from memory_kb.store.writer import Writer
 from memory_kb.text import decode, encode, load_json
 from memory_kb.vault import MACHINE, Vault

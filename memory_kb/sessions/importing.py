@@ -21,8 +21,8 @@ from memory_kb.session_reports import SessionImported
 from memory_kb.sessions.formats import reader_of, sniff
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine
 from memory_kb.store.events import Event
-from memory_kb.store.project import find_siblings
 from memory_kb.store.session_log import SessionFiles, SessionWriter, check_id, prepare, read_lines
+from memory_kb.store.worktrees import find_siblings
 from memory_kb.text import hash_of
 
 _SHOWN_PROBLEMS = 20

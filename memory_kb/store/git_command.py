@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from memory_kb.store.worktrees import find_repository
+
 #: Set by git for its hooks; they would make it look at another repository than the folder's.
 _HOOK_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX")
 _NO_FOLDER = "/dev/null"
@@ -182,11 +184,6 @@ class GitState(NamedTuple):
     subject: str | None
     dirty_files: tuple[str, ...] = ()
     dirty_count: int = 0
-
-
-def find_repository(folder: Path) -> Path | None:
-    """Return the folder of the repository around a folder, by the look of it: git is not asked."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence[str] = ()) -> GitState | None:

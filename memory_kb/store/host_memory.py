@@ -99,7 +99,7 @@ def codex_home(environ: Mapping[str, str]) -> Path:
 
 def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bool = True) -> Iterator[Path]:
     """Yield where Claude Code may keep what it remembers of a project: of every working tree of its repository, or of this one."""
-    from memory_kb.store.project import find_siblings
+    from memory_kb.store.worktrees import find_repository, find_siblings
 
     for settings in (project / ".claude/settings.local.json", claude / "settings.json"):
         try:
@@ -110,7 +110,7 @@ def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bo
             folder = home / named[2:] if named.startswith("~/") else project / named
             if settings.parent == claude or _is_inside(folder, project, claude):
                 yield folder
-    top = next((place for place in (project, *project.parents) if (place / ".git").exists()), project)
+    top = find_repository(project) or project
     for tree in dict.fromkeys((project, top, *(find_siblings(top) if others else ()))):
         yield claude / f"projects/{_NO_WORD.sub('-', str(tree))}/memory"
 
