@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from memory_kb.plainfiles import read_file
 from memory_kb.regex import regex
+from memory_kb.store.worktrees import find_repository, find_siblings
 from memory_kb.text import load_json
 from memory_kb.vault import Vault
 
@@ -99,8 +100,6 @@ def codex_home(environ: Mapping[str, str]) -> Path:
 
 def claude_memory_folders(project: Path, claude: Path, home: Path, *, others: bool = True) -> Iterator[Path]:
     """Yield where Claude Code may keep what it remembers of a project: of every working tree of its repository, or of this one."""
-    from memory_kb.store.worktrees import find_repository, find_siblings
-
     for settings in (project / ".claude/settings.local.json", claude / "settings.json"):
         try:
             named = load_json(read_file(settings)).get("autoMemoryDirectory")
