@@ -157,29 +157,26 @@ def _is_harmless(address: str) -> bool:
 
 def _mark_callouts(state: StateCore) -> None:
     """Turn quotes that begin with `[!type] Title` into callouts; `-` and `+` behind the brackets make them fold."""
-    made: list[Token] = []
-    tags: list[str] = []  # of the quotes that are open
+    tokens = state.tokens
     bodies: dict[int, list[Token]] = {}
-    for number, token in enumerate(state.tokens):
-        made += [token, *bodies.get(number, ())]
-        if token.type == "blockquote_close":
-            token.tag = tags.pop()
-        if token.type != "blockquote_open":
+    for number in range(len(tokens) - 3):
+        opening, paragraph, words, end = tokens[number : number + 4]
+        is_quote = (opening.type, paragraph.type) == ("blockquote_open", "paragraph_open")
+        found = _CALLOUT.match(words.content) if is_quote else None
+        if found is None:
             continue
-        opening, words, closing = (*state.tokens[number + 1 : number + 4], token, token)[:3]
-        found = _CALLOUT.match(words.content) if opening.type == "paragraph_open" else None
-        if found:
-            kind, fold = found["kind"].casefold(), found["fold"]
-            token.tag = "details" if fold else "div"
-            token.attrSet("class", f"callout callout-{kind}")
-            if fold == "+":
-                token.attrSet("open", "")
-            opening.tag = closing.tag = "summary" if fold else "p"
-            opening.attrSet("class", "callout-title")
-            bodies[number + 3] = _paragraph(words, words.content[found.end() :].strip("\n"))
-            words.content = found["title"].strip() or kind.capitalize()
-        tags.append(token.tag)
-    state.tokens = made
+        later = (tokens[place] for place in range(number, len(tokens)))
+        closing = next(one for one in later if one.type == "blockquote_close" and one.level == opening.level)
+        kind, fold = found["kind"].casefold(), found["fold"]
+        opening.tag = closing.tag = "details" if fold else "div"
+        opening.attrSet("class", f"callout callout-{kind}")
+        if fold == "+":
+            opening.attrSet("open", "")
+        paragraph.tag = end.tag = "summary" if fold else "p"
+        paragraph.attrSet("class", "callout-title")
+        bodies[number + 3] = _paragraph(words, words.content[found.end() :].strip("\n"))
+        words.content = found["title"].strip() or kind.capitalize()
+    state.tokens = [one for number, token in enumerate(tokens) for one in (token, *bodies.get(number, ()))]
 
 
 def _paragraph(words: Token, content: str) -> list[Token]:
