@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
@@ -19,19 +18,19 @@ def as_array(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-class Dialect(NamedTuple):
+class Dialect:
     """How an engine writes a value by its name, and that something is one of the values of a list, which it packs.
 
     Without functions of ours in its SQL, tags and files are left to whoever reads the rows.
     """
 
-    mark: str = ":{}"
-    within: str = "IN (SELECT value FROM json_each(:{}))"
-    pack: Callable[[Iterable[object]], object] = as_array
-    has_functions: bool = True
+    def __init__(
+        self, mark: str, within: str, pack: Callable[[Iterable[object]], object], *, has_functions: bool
+    ) -> None:
+        self.mark, self.within, self.pack, self.has_functions = mark, within, pack, has_functions
 
 
-SQLITE = Dialect()
+SQLITE = Dialect(":{}", "IN (SELECT value FROM json_each(:{}))", as_array, has_functions=True)
 
 
 def is_narrow(filters: Filters) -> bool:

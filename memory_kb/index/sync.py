@@ -1,13 +1,11 @@
 """Compare the files on disk with the index, and update the index."""
 
-from __future__ import annotations
-
+# Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
 import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
@@ -34,21 +32,12 @@ _COARSE_TICK = 2_000_000_000
 _FEW_DOUBTS = 8
 
 
-class Verdict(Enum):
-    """How a file differs on disk and in the index."""
-
-    ADDED = "added"
-    CHANGED = "changed"
-    REMOVED = "removed"
-    DOUBTFUL = "doubtful"
-
-
 class Difference(NamedTuple):
-    """A file, on disk, in the index, or both, and the verdict on it."""
+    """A file as it is on disk, in the index, or both, and whether only its content can say that they differ."""
 
-    verdict: Verdict
     file: FileStat | None
     known: KnownFile | None
+    is_doubtful: bool = False
 
     @property
     def path(self) -> str:
@@ -72,18 +61,18 @@ def compare(files: Iterable[FileStat], known: Iterable[KnownFile], window: SyncW
     for file in files:
         path, _, size, mtime, inode = file
         while old is not None and old.path < path:
-            yield Difference(Verdict.REMOVED, None, old)
+            yield Difference(None, old)
             old = next(remembered, None)
         if old is None or old.path != path:
-            yield Difference(Verdict.ADDED, file, None)
+            yield Difference(file, None)
             continue
         if mtime != old.mtime_ns or size != old.size or inode != old.inode:
-            yield Difference(Verdict.CHANGED, file, old)
+            yield Difference(file, old)
         elif mtime >= doubt_from and is_fresh(mtime, window):
-            yield Difference(Verdict.DOUBTFUL, file, old)
+            yield Difference(file, old, is_doubtful=True)
         old = next(remembered, None)
     while old is not None:
-        yield Difference(Verdict.REMOVED, None, old)
+        yield Difference(None, old)
         old = next(remembered, None)
 
 
@@ -144,29 +133,36 @@ def identify(vault: Vault) -> tuple[int, int]:
 def needs_writing(
     vault: Vault, index: SqliteIndex, regions: Regions = None, problems: list[Problem] | None = None
 ) -> bool:
-    """Return whether any file differs on disk.
+    """Return whether any file differs on disk; the walk stops at the first.
 
-    The walk stops at the first. A few doubtful files are read to be sure; many are better written
-    down as read, so that nobody has to do it again.
+    A few doubtful files are read to be sure; many are better written down as read, so that nobody has to do it again.
     """
-    for number, (verdict, file, known) in enumerate(
-        differences(vault, index, [] if problems is None else problems, regions)
-    ):
-        if verdict is not Verdict.DOUBTFUL or number == _FEW_DOUBTS or not has_same_bytes(vault, file, known):
-            return True
-    return False
+    found = differences(vault, index, [] if problems is None else problems, regions)
+    return any(
+        not one.is_doubtful or number == _FEW_DOUBTS or not has_same_bytes(vault, one)
+        for number, one in enumerate(found)
+    )
 
 
-def has_same_bytes(vault: Vault, file: FileStat | None, known: KnownFile | None) -> bool:
+def has_same_bytes(vault: Vault, difference: Difference) -> bool:
     """Return whether a file still says what the index has read of it."""
     from memory_kb.index.rows import read_file
 
+    file, known, _ = difference
     if file is None or known is None:
         return False
     try:
         return hash_of(read_file(file, vault.settings.index.max_file_bytes).data) == known.hash
     except OSError:
         return False
+
+
+def real_differences(
+    vault: Vault, index: SqliteIndex, problems: list[Problem], regions: Regions = None
+) -> Iterator[Difference]:
+    """Yield the differences without those of files that still say the same, which are read for that."""
+    found = differences(vault, index, problems, regions)
+    return (one for one in found if not has_same_bytes(vault, one))
 
 
 #: Called with how many files are done, and of how many; 0 where that is not known.
@@ -191,33 +187,31 @@ class Changes(NamedTuple):
 
 
 def survey(vault: Vault, index: SqliteIndex) -> Changes:
-    """Compare disk and index without changing either.
-
-    Doubtful files are read to be sure. One that cannot be read is a problem, and no addition.
-    """
+    """Compare disk and index without changing either. A file that cannot be read is a problem, and no addition."""
     from memory_kb.index.rows import explain_unreadable
 
     problems: list[Problem] = []
-    found: dict[Verdict, list[str]] = {verdict: [] for verdict in Verdict}
-    for difference in differences(vault, index, problems):
-        verdict, file, known = difference
-        if file and known and has_same_bytes(vault, file, known):
-            continue
-        if file and (reason := explain_unreadable(file.location)):
+    added, changed, removed = list[str](), list[str](), list[str]()
+    for file, known, _ in real_differences(vault, index, problems):
+        reason = explain_unreadable(file.location) if file else None
+        if file and reason:
             problems.append(Problem(file.path, 1, reason))
-            if known is None:
-                continue
-        found[Verdict.CHANGED if verdict is Verdict.DOUBTFUL else verdict].append(difference.path)
-    added, changed, removed = (tuple(found[verdict]) for verdict in (Verdict.ADDED, Verdict.CHANGED, Verdict.REMOVED))
+        if file is None and known:
+            removed.append(known.path)
+        elif file and known:
+            changed.append(file.path)
+        elif file and not reason:
+            added.append(file.path)
     files = index.count_files() + len(added) - len(removed)
-    return Changes(added, changed, removed, _sorted({*problems, *index.problems()}), files)
+    known_problems = _sorted({*problems, *index.problems()})
+    return Changes(tuple(added), tuple(changed), tuple(removed), known_problems, files)
 
 
 def find_hidden(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
     """Yield the files, but for some, whose bytes changed though size and time are as they were."""
     known = {one.path: one for is_global in (False, True) for one in index.known_files(is_global=is_global)}
     for file in walk(vault, vault.settings.ignore, []):
-        if file.path not in seen and not has_same_bytes(vault, file, known.get(file.path)):
+        if file.path not in seen and not has_same_bytes(vault, Difference(file, known.get(file.path))):
             yield file.path
 
 
@@ -253,33 +247,17 @@ class _Sync:
     def run(self, *, rebuild: bool) -> SyncReport:
         started, self._start_ns = time.perf_counter(), time.time_ns()
         if rebuild:
-            self._write(self._all_files(), rebuild=True)
+            files = list(walk(self._vault, self._vault.settings.ignore, self._problems))
+            self._total = len(files)
+            self._write((Difference(file, None) for file in files), rebuild=True)
+        elif self._index.generation == 0 or self._index.is_partial:
+            self._write_first(list(differences(self._vault, self._index, self._problems)))
         else:
-            is_first = self._index.generation == 0 or self._index.is_partial
-            regions = None if is_first else self._regions
-            found = differences(self._vault, self._index, self._problems, regions)
-            if is_first:
-                self._write_first(found)
-            else:
-                self._write(found, rebuild=False)
+            self._write(differences(self._vault, self._index, self._problems, self._regions), rebuild=False)
+        counts = (self._added, self._changed, self._removed)
         unchanged = self._index.count_files() - self._added - self._changed
         problems = _sorted({*self._problems, *self._index.problems()})
-        return SyncReport(
-            self._added,
-            self._changed,
-            self._removed,
-            unchanged,
-            problems,
-            time.perf_counter() - started,
-            unreadable=self._unreadable,
-        )
-
-    def _all_files(self) -> Iterator[Difference]:
-        """Yield every file as a new one; they are counted first."""
-        files = list(walk(self._vault, self._vault.settings.ignore, self._problems))
-        self._total = len(files)
-        for file in files:
-            yield Difference(Verdict.ADDED, file, None)
+        return SyncReport(*counts, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
         folder, before = identify(self._vault), self._index.window()
@@ -294,13 +272,11 @@ class _Sync:
                 # Files elsewhere may still be in doubt from the last time that everything was compared.
                 writer.finish(SyncWindow(before.start_ns, window.end_ns))
 
-    def _write_first(self, found: Iterable[Difference]) -> None:
+    def _write_first(self, found: list[Difference]) -> None:
         """Write what a first index lacks, and commit about every second."""
         folder = identify(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
-        # All are listed before the first commit ends the reading of the index.
-        found = list(found)
         self._total, left, number = len(found), iter(enumerate(found)), -1
         is_partial = True
         while is_partial:
@@ -310,7 +286,7 @@ class _Sync:
                 writer.finish(SyncWindow(start_ns, time.time_ns()), is_partial=is_partial)
 
     @contextlib.contextmanager
-    def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> Iterator[SqliteWriter]:
+    def _writing(self, folder: tuple[int, int], *, rebuild: bool = False) -> "Iterator[SqliteWriter]":
         """Begin a change, which is taken back if another folder is in the place of the vault's then."""
         with self._index.write(rebuild=rebuild) as writer:
             yield writer
@@ -318,7 +294,7 @@ class _Sync:
                 sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
                 raise VaultNotFound(sentence, "run the command again")
 
-    def _apply_until(self, writer: SqliteWriter, found: Iterator[tuple[int, Difference]], end: float) -> int:
+    def _apply_until(self, writer: "SqliteWriter", found: Iterator[tuple[int, Difference]], end: float) -> int:
         """Write numbered differences until a moment; return the number of the last one, -1 where there was none."""
         number = -1
         for number, difference in found:
@@ -329,10 +305,10 @@ class _Sync:
                 break
         return number
 
-    def _apply(self, writer: SqliteWriter, difference: Difference) -> None:
+    def _apply(self, writer: "SqliteWriter", difference: Difference) -> None:
         from memory_kb.index.rows import read_file, say_unreadable
 
-        _, file, known = difference
+        file, known, _ = difference
         if file is None:
             self._remove(writer, known)
             return
@@ -354,7 +330,7 @@ class _Sync:
         self._added += known is None
         self._changed += known is not None
 
-    def _remove(self, writer: SqliteWriter, known: KnownFile | None) -> None:
+    def _remove(self, writer: "SqliteWriter", known: KnownFile | None) -> None:
         if known:
             writer.remove(known.path)
             self._removed += 1
@@ -364,13 +340,13 @@ def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line, problem.message)))
 
 
-def put_note(writer: SqliteWriter, vault: Vault, raw: RawNote, *, is_known: bool = False) -> None:
+def put_note(writer: "SqliteWriter", vault: Vault, raw: "RawNote", *, is_known: bool = False) -> None:
     """Add what a file says to an index."""
     note = read_as_indexed(vault, raw)
     writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)
 
 
-def read_as_indexed(vault: Vault, raw: RawNote) -> ReadNote:
+def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
     """Turn a file's bytes into what the index of a vault holds of it."""
     from memory_kb.index.rows import read_note
 
@@ -378,13 +354,13 @@ def read_as_indexed(vault: Vault, raw: RawNote) -> ReadNote:
     return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
-def pending_passages(vault: Vault, index: SqliteIndex) -> Iterator[EmbeddedPassage]:
+def pending_passages(vault: Vault, index: SqliteIndex) -> "Iterator[EmbeddedPassage]":
     """Yield what would be embedded of the files that the index does not hold as they are."""
     from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passages
 
-    for _, file, known in differences(vault, index, []):
-        if file is None or (known and has_same_bytes(vault, file, known)):
+    for file, _, _ in real_differences(vault, index, []):
+        if file is None:
             continue
         with contextlib.suppress(OSError):
             raw = read_file(file, vault.settings.index.max_file_bytes)
@@ -422,8 +398,8 @@ class Unindexed:
 
         from memory_kb.index.rows import read_file
 
-        looked = differences(self._vault, self._other, [], regions)
-        found = [one for one in looked if self._differs(one)]
+        changed = real_differences(self._vault, self._other, [], regions)
+        found = [one for one in changed if one.path not in self.outdated]
         self.outdated.update(one.path for one in found)
         files = [one.file for one in found if one.file]
         most = _MOST_FILES if self._other.generation else _MOST_AT_FIRST
@@ -433,9 +409,3 @@ class Unindexed:
                 with contextlib.suppress(OSError):
                     put_note(writer, self._vault, read_file(file, self._vault.settings.index.max_file_bytes))
         return bool(found)
-
-    def _differs(self, difference: Difference) -> bool:
-        verdict, file, known = difference
-        if difference.path in self.outdated:
-            return False
-        return verdict is not Verdict.DOUBTFUL or not has_same_bytes(self._vault, file, known)
