@@ -224,11 +224,11 @@ class Browsing:
 
     def recent(self) -> Recent:
         """Return the notes that changed last, and the folders and tags with the most entries."""
-        return self._index.glance(_find_recent)
+        return self._index.read(_find_recent)
 
     def filter_values(self) -> FilterValues:
         """Return what the filters of a vault can choose."""
-        tally = self._index.glance(lambda index: index.tally())
+        tally = self._index.read(lambda index: index.tally())
         kinds, scopes, statuses = (
             tuple(word for word in words if any(row[column] == word for row in tally))
             for words, column in ((KINDS, 0), (SCOPES, 3), (STATUSES, 2))

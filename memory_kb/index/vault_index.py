@@ -1,7 +1,4 @@
-"""The index of one vault, opened when needed and updated before every read.
-
-It is repaired when it is broken.
-"""
+"""The index of one vault, opened when needed and updated before every read. It is repaired when it is broken."""
 
 from __future__ import annotations
 
@@ -184,12 +181,6 @@ class VaultIndex:
 
         return self.use(read)
 
-    def glance(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Read from the index; where a watcher is trusted to keep it, even before that has looked at the files."""
-        if not self.trusts_watcher or self.use(self._is_new):
-            return self.read(work)
-        return self.use(work)
-
     def filters(self, **words: Unpack[FilterWords]) -> Filters:
         """Return filters from the words of a caller, the file among them as a path within the project.
 
@@ -341,33 +332,21 @@ class VaultIndex:
         nobody who writes waits for an index. So it does where the index cannot be written, which is
         returned in a sentence, since the files are written all the same.
         """
-        paths = list(paths)
-        if HOME_NOTE in paths:
-            return self.catch_up()
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
-        regions = tuple(Region(path, str(self._vault.resolve(path))) for path in notes)
-
-        def bring_in() -> None:
+        regions = tuple(
+            Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)
+            if path == HOME_NOTE
+            else Region(path, str(self._vault.resolve(path)))
+            for path in notes
+        )
+        try:
             if regions and not self._is_new(self._open(0)):
                 self._sync(0, regions)
-
-        return self._afterwards(bring_in)
-
-    def catch_up(self) -> tuple[str, ...]:
-        """Bring the index up to date after files were written; return a sentence if that fails."""
-        return self._afterwards(self.refresh)
-
-    def _afterwards(self, work: Callable[[], object]) -> tuple[str, ...]:
-        try:
-            work()
         except VaultBusy:
             pass
         except (InvalidSettings, OSError, sqlite3.Error) as exc:
-            reason = (
-                str(exc)
-                if isinstance(exc, InvalidSettings)
-                else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
-            )
+            is_said = isinstance(exc, InvalidSettings)
+            reason = str(exc) if is_said else f"the index cannot be written: {explain_unusable(exc, self._file)[0]}"
             return (f"{reason}; the notes themselves are written, and the next search looks into them",)
         return ()
 

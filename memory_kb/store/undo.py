@@ -215,7 +215,7 @@ class Undo:
                 made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.head.run)
                 self._writer.write(made)
         changes = tuple(map(_view, plan.edits))
-        notices = (*recovered, *self._index.catch_up())
+        notices = (*recovered, *self._index.look_into(edit.path for edit in plan.edits))
         return RunReport(made.head.run if changes else None, "undo", changes, plan.conflicts, notices=notices)
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:

@@ -36,9 +36,6 @@ class IndexFollower(Protocol):
     def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Index files that were just written; return sentences about what failed."""
 
-    def catch_up(self) -> tuple[str, ...]:
-        """Index whatever changed; return sentences about what failed."""
-
 
 class Writer:
     """What the writing verbs share: notes to plan with, and plans carried out."""
@@ -183,8 +180,7 @@ class Writer:
         if self.journal.unfinished() is None:
             return ()
         with self.lock():
-            recovered = self.recover_held()
-        return (*recovered, *self._index.catch_up())
+            return self.recover_held()
 
     def writable(self, path: str) -> Path:
         """Return the file that a run writes for a path.
