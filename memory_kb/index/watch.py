@@ -31,7 +31,6 @@ from memory_kb.vault import MACHINE, Vault
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memory_kb.index.embedding import VectorSearch
     from memory_kb.index.file_events import Observer
 
 #: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
@@ -324,43 +323,31 @@ class Background:
 
 
 def open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
-    """Yield the steps that follow each batch: to send it to the team's index, and to embed it."""
-    if vault.settings.index.url:
-        yield publish_with(VaultIndex(vault))
+    """Yield the steps that follow each batch, with an index of their own: send it to the team's index, and embed it."""
+    index, embedded = VaultIndex(vault), 0
     if vault.settings.embeddings.provider != "none":
         vector_search = open_vector_search(vault)
         opened.callback(vector_search.close)
-        yield embed_with(VaultIndex(vault), vector_search)
 
-
-def publish_with(index: VaultIndex) -> Step:
-    """Return the step that sends what a batch brought to the team's index, and says what is in the way."""
-
-    def publish(_: threading.Event) -> tuple[str, ...]:
+    def publish(_: threading.Event) -> Iterable[str]:
         with contextlib.closing(index):
             return index.publish()
 
-    return publish
-
-
-def embed_with(index: VaultIndex, vector_search: VectorSearch) -> Step:
-    """Return the step that embeds what a batch brought, and says how much that was and what fails."""
-    embedded = 0
-
     def embed(stop: threading.Event) -> Iterator[str]:
         nonlocal embedded
-        with (
-            contextlib.closing(index),
-            contextlib.suppress(VaultBusy),
-        ):  # who embeds then leaves nothing, or the next look finds it
-            made = index.use(lambda opened: vector_search.embed(lambda: opened.vectors, stop=stop, wait=0.0))
+        # Where another process embeds, or writes, the next look finds what is left.
+        with contextlib.closing(index), contextlib.suppress(VaultBusy):
+            made = index.use(lambda one: vector_search.embed(lambda: one.vectors, stop=stop, wait=0.0))
             embedded += made.embedded
             if made.embedded:
                 yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {embedded:,} so far"
             if made.reason:
                 yield made.reason
 
-    return embed
+    if vault.settings.index.url:
+        yield publish
+    if vault.settings.embeddings.provider != "none":
+        yield embed
 
 
 def identify(vault: Vault, asked: str) -> object:
