@@ -120,10 +120,7 @@ def where(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str,
 
 
 def visible(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:
-    """Return the condition that hides sibling jobs and tasks.
-
-    Without a job everything is visible.
-    """
+    """Return the condition that hides sibling jobs and tasks. Without a job everything is visible."""
     if not filters.job:
         return "true", {}
     job, task = map(dialect.mark.format, ("job", "task"))

@@ -141,10 +141,7 @@ class Index(Protocol):
 
     @property
     def generation(self) -> int:
-        """A number that grows by one with every visible change.
-
-        It is 0 before the first.
-        """
+        """A number that grows by one with every visible change. It is 0 before the first."""
 
     @property
     def is_partial(self) -> bool:

@@ -67,10 +67,7 @@ _MAYBE_CJK = re.compile(rb"\xe0[\xb8-\xbb]|[\xe1\xe3-\xed\xef-\xf4]")
 
 
 class RawNote(NamedTuple):
-    """A file's bytes and the state they were read at.
-
-    `is_cut` says that there was more.
-    """
+    """A file's bytes and the state they were read at. `is_cut` says that there was more."""
 
     stat: FileStat
     data: bytes
@@ -158,10 +155,7 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 
 def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
-    """Turn a file's bytes into chunks and complaints.
-
-    Nothing that is in it can make this fail.
-    """
+    """Turn a file's bytes into chunks and complaints. Nothing that is in it can make this fail."""
     text, problems = decode(raw.data)
     if raw.is_cut:
         problems = (

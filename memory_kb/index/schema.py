@@ -237,10 +237,7 @@ def _closing_on_error(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the application id and schema version.
-
-    Reading them also finds out a file that is no database.
-    """
+    """Return the application id and schema version. Reading them also finds out a file that is no database."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return application, version
@@ -369,10 +366,7 @@ def is_frozen(connection: sqlite3.Connection) -> bool:
 
 
 def _is_unusable(path: Path) -> bool:
-    """Return whether what is in our place is no index of ours.
-
-    Such a file is no database, or somebody else's.
-    """
+    """Return whether what is in our place is no index of ours. Such a file is no database, or somebody else's."""
     if not path.exists():
         return False
     connection = connect(path)
@@ -479,10 +473,7 @@ def _set_aside(path: Path, ending: str = ".broken") -> str:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error means that the file itself is broken.
-
-    Other errors mean that it is busy or misused.
-    """
+    """Return whether an error means that the file itself is broken. Other errors mean that it is busy or misused."""
     text = str(error)
     return any(sign in text for sign in _DAMAGE)
 

@@ -72,10 +72,7 @@ def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Ite
 
 
 class SqliteIndex:
-    """An open `.memory.db`.
-
-    See `memory_kb.index.port.Index` for what its methods promise.
-    """
+    """An open `.memory.db`. See `memory_kb.index.port.Index` for what its methods promise."""
 
     def __init__(self, path: Path, tokenizer: str, wait: float = BUSY_SECONDS, mark: str | None = None) -> None:
         self.path = path
@@ -129,10 +126,7 @@ class SqliteIndex:
         return SyncWindow(int(self.read_meta("synced_from") or 0), int(self.read_meta("synced_to") or 0))
 
     def is_intact(self) -> bool:
-        """Return whether the rowids are the ones we gave.
-
-        A `VACUUM` from outside changes them.
-        """
+        """Return whether the rowids are the ones we gave. A `VACUUM` from outside changes them."""
         (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
         return self.read_meta("last_rowid") in (None, str(last or 0))
 

@@ -148,10 +148,7 @@ class SqliteWriter:
         self._connection.execute("DELETE FROM chunks WHERE source = ?", (path,))
 
     def _flush(self) -> None:
-        """Write what was gathered, then index it.
-
-        A large batch is indexed in the background.
-        """
+        """Write what was gathered, then index it. A large batch is indexed in the background."""
         self._join()
         self._connection.executemany(_PUT_FILE, self._files)
         self._connection.executemany(INSERT_CHUNK, self._rows)

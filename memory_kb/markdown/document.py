@@ -92,10 +92,7 @@ def parse_document(text: str, path: str, default_status: str = "active") -> Docu
 
 
 def find_blocks(text: str, path: str, problems: list[Problem]) -> Iterator[Block]:
-    """Yield the frontmatter blocks of a text in order.
-
-    Complaints are added to `problems`.
-    """
+    """Yield the frontmatter blocks of a text in order. Complaints are added to `problems`."""
     position = 0
     head = _HEAD.match(text)
     if head:
@@ -238,10 +235,7 @@ def _text_block(start: int, metadata: Mapping[str, Any], fault: int) -> Block:
 
 
 class _Fences:
-    """The places of a text that are inside a code fence.
-
-    They are counted in one pass from left to right.
-    """
+    """The places of a text that are inside a code fence. They are counted in one pass from left to right."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text

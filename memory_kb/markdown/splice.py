@@ -122,10 +122,7 @@ def _replace(block: str, node: yaml.Node, value: Value, *, is_flow: bool) -> str
 
 
 def _content_end(block: str, node: yaml.Node) -> int:
-    """Return where a node's own text ends.
-
-    A block collection's mark runs on over comments behind it.
-    """
+    """Return where a node's own text ends. A block collection's mark runs on over comments behind it."""
     import yaml
 
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
@@ -195,10 +192,7 @@ class Splice(NamedTuple):
 
 
 class Sheet:
-    """A file cut at its entries.
-
-    Each is edited by itself, so that a thousand edits read the file once.
-    """
+    """A file cut at its entries. Each is edited by itself, so that a thousand edits read the file once."""
 
     def __init__(self, path: str, data: bytes) -> None:
         text = decode(data)
