@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -114,6 +114,7 @@ _DATE = regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
 _EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
 _MAX_LISTED = 200
 _MAX_TEXT = 1_000
+_MOST_COUNTED = 1_000_000_000
 
 
 class Complaint(NamedTuple):
@@ -223,8 +224,8 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
     """
     reader = _Reader(meta)
     kind, type_ = read_kind(meta.get("kind"), meta.get("type"))
-    reader.check_choice("kind", FIELDS["kind"].choices, kind)
-    reader.check_choice("type", FIELDS["type"].choices, type_)
+    reader.choice("kind", FIELDS["kind"].choices, kind)
+    reader.choice("type", FIELDS["type"].choices, type_)
     priority = reader.choice("priority", PRIORITIES)
     default = (
         PRIORITIES[priority] if priority else PRIORITIES[KINDS[kind].priority] if "kind" in meta else DEFAULT_IMPORTANCE
@@ -265,15 +266,12 @@ class _Reader:
         shown = " ".join(str(self._meta.get(name)).split())[:60]
         self.complaints.append(Complaint(name, f"{name} {shown} {wrong}; read as {read_as}"))
 
-    def check_choice(self, name: str, known: Sequence[str] | Mapping[str, object], read_as: str) -> None:
-        if self._meta.get(name) is not None and _word(self._meta[name]) not in known:
-            self._complain(name, "is not a known word", read_as)
-
-    def choice(self, name: str, known: Sequence[str] | Mapping[str, object]) -> str | None:
+    def choice(self, name: str, known: Collection[str], read_as: str = "the default") -> str | None:
         value = _word(self._meta.get(name))
-        if not value or value in known:
-            return value or None
-        self._complain(name, "is not a known word", "the default")
+        if value in known:
+            return value
+        if self._meta.get(name) is not None and (value or read_as != "the default"):
+            self._complain(name, "is not a known word", read_as)
         return None
 
     def number(self, name: str, default: float) -> float:
@@ -287,34 +285,29 @@ class _Reader:
         if math.isnan(number):
             self._complain(name, "is not a number", default)
             return default
-        if not 0.0 <= number <= 1.0:
-            clamped = min(1.0, max(0.0, number))
+        clamped = min(1.0, max(0.0, number))
+        if clamped != number:
             self._complain(name, "is outside 0 to 1", clamped)
-            return clamped
-        return number
+        return clamped
 
     def count(self, name: str) -> int:
         value = self._meta.get(name)
-        if value is None:
-            return 0
         try:
-            number = int(value)
+            number = 0 if value is None else int(value)
         except (TypeError, ValueError, OverflowError):
             self._complain(name, "is not a whole number", 0)
             return 0
-        if not 0 <= number <= 1_000_000_000:
-            self._complain(name, "is out of range", 0)
-            return 0
-        return number
+        if 0 <= number <= _MOST_COUNTED:
+            return number
+        self._complain(name, "is out of range", 0)
+        return 0
 
     def day(self, name: str) -> str | None:
         value = self._meta.get(name)
-        if value is None:
-            return None
-        if parse_date(value) is None:
-            self._complain(name, "is not an ISO date", "no date")
-            return None
-        return str(value).strip()
+        if value is None or parse_date(value):
+            return value.strip() if value else None
+        self._complain(name, "is not an ISO date", "no date")
+        return None
 
     def links(self) -> tuple[Link, ...]:
         listed = self._meta.get("links")
@@ -326,22 +319,17 @@ class _Reader:
             relation = _word(item.get("relation")) if isinstance(item, dict) else "related_to"
             if to is None:
                 self.complaints.append(Complaint("links", "a link without `to` is ignored"))
-            elif relation not in RELATIONS:
-                self.complaints.append(
-                    Complaint(
-                        "links", f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
-                    )
-                )
-                found.append(Link(to, "related_to"))
-            else:
-                found.append(Link(to, relation))
+                continue
+            if relation not in RELATIONS:
+                message = f"relation {relation[:60] or '(none)'} to {to} is not a known word; read as related_to"
+                self.complaints.append(Complaint("links", message))
+                relation = "related_to"
+            found.append(Link(to, relation))
         return tuple(found[:_MAX_LISTED])
 
     def check_evidence(self) -> None:
         """Complain about the fields that only later stages read."""
-        if self._meta.keys().isdisjoint(_EVIDENCE):
-            return
-        for name, form in _EVIDENCE.items():
+        for name, form in _EVIDENCE.items() if self._meta.keys() & _EVIDENCE.keys() else ():
             if form == "number":
                 self.number(name, 0.5)
             elif form == "count":
@@ -353,7 +341,7 @@ class _Reader:
 _TEXT = {"type": ["string", "number", "boolean", "null"]}
 _WORDS = {
     "anyOf": [
-        {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}, "maxItems": 200},
+        {"type": "array", "items": _TEXT, "maxItems": 200},
         {"type": ["string", "null"]},
     ]
 }
@@ -362,7 +350,7 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "text": _TEXT,
     "words": _WORDS,
     "number": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-    "count": {"type": ["integer", "null"], "minimum": 0, "maximum": 1_000_000_000},
+    "count": {"type": ["integer", "null"], "minimum": 0, "maximum": _MOST_COUNTED},
     "day": _DAY,
     "flag": {"type": ["boolean", "null"]},
     "any": {},
@@ -387,33 +375,21 @@ def frontmatter_schema() -> dict[str, Any]:
 
 
 def _shape(field: Field) -> dict[str, Any]:
+    choices = {"enum": list(field.choices)}
     if field.form == "choice":
-        return {"anyOf": [{"enum": list(field.choices)}, {"type": "null"}]}
+        return {"anyOf": [choices, {"type": "null"}]}
     if field.form == "links":
-        relation = {"enum": list(field.choices)}
-        item = {
-            "type": "object",
-            "required": ["to", "relation"],
-            "properties": {"to": {"type": ["string", "number"]}, "relation": relation},
-        }
+        link = {"to": {"type": ["string", "number"]}, "relation": choices}
+        item = {"type": "object", "required": ["to", "relation"], "properties": link}
         return {"type": ["array", "null"], "items": {"anyOf": [item, {"type": "string"}]}}
     if field.form == "cites":
-        item = {
-            "type": "object",
-            "required": ["ref"],
-            "properties": {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")},
-        }
-        return {
-            "anyOf": [{"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}, {"type": ["string", "null"]}]
-        }
-    shape = dict(_FORMS[field.form])
+        citation = {name: {"type": "string"} for name in ("ref", "hash", "lines", "commit")}
+        item = {"type": "object", "required": ["ref"], "properties": citation}
+        cites = {"type": "array", "items": {"anyOf": [item, {"type": "string"}]}}
+        return {"anyOf": [cites, {"type": ["string", "null"]}]}
     if not field.choices:
-        return shape
+        return dict(_FORMS[field.form])
     if field.form == "words":
-        return {
-            "anyOf": [
-                {"type": "array", "items": {"anyOf": [{"enum": list(field.choices)}, _TEXT]}},
-                {"type": ["string", "null"]},
-            ]
-        }
-    return {"anyOf": [{"enum": list(field.choices)}, shape]}
+        words = {"type": "array", "items": {"anyOf": [choices, _TEXT]}}
+        return {"anyOf": [words, {"type": ["string", "null"]}]}
+    return {"anyOf": [choices, _FORMS[field.form]]}
