@@ -140,7 +140,6 @@ class Watch:
         self._lock = WatcherLock(vault.machine)
         self._observer: Observer | None = None
         self._how = "polling"
-        self._how = "polling"
         self._look_at = 0.0
         self._has_missed = False
         self._problems: frozenset[Problem] = frozenset()
@@ -199,10 +198,10 @@ class Watch:
 
         A pause of `watch.debounce` may never come while somebody saves on and on.
         """
-        has_changed, until, latest = False, time.monotonic() + _BEAT_SECONDS, math.inf
+        has_changed, now = False, time.monotonic()
+        until, latest = now + _BEAT_SECONDS, math.inf
         with contextlib.suppress(queue.Empty):
-            while True:
-                now = time.monotonic()
+            while not self._stop.is_set():
                 question = self._events.get(timeout=max(0.0, until - now))
                 if question:
                     return has_changed, question
