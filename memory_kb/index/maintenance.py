@@ -150,7 +150,7 @@ class Indexing:
         return self._index.use(lambda index: tuple(check_index(self._vault, index, is_thorough=is_thorough)))
 
     def lint(self, paths: Sequence[str] = ()) -> tuple[Problem, ...]:
-        """Return what should be fixed in the notes. With `paths`, only those at or below one of them are examined."""
+        """Return what should be fixed in the notes; with `paths`, in those at or below one of them."""
         from memory_kb.index import doctor
 
         with self._index.settled() as refreshed:
