@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
@@ -19,6 +21,10 @@ from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
 from memory_kb.text import encode, hash_of, slugify
 
+if TYPE_CHECKING:
+    import frontmatter
+    import yaml
+
 #: More alike than this, two texts of one kind are one learning.
 TWIN_SIMILARITY = 0.95
 #: What a new rule, pitfall or skill is trusted with, by where it comes from.
@@ -26,6 +32,7 @@ _CONFIDENCE = {None: 0.5, "user_explicit": 1.0, "observed": 0.8, "inferred": 0.8
 _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
+_ODD_BREAKS = ("\x85", "\u2028", "\u2029")
 _DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
@@ -160,14 +167,45 @@ def render(draft: Draft, entry_id: str, now: datetime) -> str:
     A line of three dashes inside the text that would open another entry is moved one column in,
     where Markdown still sees the same rule.
     """
+    import frontmatter
+
     draft = _without_private(draft)
-    head = "".join(f"{name}: {emit(value)}\n" for name, value in _metadata(draft, entry_id, now).items())
-    body = draft.text.strip("\n")
-    text = f"---\n{head}---\n\n{body}".strip() + "\n"
+    post = frontmatter.Post(draft.text.strip("\n"))
+    post.metadata = {**_metadata(draft, entry_id, now)}
+    text = _dump(post)
     document = parse_document(text, "draft.md")
     if len(document.entries) > 1 or document.problems:
-        text = f"---\n{head}---\n\n{_RULE_LINE.sub(' ---', body)}".strip() + "\n"
+        post.content = _RULE_LINE.sub(" ---", post.content)
+        text = _dump(post)
     return text
+
+
+def _dump(post: frontmatter.Post) -> str:
+    """Return an entry's text, its fields one a line and in their order, with lists in brackets."""
+    import frontmatter
+
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "allow_unicode": True, "width": 1 << 20}
+    return str(frontmatter.dumps(post, Dumper=_note_dumper(), **style)) + "\n"
+
+
+@functools.cache
+def _note_dumper() -> type[yaml.SafeDumper]:
+    """Return a dumper that quotes a text in which a reader would fold a line break, or strip a space that is none of ASCII's."""
+    import yaml
+
+    class NoteDumper(yaml.SafeDumper):
+        """The safe dumper with lists on one line."""
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = '"' if text != text.strip() or any(sign in text for sign in _ODD_BREAKS) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    def represent_list(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.SequenceNode:
+        return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+
+    NoteDumper.add_representer(str, represent_text)
+    NoteDumper.add_representer(list, represent_list)
+    return NoteDumper
 
 
 def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
