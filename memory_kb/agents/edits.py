@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH
 from memory_kb.learning.guards import LONGEST_FILE, Edit
 from memory_kb.plainfiles import read_plain
 from memory_kb.store.project import locate
 
-_FILES = ("file_path", "notebook_path", "absolute_path", "path")
 #: What a patch of Codex does to a file, and lines of it that go and come in one place.
 _PATCHED = re.compile(r"^\*\*\* (Add|Update) File: (.+)\n((?:(?!\*\*\* ).*\n?)*)", re.MULTILINE)
 _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
@@ -19,8 +19,9 @@ _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
     """Return what a tool would do to files of a project, each with its text before and after."""
-    patch = next((args[name] for name in ("command", "input", "patch", "value") if _is_patch(args.get(name))), None)
-    named = next((args[name] for name in _FILES if isinstance(args.get(name), str)), None)
+    texts = (args.get(name) for name in ("command", "input", "patch", "value"))
+    patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(PATCH)), None)
+    named = next((args[name] for name in FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
     edits = list[Edit]()
     for name, change in changes:
@@ -44,10 +45,6 @@ def _apply(change: Mapping[str, Any], before: str) -> str:
         if isinstance(old, str) and isinstance(new, str):
             after = after.replace(old, new) if old and old in after else f"{after}\n{new}"
     return after
-
-
-def _is_patch(value: object) -> bool:
-    return isinstance(value, str) and value.lstrip().startswith("*** Begin Patch")
 
 
 def _read_patch(patch: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -43,12 +43,8 @@ _GIT_SECONDS = 0.3
 _MAX_LOG = 8_000_000
 #: The end of a session's log in which calls wait for their results, in bytes.
 _MAX_LATE = 200_000
-#: Where the tools of agents have the file that they open or edit.
-_FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file")
 #: Programs that show the files they are given; Codex has no other tool to read one.
 _SHOWS = regex(r"\s*(?:cat|head|less|nl|sed|tail)\s")
-#: How Codex's patches begin.
-_PATCH = "*** Begin Patch"
 #: Entries that a session may start with for the task at hand, before the budget counts.
 _MOST_FITTING = 10
 #: The most of a rule that a refusal shows.
@@ -358,13 +354,14 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
+    from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH
     from memory_kb.store.project import locate
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
     if args is None or any(event.ok is False for event in call.events):
         return None
     here = Path(call.folders[0]) if call.folders else project
-    named = next((args[name] for name in _FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
+    named = next((args[name] for name in FILE_ARGUMENTS if isinstance(args.get(name), str)), None)
     command = str(args.get("command"))
     paths: list[str | None] = []
     if named:
@@ -372,7 +369,7 @@ def _file_of(call: HookCall, project: Path) -> str | None:
     elif _SHOWS.match(command):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
         paths = [locate(word, project, here) for word in words if not word.startswith("-")]
-    elif any(_PATCH in str(value) for value in args.values()):
+    elif any(PATCH in str(value) for value in args.values()):
         from memory_kb.agents.edits import read_edits
 
         paths = [one.path for one in read_edits(args, project, here)]

@@ -20,6 +20,9 @@ from memory_kb.text import load_json
 
 #: A longer input is not looked at.
 MAX_INPUT = 16_000_000
+#: Where the tools of agents have the file that they open or edit, and how Codex's patches begin.
+FILE_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "target_file")
+PATCH = "*** Begin Patch"
 _SESSIONS = ("session_id", "conversation_id", "sessionId")
 _ANSWERS = ("last_assistant_message", "prompt_response", "text")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "result_json")
