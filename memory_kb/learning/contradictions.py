@@ -74,7 +74,7 @@ class LlmClassifier:
         return cause
 
 
-#: The most similar pairs of one store that are compared; a vault that people wrote has far fewer.
+#: The most pairs of one store that are compared; a vault that people wrote has far fewer.
 _MOST_PAIRS = 200_000
 #: The most pairs that a classifier is asked about in one run, beside those with a signal.
 _MOST_ASKED = 50
@@ -103,7 +103,7 @@ def find_contradictions(
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
-    Two entries of one store that share three words in ten are looked at. Without a classifier's word they must say the
+    Two entries of one store that share three words in ten are looked at, 200,000 such pairs at most. Without a classifier's word they must say the
     opposite of each other in so many words. Pairs that were settled before, by links between them, are left out. With
     `is_new` only pairs of which one is new are looked at.
     """

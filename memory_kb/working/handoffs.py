@@ -56,12 +56,10 @@ class Handoff:
         return int(found[1]) if found else -1
 
     @property
-    def message(self) -> Handoff:
+    def message(self) -> tuple[object, ...]:
         """What is said to whom, without where and when."""
-        unsaid = Handoff(None, None)
-        return replace(
-            self, id=unsaid.id, timestamp=None, status=unsaid.status, scope=unsaid.scope, path=unsaid.path, line=1
-        )
+        lists = (self.done, self.artifacts, self.needs_testing, self.known_issues, self.relevant_patterns)
+        return (self.from_agent, self.to_agent, self.git_state, *lists)
 
     @property
     def as_mapping(self) -> dict[str, Any]:
@@ -232,7 +230,7 @@ class Handoffs:
         folder = f"{self._vault.folder_of(place)}handoffs"
         here = [self._read(one) for one in self._store.all(_HANDOFFS) if one.place[:3] == place[:3]]
         last = max(here, key=_age, default=None)
-        if last and last.status == "active" and last.message == draft:
+        if last and last.status == "active" and last.message == draft.message:
             return HandedOff(last, "known", RunReport(None, "handoff create"))
         # A number that was used once is not used again, not even where its entry or its file is gone.
         files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
