@@ -138,11 +138,10 @@ def _propose(memory: Memory) -> Offer:
 
 
 def _flag(memory: Memory, *, is_due: bool) -> Change | None:
-    left: Value = [word for word in memory.words("flags") if word != DEPRECATION]
+    left = [word for word in memory.words("flags") if word != DEPRECATION]
     flags: Value = with_words(memory, "flags", DEPRECATION) if is_due else left
-    numbers = f"negative already, {read_evidence(memory).described}"
-    reason = f"Flagged as {DEPRECATION}: {numbers}." if is_due else "No candidate any more."
-    return plan_fields(memory, {"flags": flags}, reason)
+    said = f"Flagged as {DEPRECATION}" if is_due else "No candidate any more"
+    return plan_fields(memory, {"flags": flags}, f"{said}: negative already, {read_evidence(memory).described}.")
 
 
 def original_of(proposal: Memory) -> str | None:

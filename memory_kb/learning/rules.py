@@ -121,34 +121,26 @@ def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tu
     its `maturity_since`; it moves one level a day at most. A flag goes when its reason does; one that a person took away
     in the review comes back only after a new outcome.
     """
-    promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change]()
-    for memory in memories:
-        if not is_rule(memory):
-            continue
-        values, reasons = dict[str, Value](), list[str]()
-        evidence = read_evidence(memory)
+    promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change | None]()
+    for memory in filter(is_rule, memories):
+        values, said, evidence = dict[str, Value](), list[str](), read_evidence(memory)
         level = mature(evidence, today, is_pinned=memory.is_pinned)
         if level != evidence.maturity and memory.day("maturity_since") != today:
             is_up = MATURITIES.index(level) > MATURITIES.index(evidence.maturity)
             (promoted if is_up else demoted).append(memory.id)
             values = {"maturity": level, "maturity_since": today.isoformat()}
-            word = "Promotion" if is_up else "Demotion"
-            reasons.append(
-                f"{word} to {level}: confidence {evidence.decayed(today):.2f} after {evidence.applications} applications."
-            )
+            said.append(f"{'Promotion' if is_up else 'Demotion'} to {level}")
         flag = None if memory.is_pinned or was_looked_at(memory) else find_flag(evidence, today)
         flags = [word for word in memory.words("flags") if word not in (DEMOTION, REMOVAL)] + ([flag] if flag else [])
         if flag:
             flagged.append(memory.id)
         if tuple(flags) != memory.words("flags"):
             values["flags"] = flags
-            numbers = f"confidence {evidence.decayed(today):.2f}, {evidence.described}"
-            reasons.append(f"Flagged as {flag}: {numbers}." if flag else "No candidate any more.")
-        change = plan_fields(memory, values, " ".join(reasons)) if values else None
-        if change:
-            changes.append(change)
+            said.append(f"Flagged as {flag}" if flag else "No candidate any more")
+        numbers = f"confidence {evidence.decayed(today):.2f}, {evidence.described}"
+        changes.append(plan_fields(memory, values, f"{'; '.join(said)}: {numbers}."))
     report = SweepReport(tuple(promoted), tuple(demoted), tuple(flagged), RunReport(None, "sweep"))
-    return report, tuple(changes)
+    return report, tuple(filter(None, changes))
 
 
 @dataclass(frozen=True)
