@@ -13,32 +13,13 @@ from memory_kb.errors import UnknownEntry
 from memory_kb.store.attachments import list_attachments
 from memory_kb.store.targets import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
+from memory_kb.web.render import TYPES
 from memory_kb.web.site import Site, one
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-#: The only files that are sent, by how their names end.
-TYPES = {
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".gif": "image/gif",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".webp": "image/webp",
-    ".pdf": "application/pdf",
-    ".flac": "audio/flac",
-    ".m4a": "audio/mp4",
-    ".mp3": "audio/mpeg",
-    ".ogg": "audio/ogg",
-    ".wav": "audio/wav",
-    ".mov": "video/quicktime",
-    ".mp4": "video/mp4",
-    ".webm": "video/webm",
-}
 #: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 

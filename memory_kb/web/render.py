@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _SCHEMES = ("http", "https", "mailto")
 _BLOCK = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*\Z")
-_PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
-_SOUND = re.compile(r"\.(?:flac|m4a|mp3|ogg|wav)\Z", re.IGNORECASE)
-_FILM = re.compile(r"\.(?:mov|mp4|webm)\Z", re.IGNORECASE)
 _EMBED = re.compile(r"^ {0,3}!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\][ \t]*$", re.MULTILINE)
 _FILE = re.compile(r"\.(?!md\b)[A-Za-z0-9]{2,5}\s*\Z")
 _TAG = re.compile(r"(?<![\w#/&])#([^\W_][\w/-]*)")
@@ -35,6 +32,26 @@ _NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _CALLOUT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)\](?P<fold>[+-]?)(?P<title>[^\n]*)")
 _HIGHLIGHT = re.compile(r"==(?=[^\s=])((?:(?!==)[^\n])*[^\s=])==(?!=)")
 _OWN_PART = re.compile(r"\[\[#([^\[\]|\n]+?)(?:\\?\|([^\[\]\n]*))?\]\]")
+#: The only files that are sent, by how their names end.
+TYPES = {
+    ".avif": "image/avif",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".pdf": "application/pdf",
+    ".flac": "audio/flac",
+    ".m4a": "audio/mp4",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".wav": "audio/wav",
+    ".mov": "video/quicktime",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+}
 #: Longer texts are shown as they are written.
 MAX_CHARACTERS = 400_000
 
@@ -269,7 +286,7 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
             token = state.push("attachment", "", 0)
             size = _SIZE.match((found[3] or "").lstrip("\\").removeprefix("|").strip())
             token.meta = {"target": target, "shown": shown, "size": size[0] if size else ""}
-            token.content = f"{'picture' if _PICTURE.search(target) else 'file'}: {shown or target}"
+            token.content = f"{'picture' if _media(target) == 'image' else 'file'}: {shown or target}"
         else:
             opening = state.push("link_open", "a", 1)
             opening.attrs = {
@@ -410,6 +427,12 @@ def _colour_code(code: str, language: str, _attributes: str) -> str:
     return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
 
 
+def _media(name: str) -> str:
+    """Return what a file is by its name: `image`, `audio`, `video`, `application`, or nothing that is sent."""
+    _, dot, ending = name.rpartition(".")
+    return TYPES.get(f"{dot}{ending.lower()}", "").partition("/")[0]
+
+
 def _open_link(
     renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
 ) -> str:
@@ -446,7 +469,7 @@ def _attributes(address: str, path: str) -> dict[str, str | int | float]:
     if not parts.path:
         return {"href": _fragment(unquote(parts.fragment)) or "#"}
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path)))
-    if _PICTURE.search(target) or _SOUND.search(target) or _FILM.search(target) or target.lower().endswith(".pdf"):
+    if _media(target):
         return {"href": _attachment_address(unquote(parts.path), path)}
     query = {"id": target} if _NOTE.search(target) else {"to": posixpath.basename(target)}
     return {"href": f"/{'entry' if 'id' in query else 'go'}?{urlencode(query)}{_fragment(unquote(parts.fragment))}"}
@@ -462,7 +485,7 @@ def _show_image(
     label = escapeHtml(f"picture: {shown or address}")
     if urlsplit(address).scheme in ("http", "https"):
         return f'<a href="{escapeHtml(address)}" rel="noopener noreferrer" class="away">{label}</a>'
-    if not urlsplit(address).scheme and _PICTURE.search(urlsplit(address).path):
+    if not urlsplit(address).scheme and _media(urlsplit(address).path) == "image":
         return _picture(unquote(urlsplit(address).path), env["place"].path, shown, "")
     return f'<span class="picture">{label}</span>'
 
@@ -484,12 +507,12 @@ def _show_attachment(
 
     meta, label = tokens[number].meta, escapeHtml(tokens[number].content)
     target, path = meta["target"], env["place"].path
-    if _PICTURE.search(target):
+    kind = _media(target)
+    if kind == "image":
         return _picture(target, path, meta["shown"], meta["size"])
     address = escapeHtml(_attachment_address(target, path))
-    if _SOUND.search(target) or _FILM.search(target):
-        tag = "audio" if _SOUND.search(target) else "video"
-        return f'<{tag} controls preload="metadata" src="{address}" title="{label}"></{tag}>'
+    if kind in ("audio", "video"):
+        return f'<{kind} controls preload="metadata" src="{address}" title="{label}"></{kind}>'
     return f'<a class="picture" href="{address}">{label}</a>'
 
 
