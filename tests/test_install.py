@@ -225,9 +225,12 @@ def test_json_that_an_edit_could_damage_is_left_and_what_to_paste_is_printed(
         assert pasted == {"mcpServers": {"memory-kb": {"command": "memory-kb", "args": ["mcp"]}}}
     assert (folder / ".mcp.json").read_text() == text
     assert "memory-kb hook prompt" in (folder / ".claude/settings.json").read_text()
+    assert open_kb(folder).uninstall("claude-code").notices == ()
+    assert tree(folder) == {".mcp.json": text.encode()}
+    (folder / ".mcp.json").write_text(f"{text}// memory-kb\n")
     done = run("--vault", folder, "uninstall", "claude-code", "--yes")
     assert ".mcp.json" in done.stderr and "remove what names memory-kb there" in done.stderr
-    assert tree(folder) == {".mcp.json": text.encode()}
+    assert tree(folder) == {".mcp.json": f"{text}// memory-kb\n".encode()}
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {docs = {}}\n", "mcp_servers = 1\n", 'x = "open\n'])

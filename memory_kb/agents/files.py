@@ -106,7 +106,8 @@ class AgentFiles:
                     advice = "take it out by hand if it is to go"
                     self.notices.append(_OWN_SERVER.format(file=shown, advice=advice))
             except NotPlainJson as exc:
-                self.notices.append(f"{exc}; remove what names memory-kb there")
+                if b"memory-kb" in before:
+                    self.notices.append(f"{exc}; remove what names memory-kb there")
                 if trace:
                     self._known[str(file)] = trace
                 return
