@@ -64,10 +64,10 @@ def test_double_and_forgotten_texts_are_reported_and_doubles_merged(edit: Edit, 
     action = next(one for one in editor.ask("textDocument/codeAction", asked) if one["title"].startswith("Merge"))
     assert "edit" not in action
     made = apply_workspace_edit(editor.ask("codeAction/resolve", action)["edit"], {uri: text})
-    assert "{relation: supersedes, to: staging-db}" in (made[uri] or "")
+    assert "{to: staging-db, relation: supersedes}" in (made[uri] or "")
     assert made[(folder / "memory/learnings/staging.md").as_uri()] is None
     moved = next(text for name, text in made.items() if "/archive/2026-11/" in name)
-    assert "status: archived" in (moved or "") and "{relation: superseded_by, to: twice}" in (moved or "")
+    assert "status: archived" in (moved or "") and "{to: twice, relation: superseded_by}" in (moved or "")
     assert notes_of(folder) == before
     run("--vault", folder, "forget", "staging-db")
     editor.type(uri, text + "\n", 4)
