@@ -39,7 +39,7 @@ _PATIENCE_AT_FIRST = 5.0
 #: A running watcher is asked before so many files are looked at; in the time that half of that would take.
 _LARGE, _SECONDS_PER_FILE = 3_000, 2e-6
 #: So many files are looked at while somebody waits who has no time; more are left to a process of its own.
-_GLANCED = 1_000
+_FEW_FILES = 1_000
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
 
@@ -273,7 +273,7 @@ class VaultIndex:
         if self._settled and not is_new:
             return Refreshed()
         if self._time_limit is not None:
-            self._glance(index, self._time_limit, is_new=is_new)
+            self._refresh_within(self._time_limit, index, is_new=is_new)
             return Refreshed()
         problems: list[Problem] = []
         is_kept = not is_new and self._is_kept(index)
@@ -379,7 +379,7 @@ class VaultIndex:
     def _is_new(self, index: SqliteIndex) -> bool:
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
-    def _glance(self, index: SqliteIndex, seconds: float, *, is_new: bool) -> None:
+    def _refresh_within(self, seconds: float, index: SqliteIndex, *, is_new: bool) -> None:
         """Bring a small index up to date in so much time; what takes longer is left to somebody else."""
         end = time.monotonic() + seconds
 
@@ -389,7 +389,7 @@ class VaultIndex:
 
         if not is_new and has_watcher(self._file.parent):
             return
-        if not is_new and index.has_more_files(_GLANCED):
+        if not is_new and index.has_more_files(_FEW_FILES):
             self.is_left_behind = True
             return
         if is_new or needs_writing(self._vault, index):
