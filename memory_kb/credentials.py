@@ -23,6 +23,8 @@ _MARK = "[redacted: "
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 #: A line end inside a run of characters that a token is made of.
 _BREAK = regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+#: Holds where `_BREAK` may; much faster, since it begins with a letter that is searched for.
+_BROKEN = regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 
 
 class Finding(NamedTuple):
@@ -55,9 +57,26 @@ class Redacted(NamedTuple):
     found: tuple[str, ...] = ()
 
 
-#: The keywords of the rules for tokens, which are words of their own, and those of all other rules.
-_TOKEN_KEYWORDS = {word for rule in RULES if rule.judged == "token" for word in rule.keywords}
-_OTHER_KEYWORDS = {word for rule in RULES if rule.judged != "token" for word in rule.keywords}
+def _group_keywords(*judged: str) -> dict[str, list[str]]:
+    """Return the keywords of some rules below the shortest that is in each of them: a text without that has none of them."""
+    groups: dict[str, list[str]] = {}
+    for word in sorted({word for rule in RULES if rule.judged in judged for word in rule.keywords}, key=len):
+        head = next((one for one in groups if len(one) > 1 and one in word), word)
+        groups.setdefault(head, []).append(word)
+    return groups
+
+
+_TOKEN_KEYWORDS = _group_keywords("token")
+_SERVICE_KEYWORDS = _group_keywords("service")
+_OTHER_KEYWORDS = _group_keywords(*{rule.judged for rule in RULES} - {"token", "service"})
+#: The places in `RULES` of those that have a keyword.
+_RULES_OF = {
+    word: [place for place, rule in enumerate(RULES) if word in rule.keywords]
+    for rule in RULES
+    for word in rule.keywords
+}
+#: What the key of a service looks like: a long run of characters with a digit, assigned to something.
+_ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
 
 
 class _View(NamedTuple):
@@ -172,7 +191,8 @@ def _search(text: str) -> Iterator[tuple[Rule, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
     views = [plain, *_join_lines(plain)]
-    for rule in RULES:
+    called = {place for view in views for word in view.keywords for place in _RULES_OF[word]}
+    for rule in map(RULES.__getitem__, sorted(called)):
         for view in views if rule.judged == "token" else views[:1]:
             keywords = view.keywords.intersection(rule.keywords)
             for match in _matches(rule, view, keywords) if keywords else ():
@@ -272,15 +292,21 @@ def _view(text: str, places: Sequence[int], *, is_joined: bool = False) -> _View
     folded = text.casefold()
     long = {word for word in text.split() if len(word) >= _LEAST_WORD}
     random = " ".join(word for word in long if _RANDOM_PART.search(word)).casefold()
-    keywords = {word for word in _TOKEN_KEYWORDS if word in random} if random else set()
+    keywords = _find_keywords(_TOKEN_KEYWORDS, random) if random else set()
     if not is_joined:
-        keywords |= {word for word in _OTHER_KEYWORDS if word in folded}
+        keywords |= _find_keywords(_OTHER_KEYWORDS, folded)
+        if _ASSIGNED.search(text):
+            keywords |= _find_keywords(_SERVICE_KEYWORDS, folded)
     return _View(text, folded, keywords, places)
+
+
+def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]:
+    return {word for head, words in groups.items() if head in folded for word in words if word in folded}
 
 
 def _join_lines(view: _View) -> Iterator[_View]:
     """Yield a text without the line ends that are inside a run of characters, if there are any."""
-    breaks = [match.span() for match in _BREAK.finditer(view.text)] if "\n" in view.text else []
+    breaks = [match.span() for match in _BREAK.finditer(view.text)] if _BROKEN.search(view.text) else []
     if not breaks:
         return
     pieces: list[str] = []

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
-from memory_kb.model import WORKING_KINDS
+from memory_kb.model import WORKING_KINDS, Hit
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
 from memory_kb.store.plan import Memory
@@ -19,18 +19,6 @@ from memory_kb.text import has_cjk
 #: The numbers of hits for which a table has the recall.
 CUTS = (1, 5, 10)
 _WORDS = re.compile(r"\w+")
-
-
-class MeasuredHit(Protocol):
-    """A hit, as far as it is measured."""
-
-    @property
-    def id(self) -> str:
-        """The entry."""
-
-    @property
-    def path(self) -> str:
-        """Its file."""
 
 
 class File(NamedTuple):
@@ -86,19 +74,25 @@ class Row:
     mrr: float
 
 
-def measure(query: SavedQuery, hits: Sequence[MeasuredHit]) -> QuestionResult:
+def measure(query: SavedQuery, hits: Sequence[Hit]) -> QuestionResult:
     """Return where a question found what it should.
 
     Example:
         >>> measure(SavedQuery("q", ("b", "c")), []).ranks
         {'b': None, 'c': None}
     """
-    top = tuple(dict.fromkeys(hit.id for hit in hits))
-    ranks = {
-        wanted: next((place for place, hit in enumerate(hits, 1) if names(wanted, hit.id, hit.path)), None)
+    places = [(hit.path, (hit.id,)) for hit in hits]
+    return QuestionResult(query, _rank(query, places), tuple(dict.fromkeys(hit.id for hit in hits)))
+
+
+def _rank(query: SavedQuery, places: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int | None]:
+    """Return the place of each expected entry among files and the ids that are found in them."""
+    return {
+        wanted: next(
+            (place for place, (path, ids) in enumerate(places, 1) if any(names(wanted, one, path) for one in ids)), None
+        )
         for wanted in query.expect
     }
-    return QuestionResult(query, ranks, top)
 
 
 def summarize(name: str, outcomes: Iterable[QuestionResult]) -> Row:
@@ -132,24 +126,14 @@ def grep(query: SavedQuery, files: Sequence[File]) -> QuestionResult:
         1
     """
     words = list(dict.fromkeys(word.casefold() for word in _WORDS.findall(query.question)))
-    counted = []
+    counted: list[tuple[int, int, File]] = []
     for file in files:
         text = file.text.casefold()
         counts = [text.count(word) for word in words]
         if any(counts):
-            counted.append((-sum(map(bool, counts)), -sum(counts), file.path, file))
-    found = [one[3] for one in sorted(counted, key=lambda one: one[:3])]
-    ranks = {
-        wanted: next(
-            (
-                place
-                for place, file in enumerate(found, 1)
-                if file.path == wanted or any(names(wanted, one, file.path) for one in file.ids)
-            ),
-            None,
-        )
-        for wanted in query.expect
-    }
+            counted.append((-sum(map(bool, counts)), -sum(counts), file))
+    found = [file for *_, file in sorted(counted)]
+    ranks = _rank(query, [(file.path, file.ids or (file.path,)) for file in found])
     return QuestionResult(query, ranks, tuple(file.path for file in found[: query.k]))
 
 
