@@ -23,6 +23,8 @@ _MARK = "[redacted: "
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 #: A line end inside a run of characters that a token is made of.
 _BREAK = regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+#: So many characters on each side of a break are looked at for what chance leaves out of no token.
+_PART = 200
 #: Holds where `_BREAK` may; much faster, since it begins with a letter that is searched for.
 _BROKEN = regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 
@@ -307,7 +309,7 @@ def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]
 def _join_lines(view: _View) -> Iterator[_View]:
     """Yield a text without the line ends that are inside a run of characters, if there are any."""
     breaks = [match.span() for match in _BREAK.finditer(view.text)] if _BROKEN.search(view.text) else []
-    if not breaks:
+    if not any(_is_random(view.text, *one) for one in breaks):
         return
     pieces: list[str] = []
     places: list[int] = []
@@ -317,6 +319,15 @@ def _join_lines(view: _View) -> Iterator[_View]:
         places += view.places[last:start]
         last = end
     yield _view("".join(pieces), places, is_joined=True)
+
+
+def _is_random(text: str, start: int, end: int) -> bool:
+    """Return whether the words on both sides of a break may be parts of a token."""
+    before, after = (
+        text[max(0, start - _PART) : start].rsplit(maxsplit=1)[-1],
+        text[end : end + _PART].split(maxsplit=1)[0],
+    )
+    return _RANDOM_PART.search(before + after) is not None
 
 
 def _describe(text: str, what: str, start: int, end: int) -> Finding:

@@ -7,7 +7,9 @@ import json
 import os
 import re
 import sqlite3
-from collections import Counter
+import sys
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +25,8 @@ from memory_kb.plainfiles import make_folder, open_plain
 FACTS = "lint/facts.db"
 #: Grows with every change of what is found, so that facts of an older version are not used.
 _VERSION = 5
-#: So many files are read from the index at a time.
-_BATCH = 64
+#: So many files are worth further processes, which are given so many at a time.
+_MANY, _BATCH = 1_000, 64
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
@@ -171,10 +173,7 @@ class FactStore:
         kept = {path: (digest, facts) for path, digest, facts in self.rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
-        new: dict[str, Facts] = {}
-        for start in range(0, len(unknown), _BATCH):
-            batch = unknown[start : start + _BATCH]
-            new |= zip(batch, map(examine, fetch(batch)), strict=True)
+        new = dict(zip(unknown, _examine_all(unknown, fetch), strict=True))
         gone = [(path,) for path in kept if path not in hashes]
         rows = [(path, hashes[path], json.dumps(facts, ensure_ascii=False)) for path, facts in new.items()]
         self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
@@ -226,6 +225,49 @@ class FactStore:
                 with transaction(self._connection):
                     for statement, rows in statements:
                         self._connection.executemany(statement, [()] if rows is None else rows)
+
+
+def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[Facts]:
+    """Yield the facts of files; of many, all processors examine some."""
+    batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
+    processes = os.cpu_count() or 1
+    # A fork of a process with threads may wait for ever for a lock that one of them held.
+    is_parallel = sys.platform == "linux" and processes > 1 and threading.active_count() == 1
+    done = 0
+    if is_parallel and len(paths) >= _MANY:
+        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
+
+        waiting: deque[Future[list[Facts]]] = deque()
+        # Without room for processes this one does it all.
+        with (
+            contextlib.suppress(BrokenProcessPool, OSError),
+            ProcessPoolExecutor(processes, get_context("fork"), _end_with_parent) as pool,
+        ):
+            for batch in batches:
+                waiting.append(pool.submit(_examine_batch, fetch(batch)))
+                while waiting and (len(waiting) > 2 * processes or batch is batches[-1]):
+                    yield from waiting.popleft().result()
+                    done += 1
+    for batch in batches[done:]:
+        yield from _examine_batch(fetch(batch))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that began it is gone, however that ended."""
+    from multiprocessing import parent_process
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[Facts]:
+    return [examine(texts) for texts in batch]
 
 
 def _unpack(facts: str) -> Facts:
