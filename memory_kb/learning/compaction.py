@@ -356,7 +356,7 @@ class Compactor:
             return since is not None and (made is None or made >= since or memory.id in taken_in)
 
         with self._writer.lock(dry_run=dry_run or not resolve):
-            found = find_contradictions(self._store.all(), classify, is_new if since else None)
+            found = find_contradictions(self._store.all(), classify, is_new if since else None, notices.append)
             run = RunReport(None, "contradictions")
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)

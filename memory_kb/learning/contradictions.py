@@ -100,12 +100,13 @@ def find_contradictions(
     memories: Sequence[Memory],
     classify: Classifier | None = None,
     is_new: Callable[[Memory], bool] | None = None,
+    on_cut: Callable[[str], object] = len,
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
     Two entries of one store that share three words in ten are looked at, 200,000 such pairs at most. Without a classifier's word they must say the
     opposite of each other in so many words. Pairs that were settled before, by links between them, are left out. With
-    `is_new` only pairs of which one is new are looked at.
+    `is_new` only pairs of which one is new are looked at. `on_cut` receives a sentence where not all pairs are.
     """
     mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and may_be_weighed(memory)]
     stores: dict[object, list[Memory]] = {}
@@ -114,7 +115,10 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in stores.values():
-        pairs = sorted(islice(_pairs(store, is_new), _MOST_PAIRS))
+        pairs = list(islice(_pairs(store, is_new), _MOST_PAIRS + 1))
+        if len(pairs) > _MOST_PAIRS:
+            on_cut(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
+        pairs = sorted(pairs[:_MOST_PAIRS])
         ages = list(map(_age, store)) if pairs else []
         for pair in pairs:
             older, newer = store[pair.one], store[pair.other]
