@@ -18,7 +18,8 @@ from killing import kill_at
 from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.plan import Change, create_file, move, remove, set_fields
+from memory_kb.store.plan import Change, create_file, move, remove, set_fields, write_file
+from memory_kb.text import hash_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
 
@@ -142,7 +143,7 @@ def test_what_a_person_wrote_between_the_kill_and_the_next_run_stays(tmp_path: P
     (place / "vault/memory/many.md").write_bytes(theirs)
     with open_at(place) as kb:
         (sentence,) = kb.writer.recover()
-        assert sentence.endswith("it is completed, except memory/many.md")
+        assert sentence.endswith("it is completed, except memory/many.md, memory/gone.md")
         assert (place / "vault/memory/archive/2026-11/b.md").exists()
         assert (place / "home/rules/one.md").exists()
         assert kb.undo().conflicts == ()
@@ -161,6 +162,48 @@ def test_a_run_that_wrote_all_but_did_not_say_so_is_kept_though_a_person_wrote_s
         assert (kb.runs(), kb.writer.killed_run(), kb.undo().run) == ((), (), None)
         assert b'"before": ""' in log.read_bytes()
     assert (place / "vault/memory/one.md").read_bytes() == b"Theirs.\n"
+
+
+def kill_before_the_end(kb: KnowledgeBase) -> None:
+    """Make the last run of the log one that was killed."""
+    log = kb.vault.machine / "log/decisions.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize("source", ["memory/one.md", "memory/many.md"])
+def test_no_entry_is_taken_out_where_a_person_wrote_to_the_file_that_it_was_to_be_in(
+    source: str, tmp_path: Path
+) -> None:
+    place = make(tmp_path)
+    file, target = place / "vault" / source, place / "vault/memory/gone.md"
+    before = file.read_bytes()
+    with open_at(place) as kb:
+        entry_id = "one" if source == "memory/one.md" else "a"
+        reading = [kb.writer.read(path) for path in (source, "memory/gone.md")]
+        kb.writer.run("test", [remove(reading[0], "In there.", entry_id), write_file(reading[1], "Text.\n", "x")])
+        kill_before_the_end(kb)
+        file.write_bytes(before)
+        target.write_bytes(b"Theirs.\n")
+        assert kb.writer.recover()[0].endswith(f"it is completed, except memory/gone.md, {source}")
+    assert (file.read_bytes(), target.read_bytes()) == (before, b"Theirs.\n")
+
+
+@pytest.mark.parametrize("at", [30, 60, -1])
+def test_a_file_that_an_earlier_version_wrote_half_is_mended(at: int, tmp_path: Path) -> None:
+    place = make(tmp_path)
+    file = place / "vault/memory/many.md"
+    with open_at(place) as kb:
+        kb.writer.run("test", [set_fields(kb.writer.read("memory/many.md"), "a", {"status": "retired"}, "x")])
+        after = file.read_bytes()
+        kill_before_the_end(kb)
+        blobs = kb.vault.machine / "log/blobs"
+        blobs.mkdir(exist_ok=True)
+        (blobs / f"{hash_of(ODD)}.old").write_bytes(ODD)
+        file.write_bytes(after[:at] + ODD[at:])
+        assert "was killed" in kb.writer.recover()[0]
+        assert file.read_bytes() in (ODD, after)
+        kb.undo()
+    assert file.read_bytes() == ODD
 
 
 def test_an_intent_torn_at_any_byte_is_struck_out(tmp_path: Path) -> None:

@@ -188,6 +188,15 @@ class DecisionLog:
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(data).decode()}
 
+    def kept(self, file: FileRecord) -> bytes | None:
+        """Return the old bytes that an earlier version kept of a file before it wrote over them, None without any."""
+        try:
+            with read_plain(self._folder / "blobs" / f"{file.before}.old") as stream:
+                data = stream.read()
+        except OSError:
+            return None
+        return data if hash_of(data) == file.before else None
+
     def unpack(self, decision: LoggedDecision) -> Decision:
         """Return a decision with its bytes.
 

@@ -24,7 +24,7 @@ from memory_kb.store.files import (
     sync_folders,
 )
 from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.text import hash_of
+from memory_kb.text import count_same, hash_of
 
 #: Returns the file that is written for a path as it is in output.
 Resolve = Callable[[str], Path]
@@ -135,6 +135,9 @@ def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
     if not record.is_ours:
         log.end(record.head.run, [file.path for file in files], "not ours")
         return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
+    if record.is_whole:
+        for file in files:
+            _mend(file, record, log, resolve)
     states = {file.path: _state(file, resolve) for file in files}
     if not record.is_whole or set(states.values()) <= {"before"}:
         for file in files:
@@ -146,6 +149,30 @@ def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
     log.end(record.head.run, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
     return (f"{name} was killed while it wrote; it is completed{rest}",)
+
+
+def _mend(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve) -> None:
+    """Give a file its old bytes back where an earlier version was killed while it wrote new ones over them."""
+    before = log.kept(file)
+    if before is None or _state(file, resolve) != "other":
+        return
+    with contextlib.suppress(ChangedOnDisk, UnreadableInput):
+        place = resolve(file.path)
+        found = read_if_there(file.path, place)
+        after = replay(file, record, log, place, before, is_forward=True).after
+        if found and after and (is_half_written(found, before, after) or is_half_written(found, after, before)):
+            apply(FileEdit(file.path, place, found, before), log.scratch)
+
+
+def is_half_written(found: bytes, old: bytes, new: bytes) -> bool:
+    """Return whether bytes are what a file holds while new ones are written over old ones.
+
+    Example:
+        >>> [is_half_written(found, b"old text", b"new") for found in (b"ned text", b"new text", b"mine")]
+        [True, True, False]
+    """
+    written = count_same(found, new)
+    return found[written:] == old[written:]
 
 
 def _state(file: FileRecord, resolve: Resolve) -> str:
@@ -162,13 +189,15 @@ def _complete(record: RunRecord, states: Mapping[str, str], log: DecisionLog, re
     """Write the files of a run that are as before; return those that are left.
 
     Where a new file cannot be made nothing is changed or removed, since its text may come from there.
+    Where any file is left no entry is taken out, since its text may belong in that one.
     """
     left = [path for path, state in states.items() if state == "other"]
     is_made = not any(file.before is None and file.path in left for file in record.head.files)
-    for file in sorted(record.head.files, key=lambda file: _order(file.before, file.after)):
+    losing = {one.path for one in record.decisions if one.action == "remove"}
+    for file in sorted(record.head.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
         if states[file.path] != "before":
             continue
-        if file.before is not None and not is_made:
+        if file.before is not None and (not is_made or (left and file.path in losing)):
             left.append(file.path)
             continue
         try:
