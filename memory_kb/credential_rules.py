@@ -334,7 +334,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a password or key",
         ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
-        rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]]{{0,3}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]]{{0,3}}\s{{0,9}}(?:=>|:=|[:=](?![:=]))\s{{0,9}}[rbuf]?[\"'`]?(?P<value>[^\s\"'`,;|]{{8,250}})",
+        # In JSON inside of JSON, backslashes are in front of quotes, and behind a value.
+        (
+            rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]\\]{{0,5}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]\\]{{0,5}}\s{{0,9}}"
+            r"(?:=>|:=|[:=](?![:=]))\s{0,9}[rbuf]?\\{0,4}[\"'`]?(?P<value>[^\s\"'`,;|\\]{8,250})"
+        ),
         2.5,
         "name",
         lead=0,

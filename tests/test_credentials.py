@@ -62,6 +62,8 @@ SECRETS = [
     pytest.param("upload token is " + "hb_" + "aBcDeFgHiJkLmNoP", "a token", id="told-token-in-turns"),
     pytest.param("PASSWORD=" + "hunter2hunter", "a password or key", id="variable"),
     pytest.param('"api_key": "' + A1 + '"', "a password or key", id="json"),
+    pytest.param(json.dumps(json.dumps({"password": "hunter" + "2Zx9q"})), "a password or key", id="json-in-json"),
+    pytest.param("PASSWORD=" + "hunter2hunter" + r"\nnext", "a password or key", id="escaped-line-end"),
     pytest.param("secret = '" + A1 + "'", "a password or key", id="quoted"),
     pytest.param("auth-token: " + A1, "a password or key", id="auth-token"),
     pytest.param("DB_PASSWORD=" + "hunter2hunter", "a password or key", id="prefixed-variable"),
