@@ -209,6 +209,40 @@ def test_a_log_with_damaged_lines_still_yields_the_rest(place: Path) -> None:
     assert (place / "vault" / SINGLE).read_bytes() == ONE
 
 
+@pytest.mark.parametrize(
+    ("mark", "key", "value"),
+    [
+        ("files", "run", ["x"]),
+        ("files", "time", None),
+        ("files", "undoes", [1]),
+        ("splices", "action", []),
+        ("splices", "id", ["x"]),
+        ("splices", "splices", [{"path": SINGLE}]),
+        ("splices", "splices", 3),
+        ("end", "left", None),
+        ("end", "run", [1]),
+    ],
+)
+def test_a_line_of_the_log_with_values_of_other_types_is_passed_over(
+    place: Path, mark: str, key: str, value: object
+) -> None:
+    with open_at(place) as kb:
+        kb.writer.run(
+            "test",
+            [set_fields(kb.writer.read(SINGLE), "one", {"n": 1}, "x"), create_file("memory/new.md", "x", "y", "z")],
+        )
+        log = kb.vault.machine / "log/decisions.jsonl"
+        lines = [json.loads(line) for line in log.read_bytes().splitlines()]
+        wrong = next(line for line in lines if mark in line) | {key: value}
+        log.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, wrong]))
+        kb.runs()
+        kb.writer.run("more", [create_file("memory/more.md", "More.", "x", "m")])
+        kb.undo()
+        assert set(kb.writer.journal.creations()) >= {"m"}
+        assert kb.writer.journal.trim("9999") > 0
+        kb.forget("one", purge=True)
+
+
 def test_the_command(run: Run, place: Path) -> None:
     vault = ("--vault", place / "vault")
     assert run(*vault, "undo").stderr == "There is nothing to revert.\n"

@@ -24,6 +24,14 @@ _INLINE = 4_096
 _TAIL = 65_536
 _NAME = "decisions.jsonl"
 _SIDES = ("before", "after")
+#: The kinds of lines by what only they have, each with the texts that it needs.
+_KINDS = {
+    "files": ("run", "time", "verb"),
+    "splices": ("run", "action", "path", "reason"),
+    "end": ("run",),
+}
+_OPTIONAL = ("run", "time", "to", "id", "undoes", "occasion")
+_LISTS = ("files", "splices", "left", "made")
 
 
 class Decision(NamedTuple):
@@ -213,7 +221,10 @@ class DecisionLog:
         if isinstance(packed, str):
             return packed.encode()
         if "base64" in packed:
-            return base64.b64decode(packed["base64"])
+            try:
+                return base64.b64decode(packed["base64"])
+            except ValueError as exc:
+                raise UnreadableInput(f"the log {self.file} is damaged: {exc}") from exc
         blob = self._folder / "blobs" / packed["blob"]
         try:
             with read_plain(blob) as stream:
@@ -236,8 +247,12 @@ class DecisionLog:
 
     def creations(self) -> dict[str, str]:
         """Return the entries that runs of this log ever made, with the time of the run; "" where the log forgot it."""
-        lines = logs.read(self.file, b'"create"', b'"made"')
-        return {entry_id: str(line.get("time") or "") for line in lines for entry_id in _made_by(line)}
+        lines = self._read(b'"create"', b'"made"')
+        return {entry_id: str(line.get("time") or "") for _, line in lines for entry_id in _made_by(line)}
+
+    def _read(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+        """Yield the lines that a run can have written, those with any of some marks, with their bytes."""
+        return ((raw, line) for raw, line in logs.read_raw(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
         """Drop the runs from before a moment; return how many.
@@ -245,7 +260,7 @@ class DecisionLog:
         Raises:
             OSError: it cannot be written.
         """
-        gone = {line["run"] for line in logs.read(self.file, b'"files"') if "files" in line and line["time"] < before}
+        gone = {line["run"] for _, line in self._read(b'"files"') if "files" in line and line["time"] < before}
         self.drop(gone)
         return len(gone)
 
@@ -260,7 +275,7 @@ class DecisionLog:
         """
         made, needed = set[str](), set[str]()
         kept: list[bytes] = []
-        for raw, line in logs.read_raw(self.file):
+        for raw, line in self._read():
             made.update(_made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
@@ -273,7 +288,7 @@ class DecisionLog:
 
     def undoings(self) -> Iterator[RunHead]:
         """Yield what the runs were that took others back, oldest first."""
-        begun = (_read_head(line) for line in logs.read(self.file, b'"undoes": "') if "files" in line)
+        begun = (_read_head(line) for _, line in self._read(b'"undoes": "') if "files" in line)
         return (head for head in begun if head)
 
     def runs(self) -> Iterator[RunRecord]:
@@ -287,6 +302,7 @@ class DecisionLog:
             start = place = 0
             for raw in stream:
                 line = parse(raw)
+                line = line if line and _is_sound(line) else None
                 if line and "files" in line:
                     yield from self._read_run(lines, start)
                     lines, start = [], place
@@ -307,12 +323,37 @@ class DecisionLog:
         yield RunRecord(
             head,
             tuple(one for _, one in changes),
-            tuple(map(str, ends[-1]["left"])) if ends else (),
+            tuple(map(str, ends[-1].get("left", ()))) if ends else (),
             is_whole=len(changes) == first["changes"],
             has_ended=bool(ends),
             start=start,
             is_ours=first.get("seal") == self._sign(first, (raw for raw, _ in changes)),
         )
+
+
+def _is_sound(line: Mapping[str, Any]) -> bool:
+    """Return whether the values of a line are of the types that runs write."""
+    needed = next((names for kind, names in _KINDS.items() if kind in line), ())
+    return (
+        all(isinstance(line.get(name), str) for name in needed)
+        and all(isinstance(line.get(name), str | None) for name in _OPTIONAL)
+        and all(isinstance(line.get(name, []), list) for name in _LISTS)
+        and all(map(_is_packed, line.get("splices", ())))
+    )
+
+
+def _is_packed(splice: object) -> bool:
+    return (
+        isinstance(splice, dict)
+        and isinstance(splice.get("path"), str)
+        and type(splice.get("at")) is int
+        and all(isinstance(side := splice.get(name), str) or _is_kept_apart(side) for name in _SIDES)
+    )
+
+
+def _is_kept_apart(data: object) -> bool:
+    """Return whether bytes are in a file beside the log, or no text."""
+    return isinstance(data, dict) and isinstance(data.get("blob", data.get("base64")), str)
 
 
 def _read_decision(line: Mapping[str, Any]) -> LoggedDecision | None:
