@@ -127,6 +127,7 @@ def test_notes_keep_their_text_names_tags_and_embeds(kb: KnowledgeBase, source: 
         "2026-02-03",
         "obsidian: brain/Deploy guide.md",
     )
+    assert "session_id" not in guide.metadata
     text = kb.show(guide.id).text or ""
     assert "![[Servers#^prod]]. #deploy/prod `#not-a-tag`" in text and "1. Tag. ^first" in text
     assert Counter(one.what for one in report.left_out) == {"note": 2}

@@ -39,6 +39,7 @@ class Offer:
             known again, even when it was rejected, reworded or retired since.
         reason: why it is kept, in one sentence for the person who reads the log.
         origin: the session it comes from, its `session_id`; an entry that says the same is reinforced once for each.
+        origin_field: the field that names the origin, where that is no session.
         said: when it was said or seen, by its source; now if the source has no time.
         replaces: whether an older entry that says the same with another value is superseded by it.
     """
@@ -48,6 +49,7 @@ class Offer:
     key: str
     reason: str
     origin: str | None = None
+    origin_field: str = "session_id"
     said: str | None = None
     replaces: bool = False
 
@@ -215,7 +217,7 @@ class _Planner:
         if verdict and verdict.confidence is not None:
             fields["confidence"] = verdict.confidence
         if offer.origin is not None:
-            fields.setdefault("session_id", offer.origin)
+            fields.setdefault(offer.origin_field, offer.origin)
         draft = replace(draft, fields=tuple(fields.items()))
         path = f"{self.folder_of(offer.place)}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
         made = _New(draft, offer.entry_id, path, at, offer.reason, offer.place)
