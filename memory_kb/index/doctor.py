@@ -24,6 +24,7 @@ from memory_kb.index.link_names import (
 )
 from memory_kb.index.lint import field_span, link_span, say_dead, say_double
 from memory_kb.index.rows import decode, explain_unreadable, read_file
+from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import find_hidden, read_as_indexed, survey
 from memory_kb.markdown.document import parse_document
@@ -32,7 +33,7 @@ from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
-from memory_kb.text import readable_name
+from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, locate
 
 
@@ -301,14 +302,25 @@ def check_index(vault: Vault, index: SqliteIndex, *, is_thorough: bool = True) -
 
 
 def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> Iterator[str]:
-    """Yield the files, but for some, of which the index has something else than would be made of them now."""
-    for file in walk(vault, vault.settings.ignore, []):
-        if file.path in seen:
-            continue
-        with contextlib.suppress(OSError):
-            raw = read_file(file, vault.settings.index.max_file_bytes)
-            if index.chunks_of(file.path) != list(read_as_indexed(vault, raw).chunks):
-                yield file.path
+    """Yield the files, but for some, of which the index has something else than would be made of them now.
+
+    What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
+    """
+    made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
+    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
+        kept = store.read_agreed()
+        for file in walk(vault, vault.settings.ignore, []):
+            if file.path in seen:
+                continue
+            with contextlib.suppress(OSError):
+                raw = read_file(file, vault.settings.index.max_file_bytes)
+                rows = index.chunks_of(file.path)
+                digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
+                if kept.get(file.path) == digest or rows == list(read_as_indexed(vault, raw).chunks):
+                    agreed[file.path] = digest
+                else:
+                    yield file.path
+        store.keep_agreed(agreed)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:
