@@ -44,9 +44,16 @@ _SCHEMA = form_of({"stage": {"type": "string", "enum": [*STAGES, UNKNOWN]}})
 
 
 def read_stage(text: str) -> str:
-    """Return the stage that a word or a `.current-stage` file names, or `unknown`."""
+    """Return the stage that a word or a `.current-stage` file names, or `unknown`.
+
+    Example:
+        >>> read_stage("Implementation\\n"), read_stage("testing"), read_stage("lunch")
+        ('implementation', 'review', 'unknown')
+    """
     word = text.strip().lower()
-    return word if word in STAGES else UNKNOWN
+    return next(
+        (stage for stage in STAGES if stage == word or (len(word) >= 4 and _WORDS[stage].fullmatch(word))), UNKNOWN
+    )
 
 
 def guess_stage(intent: str) -> str:
