@@ -7,6 +7,7 @@ an archive or a copy has no such signature.
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -97,11 +98,18 @@ def _sign(key: bytes, data: bytes) -> str:
 
 
 def _read(file: Path) -> list[str]:
+    """Return the lines of a signature, none where there is no plain file.
+
+    Raises:
+        OSError: it cannot be read at the moment, which says nothing about where it was made.
+    """
     try:
         with read_plain(file) as stream:
             return stream.read(1_000).decode("ascii", "replace").splitlines()
-    except OSError:
-        return []
+    except OSError as exc:
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return []
+        raise
 
 
 def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:

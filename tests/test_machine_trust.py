@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -10,10 +11,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 from conftest import Run, clean_environment, write_files
+
+from memory_kb import KnowledgeBase
+from memory_kb.plainfiles import read_plain
 
 NOTE = "---\nid: n1\ntitle: Node\nkind: policy\n---\nThe build needs Node 22.\n"
 EVENT = '{"type": "note", "text": "An event of another day", "ts": "2026-11-20T10:00:00Z", "seq": 1, "session": "s1"}\n'
@@ -314,3 +320,22 @@ def test_no_installed_command_runs_a_package_of_our_name(clone: Path, owned: Pat
     )
     subprocess.run(command, shell=True, cwd=clone, env=env, input=prompt, text=True, check=True)
     assert not owned.exists()
+
+
+def test_a_signature_that_cannot_be_read_at_the_moment_sets_nothing_aside(
+    folder: Path, open_kb: Callable[..., KnowledgeBase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_kb(folder) as kb:
+        kb.sync()
+        machine = kb.vault.machine
+
+    def read(path: Path) -> IO[bytes]:
+        if path == machine / "made-here":
+            raise OSError(errno.EMFILE, "Too many open files", str(path))
+        return read_plain(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memory_kb.trust.read_plain", read)
+        with open_kb(folder) as kb:
+            kb.sync()
+    assert [place.name for place in machine.parent.glob(".memory-kb*")] == [".memory-kb"]
