@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Files
+from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
@@ -67,6 +67,16 @@ def test_a_note_in_utf_16_is_not_written_to(vault: Vault, open_kb: Open, delete:
     with pytest.raises(CannotSplice, match="is UTF-16; save it as UTF-8 first"):
         kb.forget("memory/learnings/a.md", delete=delete)
     assert (folder / "memory/learnings/a.md").read_bytes() == data
+
+
+def test_what_loses_text_is_reported_before_unknown_words(run: Run, vault: Vault) -> None:
+    files: dict[str, str | bytes] = {
+        f"memory/a{number:02}.md": "---\nkind: recipe\n---\nText.\n" for number in range(12)
+    }
+    files |= {"memory/config.yaml": "", "memory/y.md": b"\xff\xfen\x00", "memory/z.md": b"caf\xe9\n"}
+    lines = run("--vault", vault(files), "index").stderr.splitlines()
+    assert [line.split(":")[0] for line in lines[:3]] == ["memory/y.md", "memory/z.md", "memory/a00.md"]
+    assert lines[10] == "… and 4 more; `memory-kb lint` lists them all"
 
 
 def test_a_cut_goes_through_no_sign_of_utf_16(tmp_path: Path) -> None:

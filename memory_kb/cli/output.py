@@ -85,8 +85,11 @@ def print_text(text: str) -> None:
 
 
 def print_problems(problems: Sequence[Problem], rest: str = "; `memory-kb lint` lists them all") -> None:
-    """Say what should be fixed; of a long list only the beginning, and where the rest is."""
-    for problem in problems[:_SHOWN_PROBLEMS]:
+    """Say what should be fixed; of a long list only the beginning, and where the rest is.
+
+    What loses text comes before words that are not known, of which there may be many.
+    """
+    for problem in sorted(problems, key=lambda one: "is not a known word" in one.message)[:_SHOWN_PROBLEMS]:
         say(str(problem))
     if len(problems) > _SHOWN_PROBLEMS:
         say(f"… and {len(problems) - _SHOWN_PROBLEMS:,} more{rest}")
