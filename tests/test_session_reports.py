@@ -44,6 +44,7 @@ def test_lines_that_are_not_written_and_times_that_are_none_are_reported(run: Ru
     assert done.stderr.splitlines() == [
         "stdin:1: 'yesterday' is not a moment, so it counts as of now; write 2026-03-01T12:00:00Z",
         "stdin:2: not a JSON object; not written",
+        'write one JSON object a line, such as {"role": "user", "content": "Use UTC."}',
     ]
     done = run("--vault", folder, "session", "append", "x", stdin="not json\n" * 30)
     assert (done.returncode, done.stdout) == (4, "")

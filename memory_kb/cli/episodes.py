@@ -318,7 +318,7 @@ def assume_verb(options: Options, /, milestone: str | None, is_list: bool, **cho
     if is_list:
         return _list_assumptions(options, kb.assumptions(job=chosen["job"], task=chosen["task"]))
     if not milestone:
-        raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium")
+        raise UsageError("no milestone is named", "try: memory-kb assume planned --complexity medium, or --list")
     report = kb.assume(milestone, dry_run=options.dry_run, **chosen)
     return finish_run(options, report, nothing=_NOTHING_NEW)
 

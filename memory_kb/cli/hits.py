@@ -39,7 +39,8 @@ def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
     lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
     rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
     if is_further:
-        echo(f"    {rank} {style(f'line {lines}', fg='green')}  {score}")
+        word = "lines" if hit.end_line > hit.line else "line"
+        echo(f"    {rank} {style(f'{word} {lines}', fg='green')}  {score}")
     else:
         marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
         place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, lines)

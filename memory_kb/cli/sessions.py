@@ -180,7 +180,9 @@ def read_events(lines: Iterable[bytes], problems: list[Problem]) -> Iterator[Eve
 def _print_written(options: Options, written: SessionWritten, problems: Sequence[Problem] = ()) -> None:
     if options.answer(as_plain(written) | {"problems": problems}):
         return
-    print_problems(problems, rest=f" such lines; {_ONE_A_LINE}")
+    print_problems(problems, rest=" such lines")
+    if any(one.message.endswith("not written") for one in problems):
+        say(_ONE_A_LINE)
     if written.redacted:
         say(f"note: what looks like {', '.join(written.redacted)} was not written")
     for share in written.shares or (SessionShare(written.session, written.written, written.seq),):
