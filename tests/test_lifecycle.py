@@ -203,6 +203,11 @@ def test_every_stage_is_recognised_where_it_is_stated(stage: str) -> None:
     assert guess_stage(f"# Intent\n\n- **Current stage**: `{stage.title()}`\n") == stage
 
 
+def test_a_stage_is_set_by_a_word_for_it(vault: MakeVault, open_kb: Open) -> None:
+    kb = open_kb(vault({"memory/config.yaml": ""}))
+    assert kb.stage.set("testing").stage == "review"
+
+
 # -- archiving -----------------------------------------------------------------------------
 
 
