@@ -114,7 +114,10 @@ class TaskFiles:
         def plan(held: NoteText | None, path: str) -> Change | None:
             if held is None:
                 return create_file(path, framed, "The plan before the work begins.")
-            return None if held.text == framed else write_file(held, framed, "The plan changed.")
+            lines = [
+                [line for line in one.splitlines() if not line.startswith("Date: ")] for one in (held.text, framed)
+            ]
+            return None if lines[0] == lines[1] else write_file(held, framed, "The plan changed.")
 
         return self._write_beside("premortem", place, PREMORTEM, plan, dry_run=dry_run)
 
