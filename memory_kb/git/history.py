@@ -1,7 +1,8 @@
-"""List the versions of an entry in commits."""
+"""List the versions of an entry in commits and runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,10 +10,10 @@ from memory_kb.git.repository import Repository
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.text import decode
 
-#: Commits that are looked at.
-MOST_COMMITS = 500
+#: Commits that are looked at, and files that one entry may have been in.
+MOST_COMMITS, _MOST_FILES = 500, 8
 #: Fields whose change is no news beside others.
-_COUNTED = (
+_QUIET = (
     "reinforcement_count",
     "last_reinforced",
     "usage_count",
@@ -21,8 +22,6 @@ _COUNTED = (
     "failure_count",
     "confidence",
 )
-#: Longer values are not quoted.
-_LONGEST_VALUE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +52,58 @@ class Sought(NamedTuple):
     title: str
 
 
-def trace(repository: Repository, path: str, sought: Sought, most: int = MOST_COMMITS) -> tuple[Version, ...]:
-    """Return the versions of an entry, the newest first, through renames of its file."""
+def trace(
+    repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
+) -> tuple[Version, ...]:
+    """Return the versions of an entry, the newest first.
+
+    Args:
+        repository: where to look.
+        path: its file now, from the repository's top.
+        sought: the entry.
+        folder: the vault's folder from the top; other files of it are looked through for where it was before.
+        most: how many commits of each file are looked through.
+    """
+    steps = list(_steps(repository, path, sought, folder, most))
     versions: list[Version] = []
     before: str | None = None
     old_path = ""
-    for commit, time, author, subject, name in reversed(repository.log(path, most)):
-        data = repository.blob(commit, name) if name else None
-        text = None if data is None else find_text(decode(data), name, sought)
+    for (commit, time, author, subject, name), text in reversed(steps):
         if text != before or (text is not None and name != old_path):
             change = describe_change(before, text, is_moved=bool(old_path) and name != old_path)
             versions.append(Version(commit, time, author, subject, name or old_path, change, text))
         before, old_path = text, name or old_path
     return tuple(reversed(versions))
+
+
+_Step = tuple[tuple[str, str, str, str, str], "str | None"]
+
+
+def _steps(repository: Repository, path: str, sought: Sought, folder: str, most: int) -> Iterator[_Step]:
+    """Yield the commits of all files that an entry was in, newest first, with its text then."""
+    seen: set[str] = set()
+    until = "HEAD"
+    for _ in range(_MOST_FILES):
+        seen.add(path)
+        first: tuple[str, str, str, str, str] | None = None
+        for record in repository.log(path, most, until):
+            data = repository.blob(record[0], record[4]) if record[4] else None
+            text = None if data is None else find_text(decode(data), record[4], sought)
+            if text is not None or first is None:
+                yield record, text
+            first = record if text is not None else first
+        parent = repository.parent(first[0]) if first and sought.has_own_id else None
+        others = (
+            [name for name in repository.holding([sought.id], parent, folder) if name not in seen] if parent else []
+        )
+        fitting = [
+            name
+            for name in others
+            if find_text(decode(repository.blob(parent or "", name) or b""), name, sought) is not None
+        ]
+        if not fitting or parent is None:
+            return
+        path, until = fitting[0], parent
 
 
 def find_text(text: str, path: str, sought: Sought) -> str | None:
@@ -78,11 +116,12 @@ def find_text(text: str, path: str, sought: Sought) -> str | None:
     entries = parse_document(text, path).entries
     for one in entries:
         body = text[one.body.start : one.body.end]
-        if sought.has_own_id:
-            is_it = one.id == sought.id
-        else:
-            is_it = len(entries) == 1 or display_title(one, body, path, is_only=False) == sought.title
-        if is_it:
+        is_it = (
+            one.id == sought.id
+            if sought.has_own_id
+            else display_title(one, body, path, is_only=len(entries) == 1) == sought.title
+        )
+        if is_it or (not sought.has_own_id and len(entries) == 1):
             return text[one.span.start : one.span.end].rstrip()
     return None
 
@@ -100,22 +139,29 @@ def describe_change(before: str | None, after: str | None, *, is_moved: bool = F
         return "taken out"
     if before is None:
         return "written"
-    old, new = (parse_document(text, "x.md").entries[0] for text in (before, after))
-    names = [name for name in {**old.metadata, **new.metadata} if old.metadata.get(name) != new.metadata.get(name)]
+    old, new = (parse_document(text, "x.md").entries[:1] for text in (before, after))
     changes = ["moved"] if is_moved else []
-    changes += [
-        _say_field(name, old.metadata.get(name), new.metadata.get(name)) for name in names if name not in _COUNTED
-    ]
-    if any(name in _COUNTED for name in names):
-        changes.append("use counted")
-    if before[old.body.start :].strip() != after[new.body.start :].strip():
+    if not old or not new:
+        return "; ".join([*changes, "text changed"])
+    was, now = old[0].metadata, new[0].metadata
+    names = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
+    changes += [_say_field(name, was.get(name), now.get(name)) for name in names if name not in _QUIET]
+    if any(name in _QUIET for name in names):
+        counted = was.get("reinforcement_count") or 0, now.get("reinforcement_count") or 0
+        changes.append(f"reinforced {counted[0]} -> {counted[1]}" if counted[0] != counted[1] else "use counted")
+    if before[old[0].body.start :].strip() != after[new[0].body.start :].strip():
         changes.append("text changed")
     return "; ".join(changes) or "set out differently"
 
 
 def _say_field(name: str, old: object, new: object) -> str:
-    if new is None:
-        return f"{name} taken out"
-    if any(isinstance(value, list | dict) or len(str(value)) > _LONGEST_VALUE for value in (old, new)):
+    shown = [str(value) for value in (old, new)]
+    if any(isinstance(value, (list, dict)) or len(str(value)) > 40 for value in (old, new)):
         return f"{name} changed"
-    return f"{name} {new}" if old is None else f"{name} {old} -> {new}"
+    return (
+        f"{name} {shown[1]}"
+        if old is None
+        else f"{name} taken out"
+        if new is None
+        else f"{name} {shown[0]} -> {shown[1]}"
+    )
