@@ -218,7 +218,7 @@ def gather(
     def read(index: SqliteIndex) -> tuple[Material, tuple[str, ...]]:
         degraded = vault_index.refresh().reasons
         query = Request(" ".join((wanted.task, *wanted.labels)), limit=_CANDIDATES, by_entry=True)
-        request, unnamed = searching.construct(query)
+        request, unnamed = searching.name_key_terms(query)
         question, reasons = searching.ask(index, request)
         with index.snapshot():
             faults = index.faults(Filters(job=wanted.place.job, task=wanted.place.task))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Index, Question, StoredChunk
+from memory_kb.index.port import Candidate, Index, Question, StoredChunk
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
 from memory_kb.search.diversity import mmr_order, spread
@@ -111,7 +111,7 @@ def retrieve(
     With them comes what the asker should know about them. With a `question`, passages count that
     are near to it in meaning, whatever their words.
     """
-    trace = follow(index, request, ranking, today, question)
+    trace = trace_search(index, request, ranking, today, question)
     ranks = {_id(group): rank for rank, group in enumerate(trace.groups, 1)}
     first, rest = spread(trace.ordered, 1 if request.by_entry else request.per_entry)
     if request.limit > len(first) and not request.by_entry:
@@ -148,42 +148,59 @@ class SearchTrace(NamedTuple):
     named: Mapping[int, tuple[list[str], list[str]]]
 
 
-def follow(index: Index, request: Request, ranking: Ranking, today: date, question: Question | None) -> SearchTrace:
-    """Do a search step by step."""
+def trace_search(
+    index: Index, request: Request, ranking: Ranking, today: date, question: Question | None
+) -> SearchTrace:
+    """Do a search step by step: candidates, whole sections, their passages, passages joined, variety."""
     found = find_candidates(index, request, question)
     texts = score_texts(index, found.query, found.candidates) if found.query else {}
     weights = {candidate.key: weigh(candidate, ranking, today) for candidate in found.candidates}
     most = sum(weight for term, weight in found.weights.items() if not term.endswith("*"))
-    # Who asks in the words of a note needs no guess at the meaning: BM25 beside the most that there can be.
-    said = max((text.own for text in texts.values()), default=0.0) / (MOST_TIMES * most) if most else 0.0
-    trusted = found.trusted * (1.0 - min(1.0, said) ** 2)
+    trusted = _trust_nearness(found, texts, most)
     sections = _score_sections(found, texts, trusted, weights, ranking)
-    # The successor of what is superseded may be far below it; and each entry's best passage may be in any section.
-    cuts_all = request.by_entry or any(candidate.is_superseded for candidate in found.candidates)
-    first = sections[: None if cuts_all else SECTIONS]
-    # What says the same as one of the first is its copy.
-    alike = {(section.candidate.title, section.relevance) for section in first}
-    by_key = {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
-    chunks = index.chunks(by_key)
+    competing = _choose_competing(sections, by_entry=request.by_entry)
+
+    chunks = index.chunks(competing)
     finder = WordFinder(index, found.query, found.weights) if found.query else None
-    read = finder.read(chunks) if finder else {}
-    passages = find_passages(finder, chunks, read, found.nearness)
-    entries = score_entries(index, finder, chunks, read) if finder else {}
+    said = finder.read(chunks) if finder else {}
+    passages = find_passages(finder, chunks, said, found.nearness)
+    entries = score_entries(index, finder, chunks, said) if finder else {}
     shares = _share_words(texts, entries, passages) if found.query else []
     words = normalise([share.total for share in shares]) if found.query else None
     sides = Sides(words, _look_up(found, [(passage.key, passage.number) for passage in passages]), trusted)
-    scored = score_passages([(by_key[passage.key], passage) for passage in passages], sides, weights, ranking)
+    scored = score_passages([(competing[passage.key], passage) for passage in passages], sides, weights, ranking)
     scored = _below_successors(index, scored, chunks)
-    kept = _without_shadowed(index, scored, chunks, request.filters)
-    kept.sort(key=_in_order)
+
+    kept = sorted(_without_shadowed(index, scored, chunks, request.filters), key=_in_order)
     groups = fold(kept, chunks)
     groups = sorted(groups if request.by_entry else unite_copies(groups), key=lambda group: -group.best.score)
     limit = len(groups) if request.by_entry or request.per_entry else request.limit
     ordered = diversify(groups, ranking.mmr_lambda, limit)
     by_passage = dict(zip(passages, shares, strict=False))
     coverage = max((passage.words for passage in passages), default=0.0) / most if most else 0.0
-    named = {key: finder.name_terms(said) for key, said in read.items()} if finder and request.explain else {}
+    named = {key: finder.name_terms(words) for key, words in said.items()} if finder and request.explain else {}
     return SearchTrace(found, texts, sections, by_passage, scored, kept, groups, ordered, coverage, named)
+
+
+def _trust_nearness(found: Found, texts: Mapping[int, TextScore], most: float) -> float:
+    """Return how far nearness in meaning is trusted, from 0 to 1, where words could score `most`.
+
+    Who asks in the words of a note needs no guess at the meaning.
+    """
+    best = max((text.own for text in texts.values()), default=0.0)
+    said = min(1.0, best / (MOST_TIMES * most)) if most else 0.0
+    return found.trusted * (1.0 - said**2)
+
+
+def _choose_competing(sections: Sequence[Section], *, by_entry: bool) -> dict[int, Candidate]:
+    """Return the best sections, and those that say the same as one of them, by key.
+
+    All of them where each entry is wanted, or where the successor of what is superseded may be far below it.
+    """
+    cuts_all = by_entry or any(section.candidate.is_superseded for section in sections)
+    best = sections[: None if cuts_all else SECTIONS]
+    alike = {(section.candidate.title, section.relevance) for section in best}
+    return {one.candidate.key: one.candidate for one in sections if (one.candidate.title, one.relevance) in alike}
 
 
 def _look_up(found: Found, wanted: Sequence[tuple[int, int | None]]) -> list[float] | None:

@@ -203,7 +203,7 @@ class Searching:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         elif not sync and index.is_partial:
             degraded = ("the first indexing has not ended yet; some notes are not searched",)
-        request, unnamed = self.construct(request)
+        request, unnamed = self.name_key_terms(request)
         if request.filters.file == NOWHERE:
             unnamed += ("the file is outside the project, and no applies_to covers it",)
         if request.filters.job and not self._vault.scope_folder("job", request.filters.job).is_dir():
@@ -213,7 +213,7 @@ class Searching:
             result = self._answer(index, request, asked, (*self._index.take_notices(), *degraded, *unnamed))
         return result._replace(freshness=result.freshness._replace(pending=pending))
 
-    def construct(self, request: Request) -> tuple[Request, tuple[str, ...]]:
+    def name_key_terms(self, request: Request) -> tuple[Request, tuple[str, ...]]:
         """Let a language model name the key terms of a long query, where one was asked for.
 
         A command takes seconds to start, so no search waits for one.
@@ -277,7 +277,7 @@ class Searching:
 
         def explain(index: SqliteIndex) -> WhyNot:
             self._index.refresh()
-            constructed, unnamed = self.construct(request)
+            constructed, unnamed = self.name_key_terms(request)
             asked = self.ask(index, constructed)
             with index.snapshot():
                 unread = inventory.explain_unread(self._vault, index, wanted)

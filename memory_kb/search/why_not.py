@@ -12,7 +12,7 @@ from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Fi
 from memory_kb.search.candidates import CANDIDATES, Request
 from memory_kb.search.query import TextQuery
 from memory_kb.search.scoring import WEIGHTS, Scored, decay
-from memory_kb.search.search import SECTIONS, SearchTrace, count_fitting, diversify, explain_prominence, follow
+from memory_kb.search.search import SECTIONS, SearchTrace, count_fitting, diversify, explain_prominence, trace_search
 from memory_kb.search.vector_scores import NEAREST
 from memory_kb.settings import Ranking
 
@@ -54,7 +54,7 @@ def explain_absence(case: Case) -> Absence:
     hidden = next(_filtered(case), None)
     if hidden:
         return hidden
-    trace = follow(case.index, case.request, case.ranking, case.today, case.question)
+    trace = trace_search(case.index, case.request, case.ranking, case.today, case.question)
     mine = [item for item in trace.scored if item.candidate.key in case.keys]
     if not mine:
         return _outside(case, trace)
