@@ -6,7 +6,8 @@ import codecs
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from itertools import takewhile
 from typing import Any
 
@@ -26,6 +27,9 @@ _PLUS_PLUS = regex(r"\+\+(?<=\w\+\+)(?!\+)")
 _SHARP = regex(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9_][A-Za-z]#)(?![\w#])")
 _LAST_WORD = regex(r"\w+$")
 
+_DATE = regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
+#: How many words of a frontmatter field are read, and how many characters of one.
+MOST_LISTED, _MAX_TEXT = 200, 1_000
 _UUID = regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 #: The bytes that a file in UTF-16 begins with.
@@ -367,3 +371,45 @@ def decode(data: bytes) -> str:
 def encode(text: str) -> bytes:
     """Return the bytes of a text."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def parse_date(value: object) -> date | None:
+    """Return the day an ISO date or date-time names, or None.
+
+    Example:
+        >>> parse_date("2026-03-01T10:00:00Z"), parse_date("yesterday"), parse_date("2026-13-01")
+        (datetime.date(2026, 3, 1), None, None)
+    """
+    found = _DATE.match(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+
+
+def read_text(value: object) -> str | None:
+    """Return a one-line text, or None when there is nothing to show.
+
+    Example:
+        >>> read_text("  two\\n words "), read_text(7), read_text([])
+        ('two words', '7', None)
+    """
+    if value is None or isinstance(value, (list, dict)):
+        return None
+    return " ".join(str(value).split())[:_MAX_TEXT] or None
+
+
+def read_words(value: object) -> tuple[str, ...]:
+    """Return a list of words, without repeats.
+
+    They come from a YAML list or a comma-separated text.
+
+    Example:
+        >>> read_words(["a", 2, None, "a"]), read_words("x, #y")
+        (('a', '2'), ('x', 'y'))
+    """
+    items: Sequence[object] = value if isinstance(value, list) else str(value).split(",") if value is not None else ()
+    words = (text.lstrip("#") for item in items if (text := read_text(item)))
+    return tuple(dict.fromkeys(word for word in words if word))[:MOST_LISTED]

@@ -12,8 +12,8 @@ from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.scopes import SCOPES, Pass, choose_scopes
+from memory_kb.model import Memory
 from memory_kb.store.events import Event
-from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -19,8 +19,7 @@ from memory_kb.learning.confidence import (
     read_evidence,
     settle,
 )
-from memory_kb.model import Location
-from memory_kb.store.plan import Memory
+from memory_kb.model import Location, Memory
 
 TODAY = date(2026, 11, 21)
 

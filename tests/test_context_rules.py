@@ -14,8 +14,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.context.gather import find_labels
 from memory_kb.context.sections import Context
 from memory_kb.learning.playbook import is_doubted
-from memory_kb.model import Location
-from memory_kb.store.plan import Memory
+from memory_kb.model import Location, Memory
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

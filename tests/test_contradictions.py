@@ -21,8 +21,7 @@ from memory_kb.learning.contradictions import (
     plan_resolutions,
 )
 from memory_kb.learning.negation import find_opposition, marked_words, names
-from memory_kb.model import Location
-from memory_kb.store.plan import Memory
+from memory_kb.model import Location, Memory
 
 if TYPE_CHECKING:
     from conftest import Run

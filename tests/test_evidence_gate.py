@@ -14,9 +14,8 @@ from extracting import answer, entry_of, learning, log_session, variables
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
 from memory_kb.learning.review_gate import SessionCounts, find_same, judge_rule, keywords
-from memory_kb.model import Location
+from memory_kb.model import Location, Memory
 from memory_kb.store.events import Event
-from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

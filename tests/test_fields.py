@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.fields import parse_date, read_fields, read_kind, read_text, read_words
+from memory_kb.markdown.fields import read_fields, read_kind
 from memory_kb.model import DOMAINS, KIND_ALIASES, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES, Link
+from memory_kb.text import parse_date, read_text, read_words
 
 #: Requirements §6.1, word for word; the working kinds have no importance of their own.
 KIND_TABLE = [

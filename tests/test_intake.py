@@ -12,8 +12,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.learning.entry_store import EntryStore
 from memory_kb.learning.ingest import Offer, plan_sighting
 from memory_kb.learning.new_entry import Draft
-from memory_kb.model import EVERYTHING, Link, Location
-from memory_kb.store.plan import Memory, make_memory, plan_fields, with_links
+from memory_kb.model import EVERYTHING, Link, Location, Memory
+from memory_kb.store.plan import plan_fields, with_links
 
 MakeVault = Callable[[Files], Path]
 PROJECT = Location()
@@ -109,7 +109,7 @@ def test_memories_hold_the_whole_text(vault: MakeVault, open_kb: Callable[..., K
         f"## Part {number}\n\n" + "A sentence of some length that fills the part. " * 30 for number in range(8)
     )
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/a.md": f"---\nid: a\nkind: fact\n---\n{body}\n"}))
-    (memory,) = map(make_memory, kb.index.read(lambda index: list(index.memories(EVERYTHING))))
+    (memory,) = kb.index.read(lambda index: list(index.memories(EVERYTHING)))
     assert memory.text.split() == body.split()
     assert memory.hash == kb.writer.read(memory.path).hash
 

@@ -9,7 +9,7 @@ from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
 from memory_kb.learning.confidence import MATURITIES
 from memory_kb.learning.playbook import PlaybookRule, load_merged, make_rule, rule_text
-from memory_kb.store.plan import Memory
+from memory_kb.model import Memory
 from memory_kb.text import count_tokens, short_id
 
 BLOCK_WORD = "rules"

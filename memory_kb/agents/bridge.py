@@ -18,9 +18,10 @@ from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
 from memory_kb.markdown import text_blocks
 from memory_kb.markdown.splice import find_entry
+from memory_kb.model import Memory
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory, replace_entry
+from memory_kb.store.plan import Change, replace_entry
 from memory_kb.text import decode, load_json
 from memory_kb.trust import write_plain
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citations import ClaimState
+    from memory_kb.model import Memory
     from memory_kb.reports import WhyNot
     from memory_kb.sessions.service import Sessions
     from memory_kb.store.events import Event
-    from memory_kb.store.plan import Memory
     from memory_kb.vault import Vault
 
 #: The most of what CONTINUITY.md says is being done.

@@ -54,7 +54,7 @@ class Day(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the day that a text names."""
-        from memory_kb.markdown.fields import parse_date
+        from memory_kb.text import parse_date
 
         day = parse_date(value)
         if day is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from memory_kb.context.briefs import Assess
     from memory_kb.context.framing import Given
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.store.plan import Memory
+    from memory_kb.model import Memory
 
 #: What a file costs at most, in tokens, the frame left out.
 MOST_TOKENS, MOST_ENTRIES = 300, 3
@@ -21,17 +21,10 @@ MOST_TOKENS, MOST_ENTRIES = 300, 3
 def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     """Return the live entries whose `applies_to` covers a file of the project, or that cite it."""
     here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
-    stored, citing = list(index.memories(here._replace(file=file))), list(index.entries(here, file))
-    # Most files are named by no entry, and a hook runs at each of them.
-    if not (stored or citing):
-        return []
-    from memory_kb.store.plan import make_memory
-
-    found = list(map(make_memory, stored))
+    found = list(index.memories(here._replace(file=file)))
     known = {one.id for one in found}
-    for source in dict.fromkeys(one.source for one in citing if one.entry_id not in known):
-        memories = (make_memory(one) for one in index.memories(here, source))
-        found += [one for one in memories if one.id not in known and _cites(one, file)]
+    for source in dict.fromkeys(one.source for one in index.entries(here, file) if one.entry_id not in known):
+        found += [one for one in index.memories(here, source) if one.id not in known and _cites(one, file)]
     return [one for one in found if not (one.is_superseded or one.is_unverified or one.is_quarantined)]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.context.framing import Given, as_line, flatten, frame
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, format_rule
-from memory_kb.store.plan import Memory
+from memory_kb.model import Memory
 from memory_kb.text import count_tokens, short_id
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.context.relevance import Topic, fits_files, is_about, may_be_given, shared_words, stem, weigh_words
 from memory_kb.index.port import Question
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
-from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, Memory
 from memory_kb.search.candidates import Request
 from memory_kb.search.query import parse_query
 from memory_kb.search.search import retrieve
 from memory_kb.settings import Ranking
 from memory_kb.stop_words import stop_words
-from memory_kb.store.plan import Memory, make_memory
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
@@ -153,7 +152,7 @@ class Gathering:
         return labels, fitting
 
     def _memories(self, filters: Filters) -> list[Memory]:
-        return list(map(make_memory, self._index.memories(filters)))
+        return list(self._index.memories(filters))
 
     def _topic(self) -> Topic:
         terms = parse_query(self._request.text).terms[:_WORDS]
@@ -190,7 +189,7 @@ class Gathering:
                 yield FittingEntry(memory, hit)
 
     def _read_file(self, path: str) -> dict[str, Memory]:
-        return {memory.id: memory for memory in map(make_memory, self._index.memories(EVERYTHING, path))}
+        return {memory.id: memory for memory in self._index.memories(EVERYTHING, path)}
 
     def _look_up(self, entry_id: str) -> Memory | None:
         entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from memory_kb.context.recall import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.model import Memory
     from memory_kb.search.why_not import Absence
-    from memory_kb.store.plan import Memory
 
 #: What a prompt gets at most.
 MOST_ENTRIES, MOST_TOKENS = 3, 600

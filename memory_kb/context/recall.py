@@ -14,10 +14,9 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.relevance import may_be_given, says, stem
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
 from memory_kb.search.query import parse_query
 from memory_kb.settings import ScopeWeights
-from memory_kb.store.plan import Memory, make_memory
 from memory_kb.text import has_cjk
 
 if TYPE_CHECKING:
@@ -152,8 +151,8 @@ class Recall:
 
     def _read(self, section: StoredChunk) -> Memory | None:
         """Return the entry of a section, unless no agent is given it."""
-        stored = self._index.memories(_HERE, section.source)
-        memory = next((make_memory(one) for one in stored if one.entry.entry_id == section.entry_id), None)
+        memories = self._index.memories(_HERE, section.source)
+        memory = next((one for one in memories if one.id == section.entry_id), None)
         return memory if memory and may_be_given(memory, self._today) else None
 
     def _choose_passage(self, section: StoredChunk) -> str:

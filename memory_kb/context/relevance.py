@@ -9,8 +9,7 @@ from datetime import date
 from typing import NamedTuple
 
 from memory_kb.globs import fits_any
-from memory_kb.model import Hit
-from memory_kb.store.plan import Memory
+from memory_kb.model import Hit, Memory
 
 #: Shared words must be half of the task's, or be worth half a word that is in one note alone.
 _MIN_SHARE, _MIN_WORTH = 0.5, 0.5

@@ -20,7 +20,7 @@ from memory_kb.learning.playbook import (
     rule_text,
     select_rules,
 )
-from memory_kb.store.plan import Memory
+from memory_kb.model import Memory
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:

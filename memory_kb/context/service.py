@@ -14,10 +14,9 @@ from memory_kb.context.gather import Wanted, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.citations import ClaimState, assess, say_mark
-from memory_kb.model import make_place
+from memory_kb.model import Memory, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Memory
 from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from memory_kb.context.layers import order_baseline
 from memory_kb.context.sections import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, is_snoozed, load_merged
-from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters
-from memory_kb.store.plan import Memory, make_memory
+from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters, Memory
 from memory_kb.text import count_tokens
 
 #: The most that the start of a session costs besides `institutional.md`, in tokens.
@@ -54,7 +53,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
     here = Filters(statuses=live, scopes=("project", "global"))
 
     def read(filters: Filters, origin: str | None = None) -> list[Memory]:
-        return list(map(make_memory, index.memories(filters, origin=origin)))
+        return list(index.memories(filters, origin=origin))
 
     proposed = read(EVERYTHING._replace(statuses=("proposed",)))
     tasks = here._replace(learning_types=("task",))
@@ -63,7 +62,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
     core = {(one.path, one.id): one for one in (*stated, *baseline) if _may_be_given(one)}
     rules = load_merged(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
-    episodes = (make_memory(one) for one in index.memories(here._replace(kinds=("episode",))))
+    episodes = index.memories(here._replace(kinds=("episode",)))
     return StartMaterial(
         institutional=sorted(
             read(here._replace(learning_types=("institutional",))),

@@ -34,7 +34,7 @@ from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
-from memory_kb.store.plan import make_memory, plan_fields
+from memory_kb.store.plan import plan_fields
 from memory_kb.store.project import project_files
 from memory_kb.store.render_changes import compose, paths_of
 from memory_kb.text import encode
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.review import Review
+    from memory_kb.model import Memory
     from memory_kb.reports import RunReport
     from memory_kb.store.files import NoteText
-    from memory_kb.store.plan import Change, Memory
+    from memory_kb.store.plan import Change
     from memory_kb.store.render_changes import Composition
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -320,13 +321,13 @@ class Drafting:
     def _at(self, path: str, entry_id: str, drafts: Drafts) -> Memory:
         """Return an entry as it is in a draft, else in the index."""
         if path in drafts:
-            stored = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
+            memories = read_unsaved(path, drafts[path], is_memory=self._vault.memory is not None)
         else:
-            stored = self._index.read(lambda index: list(index.memories(EVERYTHING, path)))
-        found = next((one for one in stored if one.entry.entry_id == entry_id), None)
+            memories = self._index.read(lambda index: list(index.memories(EVERYTHING, path)))
+        found = next((one for one in memories if one.id == entry_id), None)
         if found is None:
             raise UnknownEntry(entry_id)
-        return make_memory(found)
+        return found
 
     def _composed(self, plan: Sequence[Change], drafts: Drafts) -> Composition:
         # Whole files that only move are last in a plan; an editor moves them itself.

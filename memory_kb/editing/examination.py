@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.catalog import find_headings, make_catalog, make_part, read_unsaved
 from memory_kb.index.doctor import is_file
-from memory_kb.index.link_names import KeptTargets, find_rival, links_of, say_rival
+from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, say_rival
 from memory_kb.index.lint import Ground, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
@@ -20,7 +20,6 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import make_memory
 from memory_kb.store.project import project_files
 from memory_kb.text import encode
 from memory_kb.vault import default_status, locate
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from memory_kb.index.lint import Remark
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import StoredEntry
-    from memory_kb.store.plan import Memory
+    from memory_kb.model import Memory, StoredEntry
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -74,10 +72,10 @@ class Examination:
         The rules are those of `lint`, and that nothing is said twice. Other notes count as they are saved.
         """
         is_memory = self._vault.memory is not None
-        unsaved = read_unsaved(path, text, is_memory=is_memory)
-        memories = list(map(make_memory, unsaved))
+        memories = read_unsaved(path, text, is_memory=is_memory)
         document = parse_document(text, path, default_status(path, is_memory=is_memory))
-        wanted = {(path, target) for one in unsaved for _, target in links_of(one.entry, one.text)}
+        wanted = {(path, target) for one in memories for target in find_targets(one.text)}
+        wanted |= {(path, link.to) for one in memories for link in one.links}
         ids = {memory.id for memory in memories}
         # All entries of a large vault would fill the memory of the page.
         part = self._index.read(lambda index: make_part(index, wanted, ids))

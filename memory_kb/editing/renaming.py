@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.markdown.document import find_opening, first_heading
-from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import (
     TextLink,
     rewrite_anchors,
@@ -28,6 +27,7 @@ from memory_kb.model import Entry, Span
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, write_file
 from memory_kb.store.walk import would_take
+from memory_kb.text import read_words
 from memory_kb.vault import Vault
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 

@@ -18,13 +18,12 @@ from memory_kb.learning.duplicates import likeness, turning_words
 from memory_kb.learning.ingest import Offer, Taken, plan_sighting
 from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
 from memory_kb.learning.review_gate import SessionCounts, judge_rule
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location
+from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
-from memory_kb.store.plan import Change, Memory
-from memory_kb.text import counted, jaccard
+from memory_kb.store.plan import Change
+from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import Meanings

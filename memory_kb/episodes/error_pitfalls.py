@@ -12,9 +12,8 @@ from memory_kb.learning.error_text import generalise, is_bare, is_informative, s
 from memory_kb.learning.ingest import Offer
 from memory_kb.learning.new_entry import Draft
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location
+from memory_kb.model import Location, Memory
 from memory_kb.session_reports import Trace
-from memory_kb.store.plan import Memory
 from memory_kb.text import shorten
 
 #: How an episode that was built from a log reports a command that worked with a small change.

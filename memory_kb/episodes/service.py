@@ -34,10 +34,10 @@ from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
 from memory_kb.learning.new_entry import Draft, check_draft, plan_entry
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING
+from memory_kb.model import EVERYTHING, Memory
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_reports import Trace
-from memory_kb.store.plan import Change, Memory, Plan
+from memory_kb.store.plan import Change, Plan
 from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 

@@ -23,7 +23,6 @@ from memory_kb.search.evaluation import File, grep, measure, propose_queries, su
 from memory_kb.search.query import parse_query
 from memory_kb.store.files import find_note
 from memory_kb.store.logs import RetrievalLog
-from memory_kb.store.plan import make_memory
 
 if TYPE_CHECKING:
     from memory_kb.context.service import Contexts
@@ -125,7 +124,7 @@ class Evaluation:
                 query = parse_query(word)
                 return 0 if query.is_empty else index.frequency(query.expression)
 
-            memories = tuple(map(make_memory, index.memories(EVERYTHING)))
+            memories = tuple(index.memories(EVERYTHING))
             return propose_queries(memories, asked, frequency, known, _TRIED * count)
 
         found = (
@@ -242,7 +241,7 @@ class Evaluation:
         self, index: SqliteIndex, changed: Collection[str] | None
     ) -> tuple[tuple[Problem, ...], dict[str, str]]:
         """Return what is wrong with the notes beyond their fields, and what the entries are called."""
-        memories = tuple(map(make_memory, index.memories(EVERYTHING)))
+        memories = tuple(index.memories(EVERYTHING))
         problems = [
             *map(_unusable, self._vault.warnings),
             *check_queries(self._vault, index),

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from memory_kb.errors import CannotSplice
 from memory_kb.git.merge_texts import GitTexts, TextMerge
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import set_value
 from memory_kb.model import Span
+from memory_kb.text import parse_date
 from memory_kb.yaml_loader import InvalidBlock, load_mapping, yaml_loader
 
 #: Stands for a key that is not there.

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from memory_kb.importers.notes import NotePiece, TextFile, came_from, has_words, read_note, tag_of
 from memory_kb.injected import strip
 from memory_kb.learning.new_entry import Draft
-from memory_kb.markdown.fields import parse_date, read_text
 from memory_kb.markdown.scanner import Heading, find_headings, find_items, find_sections
 from memory_kb.model import Span
 from memory_kb.store.host_memory import KINDS_OF_TYPES
-from memory_kb.text import shorten
+from memory_kb.text import parse_date, read_text, shorten
 from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")

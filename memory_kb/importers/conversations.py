@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from memory_kb.markdown.fields import read_text
 from memory_kb.sessions.transcripts import LineResult, from_person, notice, tool_result
 from memory_kb.store.events import Event, normal_time, text_of
+from memory_kb.text import read_text
 
 _MOST_NODES = 100_000
 

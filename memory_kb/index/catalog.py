@@ -26,10 +26,10 @@ from memory_kb.index.link_names import (
     stem_of,
 )
 from memory_kb.index.rows import RawNote, read_note
-from memory_kb.index.sqlite import SqliteIndex
+from memory_kb.index.sqlite import SqliteIndex, make_memory
 from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
-from memory_kb.model import EVERYTHING, FileStat, StoredEntry, StoredMemory
+from memory_kb.model import EVERYTHING, FileStat, Memory, StoredEntry
 from memory_kb.text import encode, hash_of
 from memory_kb.vault import default_status, locate
 
@@ -276,11 +276,11 @@ def make_part(index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Coll
     return replace(_part(index, entries), names=name_entries(entries))
 
 
-def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]:
+def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[Memory]:
     """Return the entries of a text with all they say, planned against the text as its bytes are.
 
     Example:
-        >>> [(one.entry.entry_id, one.text) for one in read_unsaved("a.md", "---\\nid: x\\n---\\nOne.\\n", is_memory=False)]
+        >>> [(one.id, one.text) for one in read_unsaved("a.md", "---\\nid: x\\n---\\nOne.\\n", is_memory=False)]
         [('x', 'One.')]
     """
     data, place = encode(text), locate(path, is_memory=is_memory)
@@ -289,13 +289,6 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[StoredMemory]
     firsts = [chunk for chunk in chunks if chunk.part == 0]
     bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
     return [
-        StoredMemory(
-            StoredEntry._make(getattr(chunk, name) for name in StoredEntry._fields),
-            hash_of(data),
-            chunk.job,
-            chunk.task,
-            chunk.learning_type,
-            body,
-        )
+        make_memory(StoredEntry._make(getattr(chunk, name) for name in StoredEntry._fields), hash_of(data), place, body)
         for chunk, body in zip(firsts, bodies, strict=False)
     ]

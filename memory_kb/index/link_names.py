@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, TypeVar
 
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links
 from memory_kb.model import EVERYTHING, SCOPES, StoredEntry
 from memory_kb.regex import regex
+from memory_kb.text import read_words
 
 #: The day that a heading may begin with.
 DAY_PREFIX = regex(r"^\[\d{4}-\d{2}-\d{2}\]\s*")

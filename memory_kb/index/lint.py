@@ -12,8 +12,7 @@ from memory_kb.markdown.fields import read_fields
 from memory_kb.markdown.links import find_links, find_pictures
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.markdown.splice import yaml_span
-from memory_kb.model import Document, Entry, Span, StoredEntry
-from memory_kb.store.plan import Memory
+from memory_kb.model import Document, Entry, Memory, Span, StoredEntry
 from memory_kb.text import count_tokens, short_id, shorten
 
 

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from memory_kb.index.port import IS_CUT, Fault
 from memory_kb.markdown.document import display_title, first_heading, parse_document
-from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private import mask_private
-from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, sized, symbol_terms
+from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, read_words, sized, symbol_terms
 
 #: What problems say of a file whose text is not indexed as it is meant.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"

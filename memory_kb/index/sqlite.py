@@ -17,13 +17,14 @@ from memory_kb.index.filters import as_array, is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow
 from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
 from memory_kb.index.sqlite_writer import SqliteWriter
-from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Problem, Region, StoredEntry, StoredMemory
+from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Location, Memory, Problem, Region, StoredEntry
 from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
     from memory_kb.index.vectors import VectorStore
     from memory_kb.index.words import TermTable, WordCutter
+    from memory_kb.markdown.fields import Fields
 
 
 #: What supersedes what; a proposal does not yet.
@@ -69,6 +70,33 @@ def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Ite
                 found[-1][-1].extend(("\n" * (line - last) or " ", content))
             last = end_line
         yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
+
+
+def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) -> Memory:
+    """Return an entry of the index as a value to plan with; values it cannot use have become defaults."""
+    metadata, fields = _read_metadata(entry.metadata or "{}")
+    own = fields._asdict() | {
+        name: getattr(entry, name) for name in ("title", "kind", "type", "status", "line", "fault")
+    }
+    del own["dated"]
+    return Memory(
+        **own | {"id": entry.entry_id},
+        path=entry.source,
+        hash=file_hash,
+        place=place,
+        text=text,
+        metadata=metadata,
+        has_successor=bool(entry.is_superseded),
+    )
+
+
+# Most entries stay as they are from one reading to the next.
+@functools.lru_cache(maxsize=4_096)
+def _read_metadata(metadata: str) -> tuple[Mapping[str, Any], Fields]:
+    from memory_kb.markdown.fields import read_fields
+
+    found = load_json(metadata)
+    return found, read_fields(found)[0]
 
 
 class SqliteIndex:
@@ -376,9 +404,7 @@ class SqliteIndex:
         rows = f"SELECT {_ENTRY} FROM chunks WHERE part = 0 AND {condition} ORDER BY {order}"
         return map(StoredEntry._make, self._connection.execute(rows, values))
 
-    def memories(
-        self, filters: Filters, source: str | None = None, origin: str | None = None
-    ) -> Iterator[StoredMemory]:
+    def memories(self, filters: Filters, source: str | None = None, origin: str | None = None) -> Iterator[Memory]:
         """Yield the entries that pass the filters with all of their text, in path order.
 
         With `source`, those of one file; with `origin`, those whose frontmatter names that as its source.
@@ -401,9 +427,9 @@ class SqliteIndex:
         pieces: list[str] = []
         end = 0
 
-        def put_together() -> StoredMemory:
-            digest, job, task, learning_type = first[width : width + 4]
-            return StoredMemory(StoredEntry._make(first[:width]), digest, job, task, learning_type, "".join(pieces))
+        def put_together() -> Memory:
+            entry, (file_hash, *place) = StoredEntry._make(first[:width]), first[width : width + 4]
+            return make_memory(entry, file_hash, Location(entry.scope, *place), "".join(pieces))
 
         for row in rows:
             content, part, offset = row[width + 4 :]

@@ -28,9 +28,9 @@ from memory_kb.learning.references import (
     suggest_references,
     write_citation,
 )
-from memory_kb.model import Problem
+from memory_kb.model import Memory, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory, Plan, plan_fields, with_words
+from memory_kb.store.plan import Change, Plan, plan_fields, with_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore

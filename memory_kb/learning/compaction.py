@@ -18,9 +18,8 @@ from memory_kb.learning.contradictions import (
 )
 from memory_kb.learning.duplicates import comparable, likeness, turning_words
 from memory_kb.learning.negation import marked_words, names, signs
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, make_place
+from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, Memory, make_place
 from memory_kb.reports import RunReport
 from memory_kb.similarity import (
     CONTRADICTION_FROM,
@@ -34,8 +33,8 @@ from memory_kb.similarity import (
     stemmed_set,
     word_set,
 )
-from memory_kb.store.plan import Change, Memory, move, plan_fields, remove, set_body, with_links, with_words
-from memory_kb.text import counted, jaccard
+from memory_kb.store.plan import Change, move, plan_fields, remove, set_body, with_links, with_words
+from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

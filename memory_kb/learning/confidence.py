@@ -9,10 +9,9 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.markdown.fields import parse_date
+from memory_kb.model import Memory
 from memory_kb.search.scoring import activation, decay
-from memory_kb.store.plan import Memory
-from memory_kb.text import counted
+from memory_kb.text import counted, parse_date
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple, get_args
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.negation import find_opposition
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value
-from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link
+from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
 from memory_kb.providers.base import Llm, form_of
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, Memory, plan_fields, with_links, with_words
+from memory_kb.store.plan import Change, plan_fields, with_links, with_words
+from memory_kb.text import parse_date
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)

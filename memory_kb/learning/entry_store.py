@@ -13,7 +13,6 @@ from memory_kb.learning.ingest import plan_intake
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Location
-from memory_kb.store.plan import make_memory
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.ingest import Gate, Intake, Offer
-    from memory_kb.model import Filters
+    from memory_kb.model import Filters, Memory
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
-    from memory_kb.store.plan import Memory, Plan
+    from memory_kb.store.plan import Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -70,7 +69,7 @@ class EntryCache:
 
 
 def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = None) -> tuple[Memory, ...]:
-    return tuple(map(make_memory, index.memories(filters, path)))
+    return tuple(index.memories(filters, path))
 
 
 class EntryStore:

@@ -17,7 +17,7 @@ from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.store.plan import Memory
+    from memory_kb.model import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

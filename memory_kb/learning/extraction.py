@@ -28,13 +28,12 @@ from memory_kb.learning.scopes import (
     show_sources,
 )
 from memory_kb.markdown.splice import Value
-from memory_kb.model import Location, make_place
+from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
 from memory_kb.providers.spending import Metered
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog
-from memory_kb.store.plan import Memory
 from memory_kb.store.session_log import find_id
 from memory_kb.text import count_tokens
 

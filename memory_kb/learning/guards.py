@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
-from memory_kb.model import Filters
+from memory_kb.model import Filters, Memory
 from memory_kb.store.logs import append, format_time, mark_of, read
-from memory_kb.store.plan import Memory, make_memory
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
@@ -180,7 +179,7 @@ def guarding_rules(index: SqliteIndex, scopes: Sequence[str]) -> list[Memory]:
     sources = dict.fromkeys(
         one.source for one in index.entries(here) if any(f'"{key}"' in (one.metadata or "") for key in KEYS)
     )
-    found = (make_memory(one) for source in sources for one in index.memories(here, source))
+    found = (one for source in sources for one in index.memories(here, source))
     return [
         one for one in found if is_guard(one) and not (one.is_superseded or one.is_unverified or one.is_quarantined)
     ]

@@ -22,8 +22,8 @@ from memory_kb.learning.new_entry import (
 )
 from memory_kb.learning.playbook import count_outcome
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Location
-from memory_kb.store.plan import Change, Memory, last_seen, make_memory, plan_fields, plan_replaced, with_words
+from memory_kb.model import EVERYTHING, Location, Memory
+from memory_kb.store.plan import Change, last_seen, plan_fields, plan_replaced, with_words
 
 #: Why an entry that was made before, and is gone, is not made again.
 TAKEN_AWAY = "it was reverted or deleted before"
@@ -239,7 +239,7 @@ class _Planner:
                 one.draft = replace(one.draft, fields=(*one.draft.fields, ("status", "retired")))
 
     def _memory(self, path: str, entry_id: str) -> Memory:
-        return next(one for one in map(make_memory, self.index.memories(EVERYTHING, path)) if one.id == entry_id)
+        return next(one for one in self.index.memories(EVERYTHING, path) if one.id == entry_id)
 
 
 def plan_sighting(

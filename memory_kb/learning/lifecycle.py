@@ -14,11 +14,11 @@ from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Offer, newest, plan_sighting
 from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
 from memory_kb.markdown.splice import Value
-from memory_kb.model import WORKING_KINDS, Location
+from memory_kb.model import WORKING_KINDS, Location, Memory
 from memory_kb.providers.base import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
 from memory_kb.store import logs
-from memory_kb.store.plan import Change, Memory, Plan
+from memory_kb.store.plan import Change, Plan
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 from memory_kb.private import cut_private, cut_private_values
 from memory_kb.regex import regex
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
-from memory_kb.text import encode, hash_of, slugify
+from memory_kb.text import encode, hash_of, parse_date, slugify
 
 if TYPE_CHECKING:
     import frontmatter

@@ -8,9 +8,9 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.learning.confidence import OUTCOMES, REMOVAL, read_evidence, settle
-from memory_kb.model import SCOPES
+from memory_kb.model import SCOPES, Memory
 from memory_kb.regex import regex
-from memory_kb.store.plan import Memory, plan_fields
+from memory_kb.store.plan import plan_fields
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.confidence import DEFAULT_CONFIDENCE, DELTAS, read_evidence
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.new_entry import Draft, check_draft, free_path, not_from_the_future, plan_entry
-from memory_kb.markdown.fields import parse_date, read_text, read_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, KINDS, Location, Problem
+from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Memory
-from memory_kb.text import slugify
+from memory_kb.store.plan import Change
+from memory_kb.text import parse_date, read_text, read_words, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
 
 #: The keys under which a playbook lists its rules, ours first.

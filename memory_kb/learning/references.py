@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
-    from memory_kb.store.plan import Memory
+    from memory_kb.model import Memory
 
 #: Changed lines that are shown.
 _MOST_SHOWN = 12

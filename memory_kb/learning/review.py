@@ -23,17 +23,14 @@ from memory_kb.learning.playbook import (
     was_looked_at,
 )
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.fields import parse_date
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
-from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Link, Location
+from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Link, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.plan import (
     Change,
-    Memory,
     Plan,
     create_file,
-    make_memory,
     move,
     plan_fields,
     plan_replaced,
@@ -43,7 +40,7 @@ from memory_kb.store.plan import (
     with_words,
     write_file,
 )
-from memory_kb.text import counted, short_id, shorten, slugify
+from memory_kb.text import counted, parse_date, short_id, shorten, slugify
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -406,7 +403,7 @@ class Review:
             return is_meant and is_waiting(memory) and not is_snoozed(memory, today)
 
         # Few of many wait: all of them in memory would be hundreds of megabytes in a large vault.
-        waiting = self._index.read(lambda index: list(filter(is_listed, map(make_memory, index.memories(wanted)))))
+        waiting = self._index.read(lambda index: list(filter(is_listed, index.memories(wanted))))
         waiting.sort(key=lambda memory: (memory.path, memory.line))
         waiting.sort(key=lambda memory: (memory.status == "proposed", memory.created_at or ""), reverse=True)
         return tuple(make_item(memory, today) for memory in waiting)

@@ -12,10 +12,9 @@ from memory_kb.index.event_search import SessionIndex
 from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.ingest import GateVerdict
 from memory_kb.learning.playbook import RULE_KINDS
-from memory_kb.model import EVERYTHING, make_place
+from memory_kb.model import EVERYTHING, Memory, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
-from memory_kb.store.plan import Memory
 from memory_kb.text import counted
 
 if TYPE_CHECKING:

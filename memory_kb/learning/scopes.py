@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.conversation import RecordPiece, ShownRecord, clean
-from memory_kb.model import Location
+from memory_kb.model import Location, Memory
 from memory_kb.providers.base import form_of
-from memory_kb.store.plan import Memory
 from memory_kb.text import hash_of, printable, shorten
 
 #: Importance at creation.

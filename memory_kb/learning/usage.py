@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call, strip
+from memory_kb.model import Memory
 from memory_kb.store.events import Event, strings_of
-from memory_kb.store.plan import Memory
 
 if TYPE_CHECKING:
     from memory_kb.session_reports import Trace

@@ -13,10 +13,9 @@ from lsprotocol import types as lsp
 from memory_kb.editing.drafting import EntryUse
 from memory_kb.index.lint import Remark
 from memory_kb.lsp.places import Page, Ruler
-from memory_kb.markdown.fields import read_words
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span
 from memory_kb.store.render_changes import Composition, FileOutcome
-from memory_kb.text import decode, short_id, shorten
+from memory_kb.text import decode, read_words, short_id, shorten
 
 SOURCE = "memory-kb"
 _WEIGHTS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from memory_kb.model import (
     TYPES,
     Link,
 )
-from memory_kb.regex import regex
+from memory_kb.text import MOST_LISTED, parse_date, read_text, read_words
 
 
 class Field(NamedTuple):
@@ -110,10 +110,7 @@ FIELDS: Mapping[str, Field] = {
 #: Importance of an entry that names neither kind nor priority.
 DEFAULT_IMPORTANCE = 0.5
 
-_DATE = regex(r"\s*(\d{4})-(\d{2})-(\d{2})(?=$|[T\s])")
 _EVIDENCE = {name: field.form for name, field in FIELDS.items() if field.is_evidence}
-_MAX_LISTED = 200
-_MAX_TEXT = 1_000
 _MOST_COUNTED = 1_000_000_000
 
 
@@ -147,48 +144,6 @@ class Fields(NamedTuple):
     links: tuple[Link, ...]
     dated: date | None
     seen: date | None
-
-
-def parse_date(value: object) -> date | None:
-    """Return the day an ISO date or date-time names, or None.
-
-    Example:
-        >>> parse_date("2026-03-01T10:00:00Z"), parse_date("yesterday"), parse_date("2026-13-01")
-        (datetime.date(2026, 3, 1), None, None)
-    """
-    found = _DATE.match(value) if isinstance(value, str) else None
-    if found is None:
-        return None
-    try:
-        return date(int(found[1]), int(found[2]), int(found[3]))
-    except ValueError:
-        return None
-
-
-def read_text(value: object) -> str | None:
-    """Return a one-line text, or None when there is nothing to show.
-
-    Example:
-        >>> read_text("  two\\n words "), read_text(7), read_text([])
-        ('two words', '7', None)
-    """
-    if value is None or isinstance(value, (list, dict)):
-        return None
-    return " ".join(str(value).split())[:_MAX_TEXT] or None
-
-
-def read_words(value: object) -> tuple[str, ...]:
-    """Return a list of words, without repeats.
-
-    They come from a YAML list or a comma-separated text.
-
-    Example:
-        >>> read_words(["a", 2, None, "a"]), read_words("x, #y")
-        (('a', '2'), ('x', 'y'))
-    """
-    items: Sequence[object] = value if isinstance(value, list) else str(value).split(",") if value is not None else ()
-    words = (text.lstrip("#") for item in items if (text := read_text(item)))
-    return tuple(dict.fromkeys(word for word in words if word))[:_MAX_LISTED]
 
 
 def read_kind(kind: object, type_: object) -> tuple[str, str]:
@@ -325,7 +280,7 @@ class _Reader:
                 self.complaints.append(Complaint("links", message))
                 relation = "related_to"
             found.append(Link(to, relation))
-        return tuple(found[:_MAX_LISTED])
+        return tuple(found[:MOST_LISTED])
 
     def check_evidence(self) -> None:
         """Complain about the fields that only later stages read."""

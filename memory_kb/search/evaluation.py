@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret
-from memory_kb.model import WORKING_KINDS, Hit
+from memory_kb.model import WORKING_KINDS, Hit, Memory
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
-from memory_kb.store.plan import Memory
 from memory_kb.store.queries import SavedQuery, names
 from memory_kb.text import has_cjk
 

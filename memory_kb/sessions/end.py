@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from memory_kb.episodes.error_pitfalls import find_hard_events
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import read_outcome
-from memory_kb.markdown.fields import parse_date
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.sessions.steps import Done, Work, changed, run_step
 from memory_kb.store.session_log import OUTCOMES
+from memory_kb.text import parse_date
 
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memory_kb.credentials import find_secret
 from memory_kb.errors import CannotSplice, Forgotten, UnreadableInput, UsageError
 from memory_kb.learning.playbook import plan_feedback
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Problem, make_filters
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory, Problem, make_filters
 from memory_kb.search.candidates import Request
 from memory_kb.skills.skill import (
     Skill,
@@ -51,7 +51,7 @@ from memory_kb.skills.skill_files import (
 )
 from memory_kb.skills.skill_text import SkillText
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, Memory, Plan, WriteFile
+from memory_kb.store.plan import Change, Plan, WriteFile
 from memory_kb.store.targets import find_target
 from memory_kb.text import encode, hash_of
 

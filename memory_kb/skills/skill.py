@@ -14,14 +14,13 @@ from memory_kb.credentials import texts_of
 from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
 from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
 from memory_kb.learning.playbook import in_force
-from memory_kb.markdown.fields import read_text
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
-from memory_kb.model import Hit, Location, Problem
+from memory_kb.model import Hit, Location, Memory, Problem
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, Memory, create_file, replace_entry
-from memory_kb.text import slugify
+from memory_kb.store.plan import Change, create_file, replace_entry
+from memory_kb.text import read_text, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
 ORDERS = ("thompson", "mean", "ucb")

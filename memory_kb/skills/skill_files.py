@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.playbook_file import cut_items, read_items
-from memory_kb.markdown.fields import FIELDS, parse_date, read_text, read_words
+from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.scanner import plain_lines
-from memory_kb.model import Problem
+from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
-from memory_kb.store.plan import Memory
-from memory_kb.text import hash_of, printable, shorten, slugify
+from memory_kb.text import hash_of, parse_date, printable, read_text, read_words, shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memory_kb.markdown.fields import read_text, read_words
 from memory_kb.model import Problem
+from memory_kb.text import read_text, read_words
 from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: Hits that count unless a query says otherwise.

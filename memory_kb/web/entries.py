@@ -17,12 +17,11 @@ from memory_kb.editing.source import Source
 from memory_kb.errors import AmbiguousId, ChangedOnDisk, MemoryKBError, UsageError, explain_failure
 from memory_kb.kb import KnowledgeBase
 from memory_kb.markdown.document import parse_document
-from memory_kb.markdown.fields import read_words
 from memory_kb.markdown.links import find_links
 from memory_kb.plainfiles import read_file
 from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
-from memory_kb.text import load_json
+from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title

@@ -17,7 +17,7 @@ from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
 from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, create_file, make_memory, write_file
+from memory_kb.store.plan import Change, create_file, write_file
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
+    from memory_kb.model import Memory
     from memory_kb.search.service import Searching
-    from memory_kb.store.plan import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -186,7 +186,7 @@ class Continuity:
             entries = (
                 one
                 for entry_id, path in named
-                for one in map(make_memory, index.memories(EVERYTHING, path))
+                for one in index.memories(EVERYTHING, path)
                 if one.id == entry_id and _is_given(one, self._vault.today())
             )
             return tuple(map(_make_reminder, islice(entries, _LINES))), result.degraded

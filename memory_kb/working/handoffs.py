@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
 from memory_kb.learning.new_entry import Draft, check_draft, render
-from memory_kb.markdown.fields import read_text
 from memory_kb.markdown.scanner import clean_item, find_sections, plain_lines, read_list, render_items
-from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location
+from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import format_time
-from memory_kb.store.plan import Memory, create_file
+from memory_kb.store.plan import create_file
+from memory_kb.text import read_text
 from memory_kb.working.ledgers import git_state_of, is_at
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
 from memory_kb.learning.new_entry import Draft, refuse_secrets, render
-from memory_kb.markdown.fields import read_text, read_words
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, Location
+from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.git_command import read_git_state
-from memory_kb.store.plan import Memory, Plan, create_file, plan_fields
+from memory_kb.store.plan import Plan, create_file, plan_fields
+from memory_kb.text import read_text, read_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
