@@ -12,7 +12,7 @@ from memory_kb.credentials import redact
 from memory_kb.learning.confidence import read_evidence, settle
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import read_outcome
-from memory_kb.learning.usage import changed_files, keep_used, read_marks, words_of_work
+from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
 from memory_kb.model import EVERYTHING, SCOPES, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
@@ -22,6 +22,7 @@ from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
     from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.markdown.splice import Value
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -45,14 +46,10 @@ _MARKED = "marked"
 
 
 class Due(NamedTuple):
-    """Entries that a session, or a `day:2026-03-01` outside any, was shown, and that are not counted for it yet.
-
-    `begun` are the counts that a run was about to write when it was killed.
-    """
+    """Entries that a session, or a `day:2026-03-01` outside any, was shown, and that are not counted for it yet."""
 
     key: str
     ids: tuple[str, ...]
-    begun: Mapping[str, int]
 
     @property
     def day(self) -> str:
@@ -66,60 +63,54 @@ class Due(NamedTuple):
 
 
 def find_due(
-    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], session: str | None = None
+    retrievals: Iterable[Retrieval], credits_: Iterable[Credit], counts: Mapping[str, int], session: str | None = None
 ) -> tuple[Due, ...]:
     """Return what is to be counted for one session, or for what was shown outside of any.
 
-    Each entry counts once for a session however often it was shown there, and once a day outside.
+    Each entry counts once for a session however often it was shown there, and once a day outside. `counts` has the
+    `reinforcement_count` of each entry: where a run was killed, it says whether the entry was counted.
     """
     shown = defaultdict[str, dict[str, None]](dict)
     for one in retrievals:
         if one.session == session:
             shown[session or f"{_DAY}{one.ts[:10]}"] |= dict.fromkeys(one.ids)
-    done, begun = defaultdict[str, set[str]](set), defaultdict[str, dict[str, int]](dict)
+    done = defaultdict[str, set[str]](set)
     for credit in credits_:
-        if credit.is_done:
-            done[credit.key].update(credit.counts)
-        else:
-            begun[credit.key].update(credit.counts)
+        counted = (name for name, count in credit.counts.items() if credit.is_done or counts.get(name, 0) >= count)
+        done[credit.key].update(counted)
     left = {key: tuple(one for one in ids if one not in done[key]) for key, ids in shown.items()}
-    return tuple(Due(key, ids, begun[key]) for key, ids in left.items() if ids)
+    return tuple(Due(key, ids) for key, ids in left.items() if ids)
+
+
+def choose_countable(memories: Iterable[Memory]) -> dict[str, Memory]:
+    """Return the live entries that are memories by their frontmatter; of several with one id the most specific."""
+    by_id: dict[str, Memory] = {}
+    for memory in sorted(memories, key=lambda one: SCOPES.index(one.place.scope)):
+        if memory.is_live and memory.is_ours:
+            by_id.setdefault(memory.id, memory)
+    return by_id
 
 
 def plan_reinforcements(
     due: Sequence[Due], memories: Iterable[Memory], now: datetime
 ) -> tuple[Plan, tuple[Credit, ...]]:
-    """Plan to count what is due; return with the changes what to log before and after they are made.
-
-    Only live entries count, and only those that are memories by their frontmatter. Of several with one id it is the most
-    specific.
-    """
-    wanted = {entry_id for one in due for entry_id in one.ids}
-    by_id: dict[str, Memory] = {}
-    for memory in sorted(memories, key=lambda one: SCOPES.index(one.place.scope)):
-        if memory.id in wanted and memory.is_live and memory.is_ours:
-            by_id.setdefault(memory.id, memory)
-    counts = {entry_id: memory.reinforcement_count for entry_id, memory in by_id.items()}
+    """Plan to count what is due; return with the changes what to log before they are made."""
+    entries = choose_countable(memories)
+    counts = {entry_id: memory.reinforcement_count for entry_id, memory in entries.items()}
+    days = {entry_id: (memory.last_reinforced or "")[:10] for entry_id, memory in entries.items()}
     today, reasons, credits_ = now.astimezone(UTC).date().isoformat(), dict[str, list[str]](), list[Credit]()
-    days = {entry_id: (memory.last_reinforced or "")[:10] for entry_id, memory in by_id.items()}
     for one in due:
-        known = [entry_id for entry_id in one.ids if entry_id in by_id]
+        known = [entry_id for entry_id in one.ids if entry_id in entries]
         for entry_id in known:
-            # What a killed run has counted already is only written down.
-            if one.begun.get(entry_id, counts[entry_id] + 1) > counts[entry_id]:
-                counts[entry_id] += 1
-                reasons.setdefault(entry_id, []).append(one.reason)
-                days[entry_id] = max(days[entry_id], one.day or today)
+            counts[entry_id] += 1
+            reasons.setdefault(entry_id, []).append(one.reason)
+            days[entry_id] = max(days[entry_id], one.day or today)
         credits_.append(Credit(one.key, {entry_id: counts[entry_id] for entry_id in known}, is_done=False))
-    changes = (
-        plan_fields(
-            by_id[entry_id],
-            {"reinforcement_count": counts[entry_id], "last_reinforced": days[entry_id]},
-            " ".join(why),
-        )
-        for entry_id, why in reasons.items()
-    )
-    return changes, tuple(credits_)
+    changes = []
+    for entry_id, why in reasons.items():
+        fields: dict[str, Value] = {"reinforcement_count": counts[entry_id], "last_reinforced": days[entry_id]}
+        changes.append(plan_fields(entries[entry_id], fields, " ".join(why)))
+    return changes, tuple(one for one in credits_ if one.counts)
 
 
 class Credited(NamedTuple):
@@ -164,31 +155,33 @@ class Showing(NamedTuple):
         return self.hooked or next(reversed(self.sessions), None)
 
 
-def find_named(retrievals: Iterable[Retrieval], agent: str, task: str, session: str | None = None) -> Showing | None:
-    """Return what was shown to an agent for a task by its name, in one session or in all."""
-    named = (one for one in retrievals if one.injected and (one.agent, one.task) == (agent, task))
-    return _join([one for one in named if session in (None, one.session)], agent, task)
-
-
-def find_hooked(retrievals: Iterable[Retrieval], session: str) -> Showing | None:
-    """Return what hooks showed in a session."""
-    found = [one for one in retrievals if one.is_hooked and one.session == session]
-    return _join(found, next((one.agent for one in found if one.agent), ""), f"session {session}", session)
-
-
-def _join(found: Sequence[Retrieval], agent: str, task: str, hooked: str | None = None) -> Showing | None:
-    ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
-    sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
-    return Showing(agent, task, ids, sessions, hooked) if ids else None
+def group_showings(retrievals: Iterable[Retrieval]) -> dict[tuple[str, str], Showing]:
+    """Return what was put before agents, by agent and task; what hooks showed of its session, by "" and the session."""
+    groups = defaultdict[tuple[str, str], list[Retrieval]](list)
+    for one in retrievals:
+        if one.is_hooked:
+            groups["", one.session or ""].append(one)
+        elif one.injected and one.agent and one.task:
+            groups[one.agent, one.task].append(one)
+    showings = {}
+    for (agent, task), found in groups.items():
+        ids = tuple(dict.fromkeys(name for one in found for name in one.ids))
+        sessions = tuple(dict.fromkeys(one.session for one in found if one.session))
+        named = Showing(agent, task, ids, sessions)
+        who = next((one.agent for one in found if one.agent), "")
+        if ids:
+            showings[agent, task] = named if agent else Showing(who, f"session {task}", ids, sessions, hooked=task)
+    return showings
 
 
 def find_showing(
-    retrievals: Sequence[Retrieval], agent: str, tasks: Sequence[str], session: str | None, hooked: str | None
+    retrievals: Iterable[Retrieval], agent: str, tasks: Sequence[str], hooked: str | None
 ) -> Showing | None:
     """Return what an agent was shown for a task, by one of its names; else what hooks showed in a session."""
-    named = (find_named(retrievals, agent, task, session) for task in tasks)
-    shown = find_hooked(retrievals, hooked) if hooked else None
-    return next(filter(None, named), shown and shown._replace(agent=agent, task=tasks[-1]))
+    showings = group_showings(retrievals)
+    named = next((showings[agent, task] for task in tasks if (agent, task) in showings), None)
+    shown = showings.get(("", hooked or ""))
+    return named or (shown and shown._replace(agent=agent, task=tasks[-1]))
 
 
 def find_credits(
@@ -289,7 +282,7 @@ class Outcomes:
                 self._writer.recover()
             retrievals = list(self._retrievals.read(session))
             hooked = session or self._session_of(retrievals, agent)
-            showing = find_showing(retrievals, agent, names, session, hooked)
+            showing = find_showing(retrievals, agent, names, hooked)
             if showing is None:
                 where = f" in session {session}" if session else ""
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
@@ -310,15 +303,13 @@ class Outcomes:
         if not self._counts_shown and not changed_files(self._trace(session)):
             return ()
         with self._writer.lock(dry_run=dry_run):
-            shown = [one for one in self._retrievals.read(session) if one.injected]
+            shown = list(self._retrievals.read(session))
             runs = [
                 self._credit(showing, one.outcome, one.used, dry_run=dry_run).run
                 for one in self._find_noted(session)
-                if (showing := find_showing(shown, one.agent, [one.task], session, session))
+                if (showing := find_showing(shown, one.agent, [one.task], session))
             ]
-            tasks = dict.fromkeys((one.agent, one.task) for one in shown if one.agent and one.task)
-            by_name = (find_named(shown, agent or "", task or "", session) for agent, task in tasks)
-            showings = list(filter(None, (*by_name, find_hooked(shown, session))))
+            showings = sorted(group_showings(shown).values(), key=lambda one: one.hooked is not None)
             for each in (word, _MARKED) if word else (_MARKED,):
                 runs += [self._credit(one, each, dry_run=dry_run).run for one in showings]
             return tuple(runs)
@@ -334,25 +325,27 @@ class Outcomes:
             shown = list(log.read(session))
             used = find_used(self._log.read_all(), shown, session) if session else ()
             named = Retrieval(format_time(now), "outcome", used, session=session)
-            due = self._choose_due(find_due([*shown, named], log.credits(session), session), session, used)
-            changes, credits_ = plan_reinforcements(due, self._store.all(), now) if due else ((), ())
-            counted = [credit for credit in credits_ if credit.counts]
-            if counted and not dry_run:
-                log.credit(format_time(now), counted)
+            memories = self._store.all() if shown or used else ()
+            counts = {name: one.reinforcement_count for name, one in choose_countable(memories).items()}
+            due = find_due([*shown, named], log.credits(session), counts, session)
+            due = self._choose_due(due, memories, session, used)
+            changes, begun = plan_reinforcements(due, memories, now)
+            if begun and not dry_run:
+                log.credit(format_time(now), begun)
             report = self._store.carry_out(
-                "reinforce",
-                lambda memories: plan_reinforcements(due, memories, now)[0],
-                changes,
-                dry_run=dry_run,
+                "reinforce", lambda held: plan_reinforcements(due, held, now)[0], changes, dry_run=dry_run
             )
-            if counted and not dry_run:
+            if begun and not dry_run:
                 left = {conflict.id for conflict in report.conflicts}
-                kept = ({name: count for name, count in one.counts.items() if name not in left} for one in counted)
-                done = zip(counted, kept, strict=True)
-                log.credit(format_time(now), (one._replace(counts=counts, is_done=True) for one, counts in done))
+                done = [{name: count for name, count in one.counts.items() if name not in left} for one in begun]
+                log.credit(
+                    format_time(now), (Credit(one.key, kept, True) for one, kept in zip(begun, done, strict=True))
+                )
         return report
 
-    def _choose_due(self, due: tuple[Due, ...], session: str | None, used: Collection[str]) -> tuple[Due, ...]:
+    def _choose_due(
+        self, due: tuple[Due, ...], memories: Sequence[Memory], session: str | None, used: Collection[str]
+    ) -> tuple[Due, ...]:
         """Return what counts of what was shown or named as used, as the settings have it."""
         if self._counts_shown or not due:
             return due
@@ -360,7 +353,7 @@ class Outcomes:
             return ()
         shown = [entry_id for one in due for entry_id in one.ids]
         helpful = [name for name, word in read_marks(self._files, [session], shown).items() if word == "success"]
-        kept = keep_used(shown, self._store.all(), self._words_of([session]), {*used, *helpful})
+        kept = keep_used(shown, memories, self._words_of([session]), {*used, *helpful})
         left = (one._replace(ids=tuple(name for name in one.ids if name in kept)) for one in due)
         return tuple(one for one in left if one.ids)
 
