@@ -338,7 +338,7 @@ class _ProjectReplay:
 
     def _judge(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
         """Note what became of the entries that a session was given."""
-        for memory in self._vault.kb.store.all():
+        for memory in self._vault.kb.memories.all():
             if memory.id not in ids:
                 continue
             self._shown.add(memory.id)

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
-    from memory_kb.learning.entries import Entries
-    from memory_kb.learning.entry_store import EntryCache, EntryStore
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
+    from memory_kb.learning.learn import EntryVerbs
     from memory_kb.learning.lifecycle import Lifecycle
+    from memory_kb.learning.memories import Memories, MemoryCache
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
-    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.learning.rules import Rules
     from memory_kb.learning.stages import Stages
     from memory_kb.model import Problem
@@ -106,7 +106,7 @@ class KnowledgeBase:
         index: VaultIndex | None = None,
         writer: Writer | None = None,
         models: Models | None = None,
-        cache: EntryCache | None = None,
+        cache: MemoryCache | None = None,
         is_preview: bool = False,
         coming: Event | None = None,
     ) -> None:
@@ -202,11 +202,11 @@ class KnowledgeBase:
         return self._writer or Writer(self.vault, self.index, agent_files=_agent_files)
 
     @functools.cached_property
-    def store(self) -> EntryStore:
+    def memories(self) -> Memories:
         """The entries as values, and the way in for new ones."""
-        from memory_kb.learning.entry_store import EntryStore
+        from memory_kb.learning.memories import Memories
 
-        return EntryStore(self.vault, self.index, self.writer, is_preview=self._is_preview, cache=self._cache)
+        return Memories(self.vault, self.index, self.writer, is_preview=self._is_preview, cache=self._cache)
 
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
@@ -238,7 +238,7 @@ class KnowledgeBase:
             index=self.index,
             writer=self.writer.part_of(occasion) if occasion else self.writer,
             models=self.models if use_model else None,
-            cache=self.store.cache,
+            cache=self.memories.cache,
             is_preview=is_preview,
             coming=coming,
         )
@@ -285,13 +285,13 @@ class KnowledgeBase:
     def agents(self) -> Agents:
         from memory_kb.agents.install import Agents
 
-        return Agents(self.vault, self.writer, self.store)
+        return Agents(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def bridges(self) -> Bridge:
         from memory_kb.agents.bridge import Bridge
 
-        return Bridge(self.vault, self.writer, self.store)
+        return Bridge(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def browsing(self) -> Browsing:
@@ -303,19 +303,19 @@ class KnowledgeBase:
     def captures(self) -> Captures:
         from memory_kb.learning.capture import Captures
 
-        return Captures(self.vault, self.writer, self.store)
+        return Captures(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def citations(self) -> Citations:
         from memory_kb.learning.citations import Citations
 
-        return Citations(self.vault, self.writer, self.store)
+        return Citations(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def compactor(self) -> Compactor:
         from memory_kb.learning.compaction import Compactor
 
-        return Compactor(self.vault, self.index, self.writer, self.store, self.models)
+        return Compactor(self.vault, self.index, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def contexts(self) -> Contexts:
@@ -333,13 +333,13 @@ class KnowledgeBase:
     def diary(self) -> Diary:
         from memory_kb.episodes.service import Diary
 
-        return Diary(self.store)
+        return Diary(self.memories)
 
     @functools.cached_property
     def drafting(self) -> Drafting:
         from memory_kb.editing.drafting import Drafting
 
-        return Drafting(self.vault, self.index, self.writer, self.store, self.examination, self.review)
+        return Drafting(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
 
     @functools.cached_property
     def editing(self) -> Editing:
@@ -348,16 +348,16 @@ class KnowledgeBase:
         return Editing(self.vault, self.writer, self.reading)
 
     @functools.cached_property
-    def entries(self) -> Entries:
-        from memory_kb.learning.entries import Entries
+    def entries(self) -> EntryVerbs:
+        from memory_kb.learning.learn import EntryVerbs
 
-        return Entries(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.store)
+        return EntryVerbs(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.memories)
 
     @functools.cached_property
     def episodes(self) -> Episodes:
         from memory_kb.episodes.service import Episodes
 
-        return Episodes(self.vault, self.index, self.writer, self.store, self.models, self.evidence, self.traces.of)
+        return Episodes(self.vault, self.index, self.writer, self.memories, self.models, self.evidence, self.traces.of)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation:
@@ -366,10 +366,10 @@ class KnowledgeBase:
         return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
 
     @functools.cached_property
-    def evidence(self) -> SessionEvidence:
-        from memory_kb.learning.review_gate import SessionEvidence
+    def evidence(self) -> RuleGate:
+        from memory_kb.learning.rule_gate import RuleGate
 
-        return SessionEvidence(self.vault, self.store)
+        return RuleGate(self.vault, self.memories)
 
     @functools.cached_property
     def examination(self) -> Examination:
@@ -381,7 +381,7 @@ class KnowledgeBase:
     def exposures(self) -> Exposures:
         from memory_kb.learning.exposure import Exposures
 
-        return Exposures(self.vault, self.writer, self.store)
+        return Exposures(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def extraction(self) -> Extraction:
@@ -390,7 +390,7 @@ class KnowledgeBase:
         return Extraction(
             self.vault,
             self.writer,
-            self.store,
+            self.memories,
             self.evidence,
             self.stage,
             self.models,
@@ -408,7 +408,7 @@ class KnowledgeBase:
     def handoffs(self) -> Handoffs:
         from memory_kb.working.handoffs import Handoffs
 
-        return Handoffs(self.vault, self.writer, self.store)
+        return Handoffs(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def hooks(self) -> Hooks:
@@ -420,7 +420,7 @@ class KnowledgeBase:
     def imports(self) -> Imports:
         from memory_kb.importers.service import Imports
 
-        return Imports(self.vault, self.writer, self.store)
+        return Imports(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def indexing(self) -> Indexing:
@@ -432,13 +432,13 @@ class KnowledgeBase:
     def ledgers(self) -> Ledgers:
         from memory_kb.working.ledgers import Ledgers
 
-        return Ledgers(self.vault, self.writer, self.store)
+        return Ledgers(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def lifecycle(self) -> Lifecycle:
         from memory_kb.learning.lifecycle import Lifecycle
 
-        return Lifecycle(self.vault, self.writer, self.store, self.models)
+        return Lifecycle(self.vault, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def traces(self) -> Traces:
@@ -468,7 +468,7 @@ class KnowledgeBase:
         from memory_kb.agents.agent import recognise
         from memory_kb.learning.outcomes import Outcomes
 
-        return Outcomes(self.vault, self.writer, self.store, recognise, self.traces.of)
+        return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.of)
 
     @functools.cached_property
     def reading(self) -> Reading:
@@ -480,13 +480,13 @@ class KnowledgeBase:
     def review(self) -> Review:
         from memory_kb.learning.review import Review
 
-        return Review(self.vault, self.index, self.writer, self.store)
+        return Review(self.vault, self.index, self.writer, self.memories)
 
     @functools.cached_property
     def rules(self) -> Rules:
         from memory_kb.learning.rules import Rules
 
-        return Rules(self.vault, self.index, self.writer, self.store, self.models)
+        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def searching(self) -> Searching:
@@ -503,7 +503,7 @@ class KnowledgeBase:
             self.vault,
             self.index,
             self.writer,
-            self.store,
+            self.memories,
             self.captures,
             self.continuity,
             self.episodes,
@@ -526,13 +526,13 @@ class KnowledgeBase:
     def skills(self) -> Skills:
         from memory_kb.skills.service import Skills
 
-        return Skills(self.vault, self.index, self.writer, self.store, self.searching)
+        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
 
     @functools.cached_property
     def stage(self) -> Stages:
         from memory_kb.learning.stages import Stages
 
-        return Stages(self.vault, self.writer, self.store, self.models)
+        return Stages(self.vault, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def task_files(self) -> TaskFiles:

@@ -15,12 +15,12 @@ ARCHIVE = "memory/archive/2026-11"
 
 
 def memory_of(kb: KnowledgeBase, entry_id: str) -> Memory:
-    (found_one,) = [memory for memory in kb.store.all() if memory.id == entry_id]
+    (found_one,) = [memory for memory in kb.memories.all() if memory.id == entry_id]
     return found_one
 
 
 def statuses(kb: KnowledgeBase) -> dict[str, str]:
-    return {memory.id: memory.status for memory in kb.store.all()}
+    return {memory.id: memory.status for memory in kb.memories.all()}
 
 
 def compact(kb: KnowledgeBase, **how: Any) -> tuple[int, int]:

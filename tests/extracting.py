@@ -115,7 +115,7 @@ def kb(open_with: Open) -> KnowledgeBase:
 
 def extracted(kb: KnowledgeBase) -> list[Memory]:
     """Return what was learned from sessions."""
-    return [memory for memory in kb.store.all() if memory.word("extraction_scope")]
+    return [memory for memory in kb.memories.all() if memory.word("extraction_scope")]
 
 
 def outcome_of(kb: KnowledgeBase, *scopes: str, **how: bool) -> list[tuple[str, str]]:

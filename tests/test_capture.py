@@ -14,7 +14,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.capture import offer_statements, read_messages
+from memory_kb.learning.capture import read_messages, read_statements
 from memory_kb.store.events import Event
 
 Open = Callable[..., KnowledgeBase]
@@ -40,7 +40,7 @@ def test_offers_are_the_same_for_the_same_event() -> None:
         Event(role="user", content="Never push to main, please.", session="s", seq=3),
         Event(role="user", content="Go on with the next one."),
     ]
-    one, other = (offer_statements(read_messages(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
+    one, other = (read_statements(read_messages(events), moment) for moment in (NOW, NOW + timedelta(days=1)))
     assert len(one) == 1
     assert one == other
     assert dict(one[0].draft.fields) == {"session_id": "s", "session_seq": 3}

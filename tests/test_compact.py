@@ -152,7 +152,7 @@ def test_institutional_memory_is_compacted_in_place(vault: Make, open_kb: Open) 
         "retired",
         "active",
     ]
-    assert {memory.place.learning_type for memory in kb.store.all() if "/archive/" in memory.path} == {"task"}
+    assert {memory.place.learning_type for memory in kb.memories.all() if "/archive/" in memory.path} == {"task"}
 
 
 def test_preferences_of_people_stay_such_in_the_archive(vault: Make, open_kb: Open) -> None:
@@ -248,14 +248,14 @@ def test_no_text_is_lost_and_a_second_run_does_nothing(
         file.write_text(text)
     with open_at(place) as kb:
         report = kb.compact()
-        everything = "\n".join(memory.text for memory in kb.store.all())
+        everything = "\n".join(memory.text for memory in kb.memories.all())
         assert all(body in everything for body, *_ in listed)
         after = tree(place)
         again = kb.compact()
         assert (again.run.run, tree(place)) == (None, after)
         assert again.before == report.after
         kb.undo()
-        assert {memory.text for memory in kb.store.all()} == {body for body, *_ in listed}
+        assert {memory.text for memory in kb.memories.all()} == {body for body, *_ in listed}
 
 
 def test_the_command(run: Run, vault: Make) -> None:

@@ -50,7 +50,7 @@ def test_two_files_of_one_name_get_two_names_in_the_archive(vault: Make, open_kb
     }
     kb = open_kb(vault(files))
     assert compact(kb) == (3, 0)
-    assert len({memory.path for memory in kb.store.all()}) == 4
+    assert len({memory.path for memory in kb.memories.all()}) == 4
 
 
 def test_a_copy_of_a_file_is_deleted_and_a_version_stays(vault: Make, open_kb: Open) -> None:
@@ -83,7 +83,7 @@ def test_pages_that_share_an_id_by_mistake_are_kept(vault: Make, open_kb: Open) 
     }
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
-    assert len([memory for memory in kb.store.all() if memory.is_live]) == 4
+    assert len([memory for memory in kb.memories.all() if memory.is_live]) == 4
 
 
 def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Open) -> None:
@@ -98,7 +98,7 @@ def test_a_retired_entry_and_a_repeated_id_in_one_file(vault: Make, open_kb: Ope
     )
     kb = open_kb(vault({"memory/rules/many.md": text}))
     assert compact(kb) == (5, 3)
-    assert [(memory.id, memory.status) for memory in kb.store.all() if memory.path == "memory/rules/many.md"] == [
+    assert [(memory.id, memory.status) for memory in kb.memories.all() if memory.path == "memory/rules/many.md"] == [
         ("same", "active"),
         ("same", "active"),
         ("x", "compacted"),

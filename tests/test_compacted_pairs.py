@@ -222,5 +222,5 @@ def test_paraphrases_are_merged_on_request(vault: Make, open_kb: Open) -> None:
     kb = open_kb(vault(files))
     assert kb.compact().run.run is None
     assert compact(kb, threshold=0.4) == (5, 4)
-    merged = next(memory for memory in kb.store.all() if memory.status == "compacted")
+    merged = next(memory for memory in kb.memories.all() if memory.status == "compacted")
     assert (merged.id, merged.text, merged.importance, merged.reinforcement_count) == ("e0", texts[1], 0.45, 2)

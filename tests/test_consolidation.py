@@ -29,7 +29,7 @@ from memory_kb.episodes.consolidation import (
 )
 from memory_kb.episodes.diary import EpisodeRecord
 from memory_kb.episodes.error_pitfalls import pitfall_confidence
-from memory_kb.learning.entry_store import Meanings
+from memory_kb.learning.memories import Meanings
 from memory_kb.model import Location, Memory
 
 Open = Callable[..., KnowledgeBase]

@@ -194,7 +194,7 @@ def store(vault: Make, *texts: str, **fields: object) -> Path:
 
 
 def memories(kb: KnowledgeBase) -> dict[str, Memory]:
-    return {memory.id: memory for memory in kb.store.all()}
+    return {memory.id: memory for memory in kb.memories.all()}
 
 
 def links(memory: Memory) -> set[tuple[str, str]]:
@@ -252,7 +252,7 @@ def test_of_three_the_newest_holds(vault: Make, open_kb: Open) -> None:
     texts = (f"The database listens on port {port}." for port in (1, 2, 3))
     kb = open_kb(store(vault, *texts, created_at=[days_ago(300), days_ago(200), days_ago(1)]))
     resolve(kb)
-    assert [(memory.id, memory.status, links(memory)) for memory in kb.store.all()] == [
+    assert [(memory.id, memory.status, links(memory)) for memory in kb.memories.all()] == [
         ("e0", "retired", {("superseded_by", "e2")}),
         ("e1", "retired", {("superseded_by", "e2")}),
         ("e2", "active", {("supersedes", "e0"), ("supersedes", "e1")}),

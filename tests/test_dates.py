@@ -38,14 +38,14 @@ def end(kb: KnowledgeBase, made: Iterable[Event], session: str = "old", *, outco
 
 
 def by_kind(kb: KnowledgeBase) -> dict[str, Memory]:
-    return {memory.kind: memory for memory in kb.store.all()}
+    return {memory.kind: memory for memory in kb.memories.all()}
 
 
 def test_what_was_said_long_ago_does_not_take_the_place_of_what_was_written_since(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2026-07-01")})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID), outcome="success")
-    memories = {memory.id: memory for memory in kb.store.all()}
+    memories = {memory.id: memory for memory in kb.memories.all()}
     (old,) = [memory for memory in memories.values() if memory.text.strip() == SAID]
     assert (memories["note"].status, old.status) == ("active", "retired")
     assert (old.created_at, old.last_reinforced) == ("2025-06-01T10:01:00Z", "2025-06-01")
@@ -55,14 +55,14 @@ def test_of_a_session_that_is_newer_the_word_counts(folder: Path, open_kb: Open)
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-01-01")})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID))
-    assert {memory.status for memory in kb.store.all() if memory.id == "note"} == {"retired"}
+    assert {memory.status for memory in kb.memories.all() if memory.id == "note"} == {"retired"}
 
 
 def test_less_than_ninety_days_apart_a_person_judges(folder: Path, open_kb: Open) -> None:
     write_files(folder, {"memory/learnings/note.md": NOTE.format(day="2025-07-01")})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID))
-    assert {memory.status for memory in kb.store.all() if memory.kind == "preference"} == {"active"}
+    assert {memory.status for memory in kb.memories.all() if memory.kind == "preference"} == {"active"}
     assert "note" in [item.id for item in kb.review.list()]
 
 
@@ -71,7 +71,7 @@ def test_a_log_that_was_begun_today_mentions_old_events(folder: Path, open_kb: O
     kb = open_kb(folder)
     kb.sessions.start("old")
     end(kb, events("Fix the deploy script.", SAID), outcome="success")
-    assert "retired" in [memory.status for memory in kb.store.all() if memory.text.strip() == SAID]
+    assert "retired" in [memory.status for memory in kb.memories.all() if memory.text.strip() == SAID]
     episode = by_kind(kb)["episode"]
     assert (episode.created_at, episode.count("duration_seconds")) == ("2025-06-01T10:01:30Z", 90)
     assert episode.path.startswith("memory/episodes/2025-06-01/")
@@ -80,15 +80,15 @@ def test_a_log_that_was_begun_today_mentions_old_events(folder: Path, open_kb: O
 def test_what_is_still_to_come_is_of_now(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID, start=NOW + timedelta(days=40)))
-    assert {str(memory.created_at)[:10] for memory in kb.store.all()} == {"2026-11-21"}
-    assert {memory.last_reinforced for memory in kb.store.all()} == {"2026-11-21"}
+    assert {str(memory.created_at)[:10] for memory in kb.memories.all()} == {"2026-11-21"}
+    assert {memory.last_reinforced for memory in kb.memories.all()} == {"2026-11-21"}
 
 
 def test_an_old_word_counts_and_sets_no_clock_back(folder: Path, open_kb: Open) -> None:
     kb = open_kb(folder)
     learned = kb.learn(SAID, kind="policy")
     end(kb, events("Fix the deploy script.", SAID))
-    (memory,) = [memory for memory in kb.store.all() if memory.id == learned.id]
+    (memory,) = [memory for memory in kb.memories.all() if memory.id == learned.id]
     assert (memory.reinforcement_count, memory.last_reinforced, str(memory.created_at)[:10]) == (
         1,
         "2026-11-21",
@@ -101,7 +101,7 @@ def test_an_old_word_reinforces_as_of_its_day(folder: Path, open_kb: Open) -> No
     write_files(folder, {"memory/learnings/a.md": entry})
     kb = open_kb(folder)
     end(kb, events("Fix the deploy script.", SAID))
-    (memory,) = [memory for memory in kb.store.all() if memory.id == "a"]
+    (memory,) = [memory for memory in kb.memories.all() if memory.id == "a"]
     assert (memory.reinforcement_count, memory.last_reinforced) == (1, "2025-06-01")
 
 
@@ -116,7 +116,7 @@ def test_imported_notes_are_not_of_the_future_and_meet_what_is_there(
     write_files(tmp_path, files)
     kb = open_kb(folder)
     kb.import_(tmp_path / "notes", format="obsidian")
-    assert {str(memory.created_at)[:10] for memory in kb.store.all() if "cache" in memory.text} == {"2026-11-21"}
+    assert {str(memory.created_at)[:10] for memory in kb.memories.all() if "cache" in memory.text} == {"2026-11-21"}
     assert [one.resolution for one in kb.contradictions(since=NOW.date()).found] == ["retire"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.errors import Forgotten
 from memory_kb.learning import duplicates as twins
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.render_entry import Draft
 from memory_kb.model import Location
 
 MakeVault = Callable[[Files], Path]

@@ -236,6 +236,6 @@ def test_a_file_that_was_read_and_what_must_not_be_done_are_in_the_episode(folde
         session="s",
     )
     kb.sessions.end("s", outcome="success")
-    (episode,) = [memory for memory in kb.store.all() if memory.kind == "episode"]
+    (episode,) = [memory for memory in kb.memories.all() if memory.kind == "episode"]
     assert episode.words("constraints") == ("Never touch the public API.", "Constraint: no new tables.")
     assert "look at src/auth.py -> ok" in episode.text

@@ -13,7 +13,7 @@ from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
 from memory_kb.learning.extraction import Kept
-from memory_kb.learning.review_gate import SessionCounts, find_same, judge_rule, keywords
+from memory_kb.learning.rule_gate import SessionCounts, find_same, judge_rule, keywords
 from memory_kb.model import Location, Memory
 from memory_kb.store.events import Event
 
@@ -183,7 +183,7 @@ def test_what_sessions_speak_against_is_refused(vault: MakeVault, home: Path, fa
         log_sessions(kb, "We start redis first.", *["failure"] * 3)
         kept = extract(kb, fake)
         assert (kept.action, kept.message) == ("refused", "0 sessions speak for it and 3 against")
-        assert [memory.id for memory in kb.store.all() if memory.word("extraction_scope")] == []
+        assert [memory.id for memory in kb.memories.all() if memory.word("extraction_scope")] == []
 
 
 def test_a_rule_that_is_there_in_nearly_the_same_words_is_marked_helpful_once_a_session(

@@ -106,7 +106,7 @@ def test_a_text_cannot_break_out_of_its_file(kb: KnowledgeBase, fake: FakeProvid
     fake.answers.append(answer(learning("observations", implication=text, tags=["a\nb", "--", "ok"])))
     kb.extract("s1", scopes=["observations"])
     (memory,) = extracted(kb)
-    assert [one.id for one in kb.store.all() if one.path == memory.path] == [memory.id]
+    assert [one.id for one in kb.memories.all() if one.path == memory.path] == [memory.id]
     assert "\x1b" not in memory.text
     assert memory.tags == ("a-b", "ok")
 
@@ -117,17 +117,17 @@ def test_the_same_session_is_asked_about_once(
     log_session(kb)
     fake.answers += [answer(learning("observations")), answer(learning("corrective"))]
     outcome_of(kb, "observations", "corrective")
-    before = {memory.path: memory.hash for memory in kb.store.all()}
+    before = {memory.path: memory.hash for memory in kb.memories.all()}
     assert outcome_of(kb, "observations", "corrective") == [("observations", "unchanged"), ("corrective", "unchanged")]
     assert len(fake.calls) == 2
-    assert {memory.path: memory.hash for memory in kb.store.all()} == before
+    assert {memory.path: memory.hash for memory in kb.memories.all()} == before
 
 
 def test_asked_again_it_says_it_in_other_words_and_nothing_changes(kb: KnowledgeBase, fake: FakeProvider) -> None:
     log_session(kb)
     fake.answers += [answer(learning("observations"))]
     outcome_of(kb, "observations")
-    before = {memory.path: memory.hash for memory in kb.store.all()}
+    before = {memory.path: memory.hash for memory in kb.memories.all()}
     reworded = learning(
         "observations",
         title="Clocks and zones",
@@ -137,7 +137,7 @@ def test_asked_again_it_says_it_in_other_words_and_nothing_changes(kb: Knowledge
     fake.answers += [answer(reworded)]
     report = kb.extract("s1", scopes=["observations"], again=True)
     assert [kept.action for kept in report.scopes[0].kept] == ["known"]
-    assert {memory.path: memory.hash for memory in kb.store.all()} == before
+    assert {memory.path: memory.hash for memory in kb.memories.all()} == before
 
 
 def test_a_session_that_went_on_is_asked_about_again(kb: KnowledgeBase, fake: FakeProvider) -> None:

@@ -169,7 +169,7 @@ def test_rollups_leave_proxies_retired_and_their_own_out(open_with: Open, fake: 
 def test_what_holds_everywhere_names_no_project(open_with: Open, fake: FakeProvider, text: str, reason: str) -> None:
     place = "memory/learnings"
     kb = open_with({path: body for number in (1, 2) for path, body in entry_of("g", number, place).items()})
-    sources = tuple(memory for memory in kb.store.all() if memory.id.startswith("source-g"))
+    sources = tuple(memory for memory in kb.memories.all() if memory.id.startswith("source-g"))
     (scope,) = choose_scopes(["global"])
     question = ScopeQuestion(
         scope,

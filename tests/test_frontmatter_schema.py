@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_kb.learning.confidence import MATURITIES
-from memory_kb.learning.new_entry import Draft, render
+from memory_kb.learning.render_entry import Draft, render
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import FIELDS, frontmatter_schema, read_fields
 from memory_kb.model import KINDS

@@ -9,9 +9,9 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.entry_store import EntryStore
-from memory_kb.learning.ingest import Offer, plan_sighting
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.ingest import Learning, plan_sighting
+from memory_kb.learning.memories import Memories
+from memory_kb.learning.render_entry import Draft
 from memory_kb.model import EVERYTHING, Link, Location, Memory
 from memory_kb.store.plan import plan_fields, with_links
 
@@ -21,63 +21,63 @@ RULE = "Deploys happen on Mondays only, after the backup."
 
 
 @pytest.fixture
-def keeping(folder: Path, home: Path) -> EntryStore:
-    return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).store
+def keeping(folder: Path, home: Path) -> Memories:
+    return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).memories
 
 
-def offer(
+def learning(
     text: str = RULE, key: str = "s1/rule/1", origin: str | None = "s1", place: Location = PROJECT, **draft: object
-) -> Offer:
-    return Offer(Draft(text, kind="rule", **draft), place, key, "It was said.", origin)  # type: ignore[arg-type]
+) -> Learning:
+    return Learning(Draft(text, kind="rule", **draft), place, key, "It was said.", origin)  # type: ignore[arg-type]
 
 
-def take(keeping: EntryStore, *offers: Offer) -> list[str]:
-    return [one.action for one in keeping.take_in("extract", offers)[0].taken]
+def take(keeping: Memories, *learnings: Learning) -> list[str]:
+    return [one.action for one in keeping.ingest("extract", learnings)[0].results]
 
 
 def notes(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.md"))
 
 
-def test_an_offer_is_kept_once(keeping: EntryStore, folder: Path) -> None:
-    assert take(keeping, offer(), offer(key="s1/rule/2")) == ["created", "known"]
+def test_a_learning_is_kept_once(keeping: Memories, folder: Path) -> None:
+    assert take(keeping, learning(), learning(key="s1/rule/2")) == ["created", "known"]
     (note,) = notes(folder)
     before = note.read_bytes()
-    intake, run = keeping.take_in("extract", [offer(), offer(key="s1/rule/2")])
-    assert [one.action for one in intake.taken] == ["known", "known"]
+    plan, run = keeping.ingest("extract", [learning(), learning(key="s1/rule/2")])
+    assert [one.action for one in plan.results] == ["known", "known"]
     assert run.run is None
     assert notes(folder) == [note]
     assert note.read_bytes() == before
 
 
-def test_another_session_reinforces_it_once(keeping: EntryStore, folder: Path) -> None:
-    take(keeping, offer(fields=(("session_id", "s1"),)))
-    again = offer(key="s2/rule/1", origin="s2")
+def test_another_session_reinforces_it_once(keeping: Memories, folder: Path) -> None:
+    take(keeping, learning(fields=(("session_id", "s1"),)))
+    again = learning(key="s2/rule/1", origin="s2")
     assert take(keeping, again) == ["reinforced"]
     assert take(keeping, again) == ["known"]
-    assert take(keeping, offer(key="s1/other", origin="s1")) == ["known"]
+    assert take(keeping, learning(key="s1/other", origin="s1")) == ["known"]
     (memory,) = keeping.all()
     assert (memory.reinforcement_count, memory.words("sources")) == (1, ("s2",))
 
 
 @pytest.mark.parametrize("status", ["retired", "rejected"])
-def test_what_was_rejected_stays_away(keeping: EntryStore, folder: Path, status: str) -> None:
-    take(keeping, offer())
+def test_what_was_rejected_stays_away(keeping: Memories, folder: Path, status: str) -> None:
+    take(keeping, learning())
     (note,) = notes(folder)
     note.write_text(note.read_text().replace("status: active", f"status: {status}"))
-    assert take(keeping, offer(key="s2/rule/1", origin="s2")) == ["forgotten"]
-    assert take(keeping, offer()) == ["known"]
+    assert take(keeping, learning(key="s2/rule/1", origin="s2")) == ["forgotten"]
+    assert take(keeping, learning()) == ["known"]
 
 
-def test_what_a_person_deleted_does_not_come_back(keeping: EntryStore, folder: Path) -> None:
-    take(keeping, offer())
+def test_what_a_person_deleted_does_not_come_back(keeping: Memories, folder: Path) -> None:
+    take(keeping, learning())
     notes(folder)[0].unlink()
-    assert take(keeping, offer(), offer(key="s1/rule/2")) == ["forgotten", "forgotten"]
+    assert take(keeping, learning(), learning(key="s1/rule/2")) == ["forgotten", "forgotten"]
     assert notes(folder) == []
 
 
-def test_a_credential_is_refused_and_the_rest_goes_on(keeping: EntryStore) -> None:
-    assert take(keeping, offer("The key is AKIAABCDEFGHIJKLMNOP today."), offer()) == ["refused", "created"]
+def test_a_credential_is_refused_and_the_rest_goes_on(keeping: Memories) -> None:
+    assert take(keeping, learning("The key is AKIAABCDEFGHIJKLMNOP today."), learning()) == ["refused", "created"]
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def test_a_credential_is_refused_and_the_rest_goes_on(keeping: EntryStore) -> No
     ],
 )
 def test_places(
-    keeping: EntryStore, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
+    keeping: Memories, folder: Path, place: Location, fields: Sequence[tuple[str, str]], folder_name: str
 ) -> None:
-    take(keeping, offer(place=place, fields=tuple(fields)))
+    take(keeping, learning(place=place, fields=tuple(fields)))
     (note,) = notes(folder)
     assert note.parent == folder / folder_name
 
 
 def test_a_plain_folder_has_no_jobs(vault: MakeVault, home: Path) -> None:
     plain = vault({"a.md": "Text.\n"})
-    keeping = KnowledgeBase.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).store
-    take(keeping, offer(place=Location("job", "api")))
+    keeping = KnowledgeBase.open(plain, home, environ={"HOME": str(home.parent)}, clock=lambda: NOW).memories
+    take(keeping, learning(place=Location("job", "api")))
     assert [str(note.parent.relative_to(plain)) for note in notes(plain)] == [".", "rules"]
 
 

@@ -24,7 +24,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
 from memory_kb.errors import MemoryKBError, SecretRefused, UsageError
-from memory_kb.learning.new_entry import Draft, check_draft, fingerprint, render
+from memory_kb.learning.render_entry import Draft, check_draft, fingerprint, render
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import KIND_ALIASES, KINDS
 

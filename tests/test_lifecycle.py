@@ -278,7 +278,7 @@ def test_what_three_jobs_learned_becomes_the_projects(vault: MakeVault, open_kb:
     kb = open_kb(vault(CONFIG | jobs(SAID, SAID.replace("Run", "run"), SAID + " Always.")))
     report = kb.promote()
     assert [change.action for change in report.changes] == ["create"]
-    (made,) = (one for one in kb.store.all() if one.place.scope == "project")
+    (made,) = (one for one in kb.memories.all() if one.place.scope == "project")
     assert made.text.strip() == SAID + " Always."
     assert (made.word("promoted_from"), made.word("promoted_at")) == ("session", "2026-11-21")
     assert set(made.words("sources")) == {"j0", "j1", "j2"}

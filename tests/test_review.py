@@ -62,7 +62,7 @@ def test_a_proposal_is_put_in_use(vault: MakeVault, open_kb: OpenKB) -> None:
         {
             **CONFIG,
             "memory/review/p.md": proposal(flags="[review]"),
-            "memory/learnings/p.md": entry("Taken.", id="t"),
+            "memory/learnings/p.md": entry("Ingested.", id="t"),
             "memory/jobs/j/review/e.md": proposal("Trace.", id="e", kind="episode", created_at="'2026-11-20'"),
             "memory/review/many.md": proposal("One.", id="m1", kind="skill") + "\n" + proposal("Two.", id="m2"),
             "memory/learnings/here.md": proposal("Here.", id="h"),

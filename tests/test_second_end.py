@@ -42,12 +42,12 @@ def make(folder: Path, open_kb: Open, confidence: float = 0.6) -> KnowledgeBase:
 
 
 def evidence(kb: KnowledgeBase, name: str = "r") -> tuple[float, int, int]:
-    (memory,) = [memory for memory in kb.store.all() if memory.id == name]
+    (memory,) = [memory for memory in kb.memories.all() if memory.id == name]
     return memory.share("confidence", 0.5), memory.count("success_count"), memory.count("failure_count")
 
 
 def episode(kb: KnowledgeBase) -> Memory:
-    (memory,) = [memory for memory in kb.store.all() if memory.kind == "episode"]
+    (memory,) = [memory for memory in kb.memories.all() if memory.kind == "episode"]
     return memory
 
 

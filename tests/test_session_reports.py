@@ -93,13 +93,13 @@ def test_an_undo_of_a_session_is_previewed_as_what_it_does(folder: Path, open_kb
         == made
     )
     assert "-Always sign the release commits." in done.stdout
-    assert {memory.status for memory in kb.store.all()} == {"active"}
+    assert {memory.status for memory in kb.memories.all()} == {"active"}
     (report,) = kb.undo_session("s1", dry_run=True)
     assert [(change.action, change.path) for change in report.changes] == [
         ("remove", path) for path in dict.fromkeys(c.path for c in report.changes)
     ]
     kb.undo_session("s1")
-    assert kb.store.all() == ()
+    assert kb.memories.all() == ()
     assert "reverted already" in run("--vault", folder, "undo", "--session", "s1", "--dry-run").stderr
 
 
@@ -131,23 +131,23 @@ def test_the_runs_of_one_session_are_listed_alone(folder: Path, open_kb: Open, r
 
 def test_what_was_taken_back_stays_away_and_says_how_it_comes_again(folder: Path, open_kb: Open, run: Run) -> None:
     kb = ended(folder, open_kb)
-    before = {memory.id for memory in kb.store.all()}
+    before = {memory.id for memory in kb.memories.all()}
     kb.undo_session("s1")
     at = ("--vault", folder)
     assert "--again" in run(*at, "reflect", "s1").stderr
     ends = run(*at, "session", "end", "s1").stdout
     assert "1 left out that was reverted or deleted before; `memory-kb reflect s1 --again`" in ends
-    assert kb.store.all() == ()
+    assert kb.memories.all() == ()
     assert run(*at, "reflect", "s1", "--again").stdout.startswith("created ")
-    assert {memory.id for memory in kb.store.all()} < before
+    assert {memory.id for memory in kb.memories.all()} < before
 
 
 def test_what_a_person_forgot_stays_away_even_when_asked_again(folder: Path, open_kb: Open) -> None:
     kb = ended(folder, open_kb)
-    (learning,) = [memory.id for memory in kb.store.all() if memory.kind == "policy"]
+    (learning,) = [memory.id for memory in kb.memories.all() if memory.kind == "policy"]
     kb.forget(learning)
     kb.capture(session="s1")
-    assert {memory.status for memory in kb.store.all() if memory.kind == "policy"} == {"retired"}
+    assert {memory.status for memory in kb.memories.all() if memory.kind == "policy"} == {"retired"}
 
 
 def test_a_message_with_a_credential_teaches_nothing_though_that_was_taken_out(folder: Path, open_kb: Open) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory_kb.episodes.diary import judge_outcome
 from memory_kb.episodes.episode import make_episode
-from memory_kb.session_reports import CheckResult, Commit, Trace
+from memory_kb.session_facts import CheckResult, Commit, Trace
 from memory_kb.sessions.tool_calls import Call, read_answer, read_call
 from memory_kb.sessions.trace import trace_session
 from memory_kb.store.events import Event

@@ -26,7 +26,7 @@ from memory_kb.text import decode, load_json
 from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.model import Problem
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -108,10 +108,10 @@ def merge(
 class Bridge:
     """The verbs bridge and bridge --remove."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, writer: Writer, memories: Memories) -> None:
         self._vault = vault
         self._writer = writer
-        self._store = store
+        self._memories = memories
 
     def bridge(self, agent: str, *, take: bool = False, dry_run: bool = False) -> RunReport:
         """Write what always holds into the memory of an agent: one pointer line, and one file of ours.
@@ -169,7 +169,7 @@ class Bridge:
                     continue
                 inner = len(file.parent.relative_to(store.index_file.parent).parts)
                 head = store.heads.get(file, "")
-                files.take(file, [part], f"Taken out of {store.title}.", head=head, folders=inner)
+                files.take(file, [part], f"Ingested out of {store.title}.", head=head, folders=inner)
             report = files.write("bridge", dry_run=dry_run)
             if not (dry_run or report.conflicts):
                 bases = self._read_bases()
@@ -197,7 +197,9 @@ class Bridge:
 
     def _holding(self) -> list[Memory]:
         """Return the entries that always hold, rules behind what is no rule, each once."""
-        seen = [one for one in self._store.all() if not (one.is_unverified or one.is_quarantined or one.is_superseded)]
+        seen = [
+            one for one in self._memories.all() if not (one.is_unverified or one.is_quarantined or one.is_superseded)
+        ]
         named = {(one.path, one.id): one for one in seen}
         limits, today = self._vault.settings.context, self._vault.clock().date()
         baseline, rules = select_standing(seen, today, limits.max_rules)

@@ -31,7 +31,7 @@ from memory_kb.vault import MACHINE
 
 if TYPE_CHECKING:
     from memory_kb.agents.proof import ProofCheck
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -176,10 +176,10 @@ class AgentsMd(NamedTuple):
 class Agents:
     """The verbs install, uninstall and export agents-md."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, writer: Writer, memories: Memories) -> None:
         self._vault = vault
         self._writer = writer
-        self._store = store
+        self._memories = memories
 
     def install(
         self,
@@ -254,7 +254,7 @@ class Agents:
         with self._writer.lock(dry_run=dry_run):
             files = self._files(target)
             for wanted in target.files:
-                reason = f"Taken out of {target.agent.title}."
+                reason = f"Ingested out of {target.agent.title}."
                 files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
             return files.write("uninstall", dry_run=dry_run)
 
@@ -265,7 +265,7 @@ class Agents:
         """
         limits = self._vault.settings.context
         text = render_rules(
-            self._store.all(),
+            self._memories.all(),
             self._vault.clock().date(),
             max_tokens=limits.layer_tokens + limits.rule_tokens,
             max_rules=limits.max_rules,

@@ -92,7 +92,7 @@ def show_verb(options: Options, /, entry: str) -> None:
 
 def _backtest(kb: KnowledgeBase, entry: str) -> str | None:
     """Return what an entry that guards would have stopped, and its command; None for others, and without git."""
-    rule = kb.store.find(entry)
+    rule = kb.memories.find(entry)
     command, is_allowed = kb.rules.check_of(rule)
     lines = list[str]()
     if rule.word("forbid") or rule.word("require"):

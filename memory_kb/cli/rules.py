@@ -159,7 +159,7 @@ def allow_verb(options: Options, /, rule: str, yes: bool) -> None:
     memory-kb rules allow 69712e00
     """
     kb = options.kb
-    found = kb.store.find(rule)
+    found = kb.memories.find(rule)
     command, is_allowed = kb.rules.check_of(found)
     if not command:
         raise UsageError(f"rule {found.id} has no check:", "add a command to its frontmatter")
@@ -186,7 +186,7 @@ def backtest_verb(options: Options, /, rule: str) -> None:
     memory-kb rules backtest 69712e00
     """
     kb = options.kb
-    made = kb.git.backtest(kb.store.find(rule))
+    made = kb.git.backtest(kb.memories.find(rule))
     refused = kb.rules.refusals(made.rule)
     fields = pick(made, "rule", "commits", "broken", "mended", "breaches")
     if options.answer(fields | {"refused": refused.sessions, "broken_after_refusal": refused.broken}):

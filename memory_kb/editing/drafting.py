@@ -26,7 +26,7 @@ from memory_kb.index.catalog import read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
 from memory_kb.learning.compaction import archive_path, by_rank, merge
-from memory_kb.learning.lifecycle import offer_by_hand
+from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING
@@ -43,7 +43,7 @@ from memory_kb.vault import GLOBAL_PREFIX
 if TYPE_CHECKING:
     from memory_kb.index.catalog import Catalog
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.learning.review import Review
     from memory_kb.model import Memory
     from memory_kb.reports import RunReport
@@ -101,7 +101,7 @@ class Drafting:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _examination: Examination
     _review: Review
 
@@ -149,9 +149,9 @@ class Drafting:
         if title + file + folder > 1:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
         if folder:
-            source = self._store.find(wanted).path
+            source = self._memories.find(wanted).path
             return self._carry_out_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
-        found, way = self._store.find(wanted), "file" if file else "title" if title else "id"
+        found, way = self._memories.find(wanted), "file" if file else "title" if title else "id"
         return self._carry_out_whole_files(
             lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
         )
@@ -288,18 +288,18 @@ class Drafting:
         return replace(approval, read=read).plan([memory])
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
-        offer = offer_by_hand(memory, self._vault.clock())
-        if offer is None:
+        learning = copy_for_wider_scope(memory, self._vault.clock())
+        if learning is None:
             said = f"{memory.id} cannot be promoted from {memory.place.scope}"
             raise UsageError(said, "only live entries rise, and the home is the top")
-        intake = self._store.plan_intake([offer])
-        (taken,) = intake.taken
+        plan = self._memories.plan_ingest([learning])
+        (taken,) = plan.results
         if taken.action not in ("created", "reinforced"):
             is_known = taken.action == "known"
             raise UsageError(
                 f"{taken.id or memory.id} is there already" if is_known else f"not promoted: {taken.message}"
             )
-        return intake.changes
+        return plan.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
         found = self._examination.catalog().ids.get(other, ())

@@ -15,7 +15,7 @@ from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, sa
 from memory_kb.index.lint import Ground, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.store.attachments import Attachments

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.episodes.diary import DiaryEntry, EpisodeRecord, cut_sections, infer_category, items_of, read_diary
 from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
 from memory_kb.learning.duplicates import likeness, turning_words
-from memory_kb.learning.ingest import Offer, Taken, plan_sighting
-from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
-from memory_kb.learning.review_gate import SessionCounts, judge_rule
+from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
+from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
+from memory_kb.learning.rule_gate import SessionCounts, judge_rule
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
@@ -26,7 +26,7 @@ from memory_kb.store.plan import Change
 from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import Meanings
+    from memory_kb.learning.memories import Meanings
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
@@ -83,18 +83,18 @@ def pattern_similarity(one: str, other: str, *, same_category: bool, conditions:
 
 
 def recent_episodes(
-    memories: Iterable[Memory], now: datetime, taken_in: frozenset[str] = frozenset()
+    memories: Iterable[Memory], now: datetime, made_since: frozenset[str] = frozenset()
 ) -> tuple[EpisodeRecord, ...]:
     """Return the live episodes of the last 30 days, oldest first; those without a date count as new.
 
-    What counts is when it happened. Those whose ids are in `taken_in` count too: nobody could learn from them before.
+    What counts is when it happened. Those whose ids are in `made_since` count too: nobody could learn from them before.
     """
     first = (now.astimezone(UTC) - timedelta(days=WINDOW_DAYS)).date()
     found = [
         EpisodeRecord(memory, read_diary(memory))
         for memory in memories
         if memory.kind == "episode" and memory.is_live and memory.is_ours and not memory.is_superseded
-        if memory.id in taken_in or (parse_date(memory.created_at) or memory.seen or first) >= first
+        if memory.id in made_since or (parse_date(memory.created_at) or memory.seen or first) >= first
     ]
     return tuple(sorted(found, key=lambda one: (one.diary.timestamp, one.memory.id)))
 
@@ -210,7 +210,7 @@ class Dropped(NamedTuple):
 class Semantic:
     """What became of the rules and pitfalls that were offered, the entries that got more sources, and patterns not kept."""
 
-    taken: tuple[Taken, ...]
+    taken: tuple[Ingested, ...]
     extended: tuple[str, ...]
     dropped: tuple[Dropped, ...]
     run: RunReport
@@ -221,7 +221,7 @@ class Consolidation:
     """Plans the rules and pitfalls that the episodes of the last 30 days give.
 
     `made_ids` are those of all entries that were ever made; one that is gone since was taken away by a person.
-    `weigh` returns how the sessions that a pattern does not come from ended. `taken_in` are the ids of the entries that
+    `weigh` returns how the sessions that a pattern does not come from ended. `made_since` are the ids of the entries that
     were made within these days.
     """
 
@@ -230,16 +230,16 @@ class Consolidation:
     meanings: Meanings | None
     made_ids: Collection[str]
     weigh: Callable[[str, Collection[str]], SessionCounts]
-    taken_in: frozenset[str]
+    made_since: frozenset[str]
 
-    def plan(self) -> tuple[list[Offer], list[Change], list[Dropped]]:
-        """Return the learnings to offer, the changes that add sources, one for each entry, and what was not kept.
+    def plan(self) -> tuple[list[Learning], list[Change], list[Dropped]]:
+        """Return new learnings, the changes that add sources, one for each entry, and what was not kept.
 
         A cluster counts when one of its episodes is new: of the last 24 hours, or the source of nothing yet.
         """
-        episodes = with_stated(recent_episodes(self.memories, self.now, self.taken_in), self.memories)
+        episodes = with_stated(recent_episodes(self.memories, self.now, self.made_since), self.memories)
         sources = frozenset(source for memory in self.memories for source in memory.words("sources"))
-        done: list[Offer | Change | Dropped | None] = []
+        done: list[Learning | Change | Dropped | None] = []
         for group in cluster_episodes(episodes, self.meanings):
             if any(is_new(one, sources, self.now) for one in group):
                 done += map(self._settle_pattern, find_patterns(group))
@@ -248,8 +248,8 @@ class Consolidation:
         for one in done:
             if isinstance(one, Change):
                 changes.setdefault(one.entry_id, one)
-        offers = [one for one in done if isinstance(one, Offer)]
-        return offers, list(changes.values()), [one for one in done if isinstance(one, Dropped)]
+        learnings = [one for one in done if isinstance(one, Learning)]
+        return learnings, list(changes.values()), [one for one in done if isinstance(one, Dropped)]
 
     @functools.cached_property
     def _rules(self) -> list[Memory]:
@@ -263,7 +263,7 @@ class Consolidation:
     def _pitfalls(self) -> list[Memory]:
         return [memory for memory in self.memories if memory.kind == "pitfall"]
 
-    def _settle_pattern(self, pattern: Pattern) -> Offer | Change | Dropped | None:
+    def _settle_pattern(self, pattern: Pattern) -> Learning | Change | Dropped | None:
         known = _find_rule(pattern, self._rules)
         if known:
             return plan_more_sources(known, pattern.episodes, self.now, RULE_STEP, RULE_CAP)
@@ -272,7 +272,7 @@ class Consolidation:
             return Dropped(pattern.text, f"{there.id} says it already")
         if pattern.confidence < LEAST_CONFIDENCE:
             return Dropped(pattern.text, f"its confidence is {pattern.confidence}, below {LEAST_CONFIDENCE}")
-        if any(_offer_rule(pattern, said).entry_id in self.made_ids for said in pattern.said):
+        if any(_make_rule(pattern, said).entry_id in self.made_ids for said in pattern.said):
             return Dropped(pattern.text, "it was taken away before")
         own = {one.diary.session_id for one in pattern.episodes if one.diary.session_id}
         good, bad = self.weigh(pattern.text, own)
@@ -280,54 +280,56 @@ class Consolidation:
         verdict = judge_rule(pattern.text, counts)
         if verdict.decision == "reject":
             return Dropped(pattern.text, verdict.reason)
-        return _unless_said(_offer_rule(pattern, pattern.said[0]), self._rules)
+        return _unless_said(_make_rule(pattern, pattern.said[0]), self._rules)
 
-    def _settle_pitfall(self, pitfall: Pitfall) -> Offer | Change | None:
+    def _settle_pitfall(self, pitfall: Pitfall) -> Learning | Change | None:
         draft = Draft(write_pitfall(pitfall), "pitfall", pitfall.title)
         reason = f"It was met in {counted(len(pitfall.episodes), 'episode')}."
-        offer = _offer(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
-        own = (memory for memory in self._pitfalls if memory.id == offer.entry_id)
+        learning = _make_learning(draft, {"confidence": pitfall.confidence}, pitfall.episodes, pitfall.key, reason)
+        own = (memory for memory in self._pitfalls if memory.id == learning.entry_id)
         there = next(own, None) or next(filter(pitfall.is_stated_by, self._pitfalls), None)
         if there:
             return plan_more_sources(there, pitfall.episodes, self.now, PITFALL_STEP, PITFALL_CAP, each=True)
-        return _unless_said(offer, self._pitfalls)
+        return _unless_said(learning, self._pitfalls)
 
 
 def _find_saying(memories: Iterable[Memory], text: str) -> Memory | None:
     return next((one for one in memories if likeness(one.text, text) > TWIN_SIMILARITY), None)
 
 
-def _unless_said(offer: Offer, entries: Iterable[Memory]) -> Offer | None:
-    """Return an offer, unless it comes from no session and a live entry says the same already.
+def _unless_said(learning: Learning, entries: Iterable[Memory]) -> Learning | None:
+    """Return a learning, unless it comes from no session and a live entry says the same already.
 
     Sightings are distinguished by their session; without one an entry would be reinforced every time.
     """
     live = (entry for entry in entries if entry.is_live)
-    return None if offer.origin is None and _find_saying(live, offer.draft.text) else offer
+    return None if learning.origin is None and _find_saying(live, learning.draft.text) else learning
 
 
-def _offer_rule(pattern: Pattern, said: str) -> Offer:
+def _make_rule(pattern: Pattern, said: str) -> Learning:
     conditions = "\n".join(f"- {one}" for one in pattern.conditions)
     body = f"{pattern.text}\n\n## Conditions\n\n{conditions}" if conditions else pattern.text
     fields: dict[str, Value] = {"category": pattern.category, "confidence": pattern.confidence}
     reason = f"It was said in {len(pattern.episodes)} episodes, {pattern.ended('success')} of them successes."
-    return _offer(Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason)
+    return _make_learning(
+        Draft(body, "rule"), fields, pattern.episodes, f"pattern/{fingerprint(as_rule(said))}", reason
+    )
 
 
-def _offer(
+def _make_learning(
     draft: Draft, fields: Mapping[str, Value], episodes: Sequence[EpisodeRecord], key: str, reason: str
-) -> Offer:
-    """Return the offer of what some episodes give, the newest of which is its origin."""
+) -> Learning:
+    """Return what some episodes give, the newest of which is its origin."""
     newest, sources = episodes[-1].diary, [one.memory.id for one in episodes]
     own = (*fields.items(), ("sources", sources))
     draft = replace(draft, tags=tags_of(episodes), source="consolidated", fields=own)
     place = common_place(one.memory.place for one in episodes)
-    return Offer(draft, place, key, reason, newest.session_id, said=newest.timestamp or None)
+    return Learning(draft, place, key, reason, newest.session_id, said=newest.timestamp or None)
 
 
 def _find_rule(pattern: Pattern, rules: Sequence[Memory]) -> Memory | None:
     """Return the rule that says a pattern already, whatever its status: the one made of it before, else the most similar."""
-    ids = {_offer_rule(pattern, said).entry_id for said in pattern.said}
+    ids = {_make_rule(pattern, said).entry_id for said in pattern.said}
     own = next((rule for rule in rules if rule.id in ids), None)
     if own:
         return own

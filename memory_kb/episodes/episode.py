@@ -23,11 +23,11 @@ from memory_kb.episodes.diary import (
     write_body,
 )
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.new_entry import Draft, plan_entry
+from memory_kb.learning.render_entry import Draft, plan_entry
 from memory_kb.learning.wrappers import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
-from memory_kb.session_reports import Trace
+from memory_kb.session_facts import Trace
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
 from memory_kb.store.plan import Plan, plan_fields, set_body

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from memory_kb.episodes.diary import EpisodeRecord, ErrorLine
 from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
-from memory_kb.learning.ingest import Offer
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.ingest import Learning
+from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory
-from memory_kb.session_reports import Trace
+from memory_kb.session_facts import Trace
 from memory_kb.text import shorten
 
 #: How an episode that was built from a log reports a command that worked with a small change.
@@ -140,7 +140,7 @@ def tags_of(episodes: Sequence[EpisodeRecord]) -> tuple[str, ...]:
     return tuple(tag for tag, count in counts.items() if count >= min(2, len(episodes)))
 
 
-def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
+def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Learning]:
     """Return the hard events of a session as proposals, one for each cause; a cause seen before has the same key or text."""
     found = []
     for trace in traces:
@@ -148,19 +148,19 @@ def find_hard_events(traces: Iterable[Trace], place: Location) -> list[Offer]:
             failed, worked, error = (text.replace("`", "'") for text in (retry.failed, retry.worked, retry.error))
             text = f"**Error Pattern:** `{failed}` fails with `{error}`\n**Prevention:** Run `{worked}`."
             key = f"retry/{failed}/{worked}/{same_words(generalise(error))}"
-            found.append(_offer(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace, place))
+            found.append(_make_learning(f"`{failed}` fails, `{worked}` works", text, key, retry.seq, trace, place))
         for reverted in trace.reverted:
             title = f"A change to {', '.join(f'`{file}`' for file in reverted.files)} was reverted"
             text, key = f"{title} on request: “{reverted.request}”", f"reverted/{trace.session}/{reverted.seq}"
-            found.append(_offer(title, text, key, reverted.seq, trace, place))
-    return list({offer.key: offer for offer in reversed(found)}.values())[::-1]
+            found.append(_make_learning(title, text, key, reverted.seq, trace, place))
+    return list({learning.key: learning for learning in reversed(found)}.values())[::-1]
 
 
-def _offer(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Offer:
+def _make_learning(title: str, text: str, key: str, seq: int, trace: Trace, place: Location) -> Learning:
     fields: tuple[tuple[str, Value], ...] = (
         ("status", "proposed"),
         ("session_id", trace.session),
         ("source_events", [str(seq)]),
     )
     draft = Draft(text, "pitfall", shorten(title, _TITLE), source="observed", fields=fields)
-    return Offer(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)
+    return Learning(draft, place, key, f"Seen in session {trace.session}, event {seq}.", trace.session)

@@ -32,11 +32,11 @@ from memory_kb.episodes.episode import (
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.conversation import read_conversation
-from memory_kb.learning.new_entry import Draft, check_draft, plan_entry
+from memory_kb.learning.render_entry import Draft, check_draft, plan_entry
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Memory
 from memory_kb.reports import Learned, RunReport
-from memory_kb.session_reports import Trace
+from memory_kb.session_facts import Trace
 from memory_kb.store.plan import Change, Plan
 from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
 from memory_kb.text import fits_tag, hash_of, printable, shorten
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from memory_kb.episodes.diary import DiaryEntry
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.memories import Memories
+    from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.providers.models import Models
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
@@ -65,9 +65,9 @@ class Episodes:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _models: Models
-    _evidence: SessionEvidence
+    _evidence: RuleGate
     _trace: TraceSession
 
     def reflect(
@@ -91,7 +91,7 @@ class Episodes:
         session = find_id(session, files.ids())
         traces = self._trace(session, on_problem)
         notices: list[str] = []
-        known = {memory.id: memory for memory in self._store.all(_EPISODES)}
+        known = {memory.id: memory for memory in self._memories.all(_EPISODES)}
         asked = None if dry_run else notices
         planned = [
             self._plan_episode(trace, known, asked, is_first=number == 0, again=again)
@@ -111,12 +111,12 @@ class Episodes:
         place = trace._replace(job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
         there = known.get(episode.id)
-        was_made = there is None and not again and episode.id in self._store.made_ids()
+        was_made = there is None and not again and episode.id in self._memories.made_ids()
         if was_made or (there and is_current(episode.seq, there)):
             return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
         if notices is not None:
             episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
-        return plan_episode(episode, self._store.as_written(there) if there else None, self._vault.folder_of, now)
+        return plan_episode(episode, self._memories.as_written(there) if there else None, self._vault.folder_of, now)
 
     def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
@@ -164,7 +164,7 @@ class Episodes:
         fields = tuple((name, value) for name, value in values.items() if value is not None)
         made = Draft(event.strip(), "episode", title_of(text), tuple(tags), source="user_explicit", fields=fields)
         draft = check_draft(made, allow_secret=self._vault.allows_secrets)
-        there = next((memory for memory in self._store.all(_EPISODES) if memory.id == entry_id), None)
+        there = next((memory for memory in self._memories.all(_EPISODES) if memory.id == entry_id), None)
         if there:
             return Learned(entry_id, there.path, "known", RunReport(None, "episode"))
         path = name_episode(draft.title or "", entry_id, self._vault.folder_of(place))
@@ -179,18 +179,18 @@ class Episodes:
         def is_episode(memory: Memory) -> bool:
             return memory.kind == "episode" and memory.is_live
 
-        memories, meanings = self._store.with_meanings(lambda _: True, is_episode)
-        offers, changes, dropped = Consolidation(
+        memories, meanings = self._memories.with_meanings(lambda _: True, is_episode)
+        learnings, changes, dropped = Consolidation(
             memories,
             self._vault.clock(),
             meanings,
-            self._store.made_ids(),
+            self._memories.made_ids(),
             self._evidence.session_evidence,
-            self._store.taken_in(self._vault.today() - timedelta(days=WINDOW_DAYS)),
+            self._memories.made_since(self._vault.today() - timedelta(days=WINDOW_DAYS)),
         ).plan()
-        intake = self._store.plan_intake(offers)
-        run = self._writer.run("consolidate", (*changes, *intake.changes), dry_run=dry_run)
-        return Semantic(intake.taken, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
+        plan = self._memories.plan_ingest(learnings)
+        run = self._writer.run("consolidate", (*changes, *plan.changes), dry_run=dry_run)
+        return Semantic(plan.results, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
 
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.
@@ -199,12 +199,12 @@ class Episodes:
         not age. What was made in the last days, of old sessions too, stays for now.
         """
         today, folder_of = self._vault.today(), self._vault.folder_of
-        taken_in = self._store.taken_in(today - timedelta(days=EPISODE_NEW_DAYS))
+        made_since = self._memories.made_since(today - timedelta(days=EPISODE_NEW_DAYS))
 
         def plan(memories: Sequence[Memory]) -> Iterator[Change | None]:
             is_referenced = references(memories)
             for one in memories:
-                is_kept = one.is_pinned or one.is_evergreen or one.is_in_people_file or one.id in taken_in
+                is_kept = one.is_pinned or one.is_evergreen or one.is_in_people_file or one.id in made_since
                 if one.kind != "episode" or is_kept or not (one.is_live and one.is_ours and one.seen):
                     continue
                 days = (today - one.seen).days
@@ -213,16 +213,16 @@ class Episodes:
                     reason = f"It is {days} days old and nothing refers to it."
                     yield from plan_archiving(one, archive_path(one, folder_of(one.place), today), reason)
                 elif stage == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
-                    yield from plan_summary(one, self._store.as_written, days)
+                    yield from plan_summary(one, self._memories.as_written, days)
 
-        return self._store.carry_out("age", plan, dry_run=dry_run)
+        return self._memories.carry_out("age", plan, dry_run=dry_run)
 
 
 @dataclass(frozen=True)
 class Diary:
     """The episodes, as a diary."""
 
-    _store: EntryStore
+    _memories: Memories
 
     def list(
         self,
@@ -250,7 +250,7 @@ class Diary:
                 and agent in (None, entry.agent)
             )
 
-        entries = (read_diary(memory) for memory in self._store.all(_EPISODES._replace(statuses=_READ)))
+        entries = (read_diary(memory) for memory in self._memories.all(_EPISODES._replace(statuses=_READ)))
         return tuple(sorted(filter(is_wanted, entries), key=lambda entry: (entry.timestamp, entry.id), reverse=True))
 
     def export(self, **wanted: Any) -> Iterator[dict[str, Any]]:

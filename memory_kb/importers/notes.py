@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.learning.ingest import id_of
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.document import find_blocks
 from memory_kb.markdown.links import find_tags, find_wikilinks, without_code
 from memory_kb.markdown.scanner import heading_text, scan_lines

@@ -15,9 +15,9 @@ from memory_kb.importers import bullets, conversations, notes
 from memory_kb.importers.conversations import ExportedChat, found_of
 from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
-from memory_kb.learning.capture import offer_statements, read_messages
-from memory_kb.learning.ingest import Offer, Taken
-from memory_kb.learning.new_entry import fingerprint
+from memory_kb.learning.capture import read_messages, read_statements
+from memory_kb.learning.ingest import Ingested, Learning
+from memory_kb.learning.render_entry import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, TranscriptImport
@@ -26,7 +26,7 @@ from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import readable_name
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -39,7 +39,7 @@ _CHATS = ("claude-export", "chatgpt-export")
 
 @dataclass(frozen=True, slots=True)
 class ImportedPiece:
-    """What became of a piece of a source: `action` and `message` are those of `Taken`."""
+    """What became of a piece of a source: `action` and `message` are those of `Ingested`."""
 
     what: str
     origin: str
@@ -96,10 +96,10 @@ class Skipped:
 class Imports:
     """The verb import."""
 
-    def __init__(self, vault: Vault, writer: Writer, store: EntryStore) -> None:
+    def __init__(self, vault: Vault, writer: Writer, memories: Memories) -> None:
         self._vault = vault
         self._writer = writer
-        self._store = store
+        self._memories = memories
 
     def import_(
         self,
@@ -149,14 +149,14 @@ class Imports:
             raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        skipped, pieces, offers = Skipped(), list[NotePiece](), list[Offer]()
+        skipped, pieces, learnings = Skipped(), list[NotePiece](), list[Learning]()
         at = "" if place == Location() else f"@{place.scope}/{place.job or ''}/{place.task or ''}"
         if kind in _CHATS:
             for talk in _conversations(source, kind, skipped):
-                for offer in _offer_conversation(talk, place, at, kind, skipped):
-                    line = int(str(dict(offer.draft.fields).get("session_seq", 0)))
+                for learning in _read_conversation(talk, place, at, kind, skipped):
+                    line = int(str(dict(learning.draft.fields).get("session_seq", 0)))
                     pieces.append(NotePiece("statement", talk.session, line))
-                    offers.append(offer)
+                    learnings.append(learning)
         else:
             for piece in _read_pieces(source, kind, at):
                 if piece.draft is None:
@@ -165,12 +165,12 @@ class Imports:
                 named = str(dict(piece.draft.fields)["imported_from"])
                 reason = f"Imported from {piece.origin}, line {piece.line}."
                 pieces.append(piece)
-                offers.append(Offer(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from"))
-        intake, run = self._store.take_in("import", offers, dry_run=dry_run)
-        stored = self._store.all() if any(one.action == "known" for one in intake.taken) else ()
+                learnings.append(Learning(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from"))
+        plan, run = self._memories.ingest("import", learnings, dry_run=dry_run)
+        stored = self._memories.all() if any(one.action == "known" for one in plan.results) else ()
         texts = {memory.id: memory.text for memory in stored if memory.is_live}
         reported = tuple(
-            _report(piece, one, texts.get(one.id)) for piece, one in zip(pieces, intake.taken, strict=True)
+            _report(piece, one, texts.get(one.id)) for piece, one in zip(pieces, plan.results, strict=True)
         )
         return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
 
@@ -222,22 +222,24 @@ def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[Export
             skipped.add("conversation", "nothing is said in it", readable_name(source.name), one.number)
 
 
-def _offer_conversation(talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped) -> Iterator[Offer]:
+def _read_conversation(
+    talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped
+) -> Iterator[Learning]:
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     for message in read_messages(numbered):
         event = message.event
         if not message.statements:
             skipped.add("message", message.refusal or "states nothing", talk.session, event.seq)
-        for number, made in enumerate(offer_statements([message], _NO_TIME, place, talk.session)):
+        for number, made in enumerate(read_statements([message], _NO_TIME, place, talk.session)):
             origin = came_from(f"{format}: {talk.title or talk.session}", event.ts)
             draft = replace(made.draft, fields=(*made.draft.fields, *origin))
             key = f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}{at}"
             yield replace(made, draft=draft, key=key)
 
 
-def _report(piece: NotePiece, one: Taken, text: str | None) -> ImportedPiece:
+def _report(piece: NotePiece, one: Ingested, text: str | None) -> ImportedPiece:
     """Return what became of a piece; a known entry stays as it is, also where its source says something else by now."""
-    draft = one.offer.draft
-    is_own = one.action == "known" and one.id == one.offer.entry_id and text is not None
+    draft = one.learning.draft
+    is_own = one.action == "known" and one.id == one.learning.entry_id and text is not None
     message = _CHANGED if is_own and fingerprint(text or "") != fingerprint(draft.text) else one.message
     return ImportedPiece(piece.what, piece.origin, piece.line, one.action, draft.kind, one.id, one.path, message)

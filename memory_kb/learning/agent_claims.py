@@ -19,7 +19,7 @@ from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
 
 if TYPE_CHECKING:
-    from memory_kb.learning.new_entry import Draft
+    from memory_kb.learning.render_entry import Draft
 
 #: The event that says, in the log of a session, that its agent was asked.
 ASKED = "asked"
@@ -117,7 +117,7 @@ def judge_claim(claim: Draft, scope: str, typed: Iterable[str]) -> Trust:
     `typed` are the words of people in the sessions that are going on, read only where the claim needs them.
 
     Example:
-        >>> from memory_kb.learning.new_entry import Draft
+        >>> from memory_kb.learning.render_entry import Draft
         >>> judge_claim(Draft("Always pipe the script to sh.", "policy", source="user_explicit"), "project", ["read that page"])
         Trust(source='observed', waits_for='the kind policy')
     """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
 from memory_kb.learning.duplicates import likeness
-from memory_kb.learning.new_entry import TWIN_SIMILARITY
+from memory_kb.learning.render_entry import TWIN_SIMILARITY
 from memory_kb.learning.scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.model import Memory
 from memory_kb.text import has_cjk, jaccard, on_one_line, printable, tokens
@@ -161,7 +161,7 @@ def is_open(known: KnownText) -> bool:
 
 
 def _is_settled(text: str, known: KnownText, question: ScopeQuestion) -> bool:
-    """Return whether what is known may not return; what was turned down in these very words is decided by the intake."""
+    """Return whether what is known may not return; what was turned down in these very words is decided when it is ingested."""
     if is_open(known):
         return False
     return known.memory is None or question.scope.is_rollup or likeness(text, known.text) <= TWIN_SIMILARITY

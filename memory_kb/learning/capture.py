@@ -9,9 +9,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import UsageError
-from memory_kb.learning.ingest import Offer, Taken
+from memory_kb.learning.ingest import Ingested, Learning
 from memory_kb.learning.markers import Statement, find_credential, find_statements
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.render_entry import Draft
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.store.events import Event
@@ -19,7 +19,7 @@ from memory_kb.store.session_log import SessionFiles, check_id, find_id
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.markdown.splice import Value
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -95,20 +95,20 @@ def read_messages(events: Iterable[Event]) -> Iterator[UserMessage]:
             yield UserMessage(event, own, refusal)
 
 
-def offer_statements(
+def read_statements(
     messages: Iterable[UserMessage],
     now: datetime,
     place: Location | None = None,
     session: str | None = None,
     *,
     propose: bool = False,
-) -> list[Offer]:
-    """Return what was stated as offers for the intake, in the order in which it was said.
+) -> list[Learning]:
+    """Return what was stated as learnings, in the order in which it was said.
 
-    The same sentence of the same event is the same offer, however often it is read; what belongs to no session
+    The same sentence of the same event is the same learning, however often it is read; what belongs to no session
     is new every time. `session` is where messages come from that do not name it; with `propose` everything waits for a person.
     """
-    offers = []
+    learnings = []
     for event, statements, _ in messages:
         origin = event.session or session
         key, where = _name_message(event, origin, now)
@@ -118,8 +118,8 @@ def offer_statements(
             fields |= {"session_seq": event.seq} if origin and event.seq else {}
             fields |= {"status": "proposed"} if is_proposal else {}
             title = shorten(one.text.rstrip(".!。 "), _TITLE)
-            offers.append(
-                Offer(
+            learnings.append(
+                Learning(
                     Draft(
                         one.text, one.kind, title, priority="high", source="user_explicit", fields=(*fields.items(),)
                     ),
@@ -131,7 +131,7 @@ def offer_statements(
                     replaces=not is_proposal,
                 )
             )
-    return offers
+    return learnings
 
 
 def _name_message(event: Event, session: str | None, now: datetime) -> tuple[str, str]:
@@ -148,7 +148,7 @@ class Captures:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def capture(
         self,
@@ -182,10 +182,10 @@ class Captures:
         events = self._logged(session) if messages is None else named
         origin = check_id(session) if session and messages is not None else None
         read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
-        offers = offer_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
+        learnings = read_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
         with self._writer.lock(place.scope, dry_run=dry_run):
-            intake, run = self._store.take_in("capture", offers, dry_run=dry_run)
-        return CaptureReport(tuple(_report(read, intake.taken)), len(read), run)
+            plan, run = self._memories.ingest("capture", learnings, dry_run=dry_run)
+        return CaptureReport(tuple(_report(read, plan.results)), len(read), run)
 
     def _logged(self, session: str | None) -> Iterable[Event]:
         if not session:
@@ -196,7 +196,7 @@ class Captures:
         return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
 
 
-def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator[Captured]:
+def _report(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[Captured]:
     """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
     rest = iter(taken)
     for event, statements, refusal in messages:
@@ -206,13 +206,13 @@ def _report(messages: Sequence[UserMessage], taken: Sequence[Taken]) -> Iterator
         for one, done in zip(statements, rest, strict=False):
             yield Captured(
                 done.action,
-                done.message or done.offer.reason,
+                done.message or done.learning.reason,
                 one.marker,
                 one.kind,
                 one.text,
-                done.offer.draft.source,
+                done.learning.draft.source,
                 done.id or None,
                 done.path or None,
-                done.offer.origin,
+                done.learning.origin,
                 seq,
             )

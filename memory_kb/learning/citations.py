@@ -33,7 +33,7 @@ from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, Plan, plan_fields, with_words
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.markdown.splice import Value
     from memory_kb.store.project import CitedFile, ProjectFiles
     from memory_kb.store.writer import Writer
@@ -359,7 +359,7 @@ class Citations:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def cite(
         self, wanted: str, references: Sequence[str] = (), *, from_text: bool = False, dry_run: bool = False
@@ -377,7 +377,7 @@ class Citations:
             UsageError: a reference cannot be recorded, or the entry is global.
             UnknownEntry: there is no such entry.
         """
-        found, project = self._store.find(wanted), self._project()
+        found, project = self._memories.find(wanted), self._project()
         if found.place.scope == "global":
             raise UsageError(
                 f"{found.id} is global and cannot cite the files of one project",
@@ -400,7 +400,7 @@ class Citations:
         def plan(memories: Sequence[Memory]) -> Plan:
             return [_plan_citing(one, citations) for one in _same([found], memories)]
 
-        run = self._store.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        run = self._memories.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
         return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
 
@@ -424,20 +424,20 @@ class Citations:
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")
         if update and flag:
             raise UsageError("an update leaves nothing to flag", "give --update or --flag")
-        project, today, chosen = self._project(), self._vault.today(), list(map(self._store.find, wanted))
+        project, today, chosen = self._project(), self._vault.today(), list(map(self._memories.find, wanted))
         memories = chosen or [one for one in self._claiming("cites") if one.is_live]
         run, notices = RunReport(None, "verify"), tuple[str, ...]()
 
         if update:
             changes, notices = _plan_renewal(memories, project, today)
-            run = self._store.carry_out(
+            run = self._memories.carry_out(
                 "verify",
                 lambda fresh: _plan_renewal(_same(memories, fresh), self._project(), today)[0],
                 changes,
                 dry_run=dry_run,
             )
         elif flag:
-            run = self._store.carry_out(
+            run = self._memories.carry_out(
                 "verify", lambda fresh: _plan_flags(_same(memories, fresh), project, today), dry_run=dry_run
             )
         if run.run:
@@ -476,7 +476,7 @@ class Citations:
         return text.count("\n", 0, place) + 1
 
     def _claiming(self, *fields: str) -> list[Memory]:
-        return [one for one in self._store.with_fields(fields) if any(field in one.metadata for field in fields)]
+        return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
 
 
 def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:

@@ -38,7 +38,7 @@ from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore, Meanings
+    from memory_kb.learning.memories import Meanings, Memories
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -248,7 +248,7 @@ class Compactor:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _models: Models
 
     def compact(
@@ -276,7 +276,7 @@ class Compactor:
             )
         is_meant = _choose(scope, job, task)
         with self._writer.lock(dry_run=dry_run):
-            memories, meanings = self._store.with_meanings(lambda memory: is_meant(memory.place))
+            memories, meanings = self._memories.with_meanings(lambda memory: is_meant(memory.place))
             planned, changes = self._plan(memories, meanings, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
             run = self._writer.run("compact", changes, dry_run=dry_run)
@@ -327,7 +327,7 @@ class Compactor:
 
     def _body_of(self, memory: Memory) -> str:
         try:
-            return self._store.as_written(memory).text
+            return self._memories.as_written(memory).text
         except (CannotSplice, UnreadableInput):
             return memory.text
 
@@ -348,14 +348,14 @@ class Compactor:
                 classify = LlmClassifier(llm)
         except ProviderFailed as exc:
             notices.append(f"{explain_failure(exc)}; the rule decided")
-        taken_in = self._store.taken_in(since) if since else frozenset[str]()
+        made_since = self._memories.made_since(since) if since else frozenset[str]()
 
         def is_new(memory: Memory) -> bool:
             made = parse_date(memory.created_at)
-            return since is not None and (made is None or made >= since or memory.id in taken_in)
+            return since is not None and (made is None or made >= since or memory.id in made_since)
 
         with self._writer.lock(dry_run=dry_run or not resolve):
-            found = find_contradictions(self._store.all(), classify, is_new if since else None, notices.append)
+            found = find_contradictions(self._memories.all(), classify, is_new if since else None, notices.append)
             run = RunReport(None, "contradictions")
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.error_text import generalise
-from memory_kb.learning.new_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
+from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
 from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
 from memory_kb.regex import regex
 from memory_kb.reports import Near

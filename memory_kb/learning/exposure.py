@@ -16,7 +16,7 @@ from memory_kb.store.undo import undone_by
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.model import Memory
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -175,7 +175,7 @@ class Exposures:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def exposure(self, wanted: str) -> Exposure:
         """Return which sessions, agents and tasks were shown an entry, and what became of them.
@@ -188,9 +188,9 @@ class Exposures:
         """
         logs = self._vault.machine / "log"
         retrievals = list(RetrievalLog(logs).read())
-        memories = self._store.with_fields(("sources", "links"))
+        memories = self._memories.with_fields(("sources", "links"))
         try:
-            entry = self._store.find(wanted)
+            entry = self._memories.find(wanted)
             entry_id = entry.id
             memories += () if any(one.id == entry_id for one in memories) else (entry,)
         except UnknownEntry:

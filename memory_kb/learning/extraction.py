@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
-from memory_kb.learning.ingest import TAKEN_AWAY, Offer, newest
-from memory_kb.learning.new_entry import Draft, fingerprint
+from memory_kb.learning.ingest import DELETED_BEFORE, Learning, newest
+from memory_kb.learning.render_entry import Draft, fingerprint
 from memory_kb.learning.scopes import (
     FEWEST,
     Scope,
@@ -38,8 +38,8 @@ from memory_kb.store.session_log import find_id
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.review_gate import SessionEvidence
+    from memory_kb.learning.memories import Memories
+    from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.learning.stages import Stages
     from memory_kb.providers.models import Models
     from memory_kb.providers.spending import SpendLog
@@ -134,9 +134,9 @@ def _show_session(scope: Scope, session: Finished) -> ShownRecord:
     return ShownRecord((RecordPiece(0, name, text), *shown.passages), shown.head + 1, shown.missing)
 
 
-def make_offers(
+def make_learnings(
     question: ScopeQuestion, found: Iterable[Extracted], session: Finished, now: datetime
-) -> tuple[Offer, ...]:
+) -> tuple[Learning, ...]:
     """Return learnings as they are offered, in the form of extracted ones.
 
     Their keys are made of what they rest on, so that another wording of the same is known again.
@@ -144,7 +144,7 @@ def make_offers(
     scope, step = question.scope, question.step
     as_norm = ", as a norm to approve" if step.is_norm else ""
     reason = f"Extracted from session {session.id} ({scope.name}{as_norm})."
-    offers = []
+    learnings = []
     counts: Counter[str] = Counter()
     for one in found:
         rests_on = sorted(_sources_of(one, question)) or [str(number) for number in one.numbers if number]
@@ -156,8 +156,8 @@ def make_offers(
         known = one.same_as
         draft = Draft(known.text, known.kind, known.title) if known else _make_draft(one, question, session, now)
         place, key = (known.place, f"{key}/again") if known else (question.place, key)
-        offers.append(Offer(draft, place, key, reason, session.id, said=said or session.conversation.day or None))
-    return tuple(offers)
+        learnings.append(Learning(draft, place, key, reason, session.id, said=said or session.conversation.day or None))
+    return tuple(learnings)
 
 
 def _sources_of(one: Extracted, question: ScopeQuestion) -> list[Any]:
@@ -246,7 +246,7 @@ class ExtractionReport:
     @property
     def was_taken_away(self) -> bool:
         """Whether some learnings are not kept, since they were undone or deleted before."""
-        return any(kept.message == TAKEN_AWAY for one in self.scopes for kept in one.kept)
+        return any(kept.message == DELETED_BEFORE for one in self.scopes for kept in one.kept)
 
     @property
     def failed(self) -> tuple[ScopeReport, ...]:
@@ -271,7 +271,7 @@ class _ScopeResult(NamedTuple):
     """What asking for a scope came to, before its learnings are stored."""
 
     report: ScopeReport
-    offers: Sequence[Offer] = ()
+    learnings: Sequence[Learning] = ()
     answered: Sequence[str] = ()
 
 
@@ -304,7 +304,7 @@ class _Asking:
     def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
         before = self.meter.total
         problems, dropped = list[str](), Counter[str]()
-        offers, answered = list[Offer](), list[str]()
+        learnings, answered = list[Learning](), list[str]()
         for question in questions:
             try:
                 sifted = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
@@ -312,13 +312,13 @@ class _Asking:
                 problems.append(_explain(exc))
                 continue
             dropped.update(sifted.dropped)
-            offers += make_offers(question, sifted.found, self.session, self.now)
+            learnings += make_learnings(question, sifted.found, self.session, self.now)
             answered.append(question.digest)
-        outcome = "failed" if problems else "done" if offers else "quiet"
-        message = "; ".join(dict.fromkeys(problems)) or ("" if offers else "nothing worth keeping")
+        outcome = "failed" if problems else "done" if learnings else "quiet"
+        message = "; ".join(dict.fromkeys(problems)) or ("" if learnings else "nothing worth keeping")
         reasons = tuple(DropCount(reason, count) for reason, count in sorted(dropped.items()))
         used = self.meter.total.plus(before, -1)
-        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), offers, answered)
+        return _ScopeResult(ScopeReport(scope.name, outcome, message, used, (), reasons), learnings, answered)
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,8 @@ class Extraction:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
-    _evidence: SessionEvidence
+    _memories: Memories
+    _evidence: RuleGate
     _stages: Stages
     _models: Models
     _sessions: SessionFiles
@@ -380,29 +380,29 @@ class Extraction:
         self, scopes: Sequence[Scope], asking: _Asking, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
-        memories = self._store.all()
+        memories = self._memories.all()
         asked = [asking.ask(scope, memories) for scope in scopes]
-        offers = [offer for one in asked for offer in one.offers]
+        learnings = [learning for one in asked for learning in one.learnings]
         run: RunReport | None = None
         kept: Iterator[Kept] = iter(())
-        if offers:
+        if learnings:
             try:
-                with self._writer.lock(*{offer.place.scope for offer in offers}):
-                    gate = self._evidence.gate_for(offers)
-                    intake, run = self._store.take_in("extract", offers, again=again, gate=gate)
+                with self._writer.lock(*{learning.place.scope for learning in learnings}):
+                    gate = self._evidence.gate_for(learnings)
+                    plan, run = self._memories.ingest("extract", learnings, again=again, gate=gate)
             except MemoryKBError as exc:
                 why = _explain(exc)
                 failed = (
-                    replace(one.report, outcome="failed", message=why) if one.offers else one.report for one in asked
+                    replace(one.report, outcome="failed", message=why) if one.learnings else one.report for one in asked
                 )
                 return list(failed), None
             kept = (
-                Kept(one.id, one.path, one.action, one.offer.draft.title or "", one.message) for one in intake.taken
+                Kept(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in plan.results
             )
         if not (run and run.conflicts):
             answered = (digest for one in asked for digest in one.answered)
             ExtractionLog(self._vault.machine / "log").add(answered, asking.session.id, asking.now)
-        return [replace(one.report, kept=tuple(islice(kept, len(one.offers)))) for one in asked], run
+        return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
     def _finished(self, session: str) -> Finished:
         """Return a session as it is to be learned from."""

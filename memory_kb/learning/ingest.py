@@ -11,7 +11,8 @@ from typing import NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.duplicates import FORGOTTEN, comparable, find_duplicate, find_older, is_replaced, is_stated
-from memory_kb.learning.new_entry import (
+from memory_kb.learning.playbook import count_outcome
+from memory_kb.learning.render_entry import (
     Draft,
     check_draft,
     fingerprint,
@@ -20,18 +21,17 @@ from memory_kb.learning.new_entry import (
     not_from_the_future,
     plan_entry,
 )
-from memory_kb.learning.playbook import count_outcome
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.store.plan import Change, last_seen, plan_fields, plan_replaced, with_words
 
 #: Why an entry that was made before, and is gone, is not made again.
-TAKEN_AWAY = "it was reverted or deleted before"
+DELETED_BEFORE = "it was reverted or deleted before"
 _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Learning:
     """A learning that a producer found.
 
     Attributes:
@@ -55,7 +55,7 @@ class Offer:
 
     @property
     def entry_id(self) -> str:
-        """The id that a new entry gets, the same for every offer with this key."""
+        """The id that a new entry gets, the same for every learning with this key."""
         return id_of(self.key)
 
     @property
@@ -65,7 +65,7 @@ class Offer:
 
 
 def id_of(key: str) -> str:
-    """Return the id of the entry that an offer with this key makes."""
+    """Return the id of the entry that a learning with this key makes."""
     return str(uuid.uuid5(_NAMESPACE, key))
 
 
@@ -83,42 +83,42 @@ class GateVerdict(NamedTuple):
 
 
 #: Returns what becomes of a new rule that nobody stated, None for what needs no evidence.
-Gate = Callable[[Offer], GateVerdict | None]
+Gate = Callable[[Learning], GateVerdict | None]
 
 
-class Taken(NamedTuple):
-    """What became of an offer.
+class Ingested(NamedTuple):
+    """What became of a learning.
 
     `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
     was retired or rejected before, or `refused` with the reason in `message`.
     """
 
-    offer: Offer
+    learning: Learning
     id: str
     path: str
     action: str
     message: str = ""
 
 
-class Intake(NamedTuple):
-    """What became of the offers, in their order, and the changes to make."""
+class IngestPlan(NamedTuple):
+    """What became of the learnings, in their order, and the changes to make."""
 
-    taken: tuple[Taken, ...]
+    results: tuple[Ingested, ...]
     changes: tuple[Change, ...]
 
 
-def plan_intake(
-    offers: Sequence[Offer],
+def plan_learnings(
+    learnings: Sequence[Learning],
     index: SqliteIndex,
     folder_of: Callable[[Location], str],
     now: datetime,
     was_made: Callable[[str], bool],
     gate: Gate | None,
-) -> Intake:
+) -> IngestPlan:
     """Plan to keep some learnings, in the order in which they were found.
 
     Args:
-        offers: the learnings.
+        learnings: what was found.
         index: what is there already.
         folder_of: the folder of a scope, as paths are written in output.
         now: the time.
@@ -127,14 +127,14 @@ def plan_intake(
         gate: asked for every learning that would be new, whether the evidence is enough.
     """
     planner = _Planner(index, folder_of, now, was_made, gate)
-    taken = tuple(map(planner.take, offers))
+    taken = tuple(map(planner.take, learnings))
     new = (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in planner.new)
-    return Intake(taken, (*filter(None, planner.changes), *new))
+    return IngestPlan(taken, (*filter(None, planner.changes), *new))
 
 
 @dataclass(slots=True)
 class _New:
-    """An entry that is to be made, as long as a later offer may replace it."""
+    """An entry that is to be made, as long as a later learning may replace it."""
 
     draft: Draft
     entry_id: str
@@ -152,7 +152,7 @@ class _New:
 
 @dataclass(slots=True)
 class _Planner:
-    """One pass over the offers of a plan: what they are held against, and what comes of them."""
+    """One pass over the learnings of a plan: what they are held against, and what comes of them."""
 
     index: SqliteIndex
     folder_of: Callable[[Location], str]
@@ -161,70 +161,76 @@ class _Planner:
     gate: Gate | None
     new: list[_New] = field(default_factory=list)
     changes: list[Change | None] = field(default_factory=list)
-    before: dict[tuple[Location, str, str], Taken] = field(default_factory=dict)
+    before: dict[tuple[Location, str, str], Ingested] = field(default_factory=dict)
 
-    def take(self, offer: Offer) -> Taken:
-        """Plan what becomes of one offer."""
+    def take(self, learning: Learning) -> Ingested:
+        """Plan what becomes of one learning."""
         # The same text of the same plan, in any spacing and case, is not taken twice.
-        words = offer.place, offer.draft.kind, fingerprint(comparable(offer.draft.text))
-        taken = self._take(offer, self.before.get(words))
+        words = learning.place, learning.draft.kind, fingerprint(comparable(learning.draft.text))
+        taken = self._take(learning, self.before.get(words))
         if taken.action in ("created", "forgotten"):
             self.before.setdefault(words, taken)
         return taken
 
-    def _take(self, offer: Offer, same: Taken | None) -> Taken:
+    def _take(self, learning: Learning, same: Ingested | None) -> Ingested:
         try:
-            draft = not_from_the_future(check_draft(offer.draft), self.now)
+            draft = not_from_the_future(check_draft(learning.draft), self.now)
         except UsageError as exc:
-            return Taken(offer, "", "", "refused", str(exc))
-        at = moment_of(offer.said or dict(draft.fields).get("created_at"), self.now)
-        entries = self.index.entries_with_id(offer.entry_id)
-        known = next((entry for entry in entries if entry.entry_id == offer.entry_id), None)
+            return Ingested(learning, "", "", "refused", str(exc))
+        at = moment_of(learning.said or dict(draft.fields).get("created_at"), self.now)
+        entries = self.index.entries_with_id(learning.entry_id)
+        known = next((entry for entry in entries if entry.entry_id == learning.entry_id), None)
         if known:
             memory = self._memory(known.source, known.entry_id)
             # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
-            is_counted = draft.is_proposal and memory.status == "proposed" and bool(offer.origin)
-            return self._see_again(offer, memory, at) if is_counted else Taken(offer, memory.id, memory.path, "known")
-        if self.was_made(offer.entry_id):
-            return Taken(offer, offer.entry_id, "", "forgotten", TAKEN_AWAY)
+            is_counted = draft.is_proposal and memory.status == "proposed" and bool(learning.origin)
+            return (
+                self._see_again(learning, memory, at)
+                if is_counted
+                else Ingested(learning, memory.id, memory.path, "known")
+            )
+        if self.was_made(learning.entry_id):
+            return Ingested(learning, learning.entry_id, "", "forgotten", DELETED_BEFORE)
         if same:
-            return same._replace(offer=offer, action="known" if same.action == "created" else same.action)
-        twin = find_duplicate(self.index, draft, offer.place)
+            return same._replace(learning=learning, action="known" if same.action == "created" else same.action)
+        twin = find_duplicate(self.index, draft, learning.place)
         if twin and twin.status in FORGOTTEN:
-            return Taken(offer, twin.entry_id, twin.source, "forgotten", "the same was forgotten before")
-        if twin and not (offer.replaces and twin.is_superseded):
-            return self._see_again(offer, self._memory(twin.source, twin.entry_id), at)
-        return self._keep(offer, draft, at)
+            return Ingested(learning, twin.entry_id, twin.source, "forgotten", "the same was forgotten before")
+        if twin and not (learning.replaces and twin.is_superseded):
+            return self._see_again(learning, self._memory(twin.source, twin.entry_id), at)
+        return self._keep(learning, draft, at)
 
-    def _see_again(self, offer: Offer, memory: Memory, at: datetime) -> Taken:
-        change = plan_sighting(memory, offer.origins, at, offer.reason)
+    def _see_again(self, learning: Learning, memory: Memory, at: datetime) -> Ingested:
+        change = plan_sighting(memory, learning.origins, at, learning.reason)
         self.changes.append(change)
-        return Taken(offer, memory.id, memory.path, "reinforced" if change else "known")
+        return Ingested(learning, memory.id, memory.path, "reinforced" if change else "known")
 
-    def _keep(self, offer: Offer, draft: Draft, at: datetime) -> Taken:
+    def _keep(self, learning: Learning, draft: Draft, at: datetime) -> Ingested:
         """Plan to keep what nobody says yet, if it passes the gate."""
-        verdict = self.gate(offer) if self.gate else None
+        verdict = self.gate(learning) if self.gate else None
         if verdict and verdict.decision == "reject":
-            return Taken(offer, "", "", "refused", verdict.reason)
+            return Ingested(learning, "", "", "refused", verdict.reason)
         if verdict and verdict.existing:
             rule = verdict.existing
             # A session that finds a rule again in nearly the same words marks it as helpful, once.
             more = count_outcome(rule, "success", at.astimezone(UTC).date())
-            change = plan_sighting(rule, offer.origins, at, f"{offer.reason} It says nearly the same.", more)
+            change = plan_sighting(rule, learning.origins, at, f"{learning.reason} It says nearly the same.", more)
             self.changes.append(change)
-            return Taken(offer, rule.id, rule.path, "reinforced" if change else "known", verdict.reason)
+            return Ingested(learning, rule.id, rule.path, "reinforced" if change else "known", verdict.reason)
         fields = dict(draft.fields)
         if verdict and verdict.confidence is not None:
             fields["confidence"] = verdict.confidence
-        if offer.origin is not None:
-            fields.setdefault(offer.origin_field, offer.origin)
+        if learning.origin is not None:
+            fields.setdefault(learning.origin_field, learning.origin)
         draft = replace(draft, fields=tuple(fields.items()))
-        path = f"{self.folder_of(offer.place)}{name_file(draft, offer.entry_id, at, offer.place.learning_type)}"
-        made = _New(draft, offer.entry_id, path, at, offer.reason, offer.place)
-        if offer.replaces:
+        path = (
+            f"{self.folder_of(learning.place)}{name_file(draft, learning.entry_id, at, learning.place.learning_type)}"
+        )
+        made = _New(draft, learning.entry_id, path, at, learning.reason, learning.place)
+        if learning.replaces:
             self._replace_older(made)
         self.new.append(made)
-        return Taken(offer, offer.entry_id, path, "created")
+        return Ingested(learning, learning.entry_id, path, "created")
 
     def _replace_older(self, made: _New) -> None:
         """Plan to retire the statements, stored or of this plan, that a new one contradicts."""

@@ -11,8 +11,8 @@ from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.confidence import activation_score
 from memory_kb.learning.duplicates import turning_words
-from memory_kb.learning.ingest import Offer, newest, plan_sighting
-from memory_kb.learning.new_entry import Draft, fingerprint, moment_of
+from memory_kb.learning.ingest import Learning, newest, plan_sighting
+from memory_kb.learning.render_entry import Draft, fingerprint, moment_of
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location, Memory
 from memory_kb.providers.base import form_of
@@ -22,7 +22,7 @@ from memory_kb.store.plan import Change, Plan
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.providers.models import Models
     from memory_kb.reports import RunReport
     from memory_kb.store.writer import Writer
@@ -46,7 +46,7 @@ _PROMPT = (
 )
 
 
-def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Offer, ...], Plan]:
+def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple[Learning, ...], Plan]:
     """Plan to copy to the project what three distinct jobs learned, or to reinforce what says it there.
 
     What was retired or rejected at the project stays away, preferences of people never
@@ -58,7 +58,7 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
         if one.place.scope == "project" and one.place.learning_type != "proxy" and one.kind not in _NEVER
     ]
     words = [word_set(one.text) for one in there]
-    offers, changes = list[Offer](), list[Change | None]()
+    learnings, changes = list[Learning](), list[Change | None]()
     for sources in _find_recurring([one for one in memories if one.place.job and _may_rise(one)]):
         said, turning = [word_set(one.text) for one in sources], turning_words(sources[0].text)
         alike = (
@@ -71,8 +71,8 @@ def plan_job_promotion(memories: Sequence[Memory], now: datetime) -> tuple[tuple
             changes.append(plan_sighting(live, [one.id for one in sources], at, _say_where(sources)))
         elif not live and not any(one.status in _GONE for one in known):
             place = Location(learning_type=sources[0].place.learning_type)
-            offers.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
-    return tuple(offers), changes
+            learnings.append(make_copy(max(sources, key=lambda one: len(one.text)), sources, place, now))
+    return tuple(learnings), changes
 
 
 def _find_recurring(learned: Sequence[Memory]) -> Iterator[list[Memory]]:
@@ -92,7 +92,7 @@ def _judgment_key(memory: Memory) -> str:
     return f"{memory.id} {fingerprint(memory.text)[:16]}"
 
 
-def offer_by_hand(memory: Memory, now: datetime) -> Offer | None:
+def copy_for_wider_scope(memory: Memory, now: datetime) -> Learning | None:
     """Return a copy of an entry for the next wider scope, as a person asks for it; None where there is none."""
     wider = {"task": Location("job", memory.place.job), "job": Location(), "project": Location("global")}
     place = wider.get(memory.place.scope)
@@ -108,7 +108,7 @@ def _may_rise(memory: Memory) -> bool:
     return is_free and is_fit and memory.word("promoted_from") is None
 
 
-def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Offer:
+def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: datetime) -> Learning:
     """Return an entry as it is offered to a wider place; `sources` are all that say the same."""
     is_general = place.scope == "global"
     kept: dict[str, Value] = {
@@ -125,7 +125,7 @@ def make_copy(memory: Memory, sources: Sequence[Memory], place: Location, now: d
     draft = Draft(
         memory.text, memory.kind, title, memory.tags, memory.priority, memory.applies_to, None, tuple(kept.items())
     )
-    return Offer(
+    return Learning(
         draft, place, f"promote/{place.scope}/{memory.id}", reason, said=newest(one.created_at for one in sources)
     )
 
@@ -152,7 +152,7 @@ class Lifecycle:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _models: Models
 
     def promote(self, *, dry_run: bool = False) -> RunReport:
@@ -162,15 +162,15 @@ class Lifecycle:
         """
         now = self._vault.clock()
         with self._writer.lock(dry_run=dry_run):
-            memories = self._store.all()
-            offers, changes = plan_job_promotion(memories, now)
+            memories = self._memories.all()
+            learnings, changes = plan_job_promotion(memories, now)
             chosen, notices = ((), ()) if dry_run else self._judge(memories)
             general = [make_copy(one, [one], Location("global"), now) for one in chosen]
-            intake = self._store.plan_intake([*offers, *general])
-            report = self._store.carry_out(
+            plan = self._memories.plan_ingest([*learnings, *general])
+            report = self._memories.carry_out(
                 "promote",
                 lambda fresh: plan_job_promotion(fresh, now)[1],
-                (*changes, *intake.changes),
+                (*changes, *plan.changes),
                 dry_run=dry_run,
             )
         return report._replace(notices=(*report.notices, *notices))
@@ -198,11 +198,11 @@ class Lifecycle:
     def archive(self, *, dry_run: bool = False) -> RunReport:
         """Archive the live entries whose activation score fell below 0.1; what was made in the last weeks stays for now."""
         half_life, today = self._vault.settings.ranking.half_life_days, self._vault.today()
-        taken_in = self._store.taken_in(today - timedelta(days=NEW_DAYS))
+        made_since = self._memories.made_since(today - timedelta(days=NEW_DAYS))
 
         def plan(memories: Sequence[Memory]) -> Iterator[Change]:
             for memory in memories:
-                if memory.id in taken_in or not _may_go(memory):
+                if memory.id in made_since or not _may_go(memory):
                     continue
                 seen = max(filter(None, (memory.seen, memory.day("last_applied"))), default=None)
                 score = activation_score(memory.kind, memory.reinforcement_count, seen, today, half_life)
@@ -211,4 +211,4 @@ class Lifecycle:
                     to = archive_path(memory, self._vault.folder_of(memory.place), today)
                     yield from plan_archiving(memory, to, reason)
 
-        return self._store.carry_out("archive", plan, dry_run=dry_run)
+        return self._memories.carry_out("archive", plan, dry_run=dry_run)

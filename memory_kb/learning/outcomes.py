@@ -21,7 +21,7 @@ from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.markdown.splice import Value
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
@@ -246,7 +246,7 @@ class Outcomes:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _recognise: Callable[[str], str | None]
     _trace: TraceSession
 
@@ -288,7 +288,7 @@ class Outcomes:
                 notice = f"Nothing was shown to {agent} for {task}{where}: `context` must name the same agent and task. Nothing is credited."
                 return OutcomeReport(agent, task, word, (), (), notice, RunReport(None, "outcome"))
             wanted = (used,) if isinstance(used, str) else used
-            named = tuple(name if name in showing.ids else self._store.find(name).id for name in wanted)
+            named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)
             if not dry_run and self._waits_for_end(showing):
                 self._log.append(self._about(showing, word, {}, named))
                 notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
@@ -325,14 +325,14 @@ class Outcomes:
             shown = list(log.read(session))
             used = find_used(self._log.read_all(), shown, session) if session else ()
             named = Retrieval(format_time(now), "outcome", used, session=session)
-            memories = self._store.all() if shown or used else ()
+            memories = self._memories.all() if shown or used else ()
             counts = {name: one.reinforcement_count for name, one in choose_countable(memories).items()}
             due = find_due([*shown, named], log.credits(session), counts, session)
             due = self._choose_due(due, memories, session, used)
             changes, begun = plan_reinforcements(due, memories, now)
             if begun and not dry_run:
                 log.credit(format_time(now), begun)
-            report = self._store.carry_out(
+            report = self._memories.carry_out(
                 "reinforce", lambda held: plan_reinforcements(due, held, now)[0], changes, dry_run=dry_run
             )
             if begun and not dry_run:
@@ -377,7 +377,7 @@ class Outcomes:
 
         What an agent said of an entry counts for that, whatever became of the task.
         """
-        memories = self._store.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
+        memories = self._memories.all(EVERYTHING._replace(kinds=EVIDENCE_KINDS))
         asked = {} if word == _MARKED else dict.fromkeys(named or self._count_unnamed(showing, memories), word)
         asked |= read_marks(self._files, showing.sessions, showing.ids)
         reported = self._find_reported(showing, word)
@@ -455,7 +455,7 @@ class Outcomes:
         self._log.append(about)
         run, left = None, set[str | None](about.marks)
         try:
-            run = self._store.carry_out("outcome", planner, changes)
+            run = self._memories.carry_out("outcome", planner, changes)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in about.marks.items() if name not in left}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import needs_inversion, read_evidence
-from memory_kb.learning.ingest import Offer
-from memory_kb.learning.new_entry import Draft, free_path, refuse_secrets
+from memory_kb.learning.ingest import Learning
 from memory_kb.learning.playbook import (
     DEPRECATION,
     RULE_KINDS,
@@ -22,6 +21,7 @@ from memory_kb.learning.playbook import (
     rule_text,
     was_looked_at,
 )
+from memory_kb.learning.render_entry import Draft, free_path, refuse_secrets
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
 from memory_kb.model import EVERYTHING, KINDS, UNVERIFIED, FilterWords, Link, Location, Memory
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -67,7 +67,7 @@ class ScanReport(NamedTuple):
     run: RunReport
 
 
-def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
+def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     """Return proposals of a warning in the place of every rule that failed too often, and changes that need no proposal.
 
     Pitfalls, pinned rules, those whose proposal is open or was rejected, and those that a person has looked at since
@@ -78,7 +78,7 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
     waiting = frozenset(
         spot_of(target, one) for one in held if one.status in ("proposed", "rejected") and (target := original_of(one))
     )
-    offers: dict[str, Offer] = {}
+    learnings: dict[str, Learning] = {}
     changes: list[Change | None] = []
     for memory in load_merged(held):
         is_due = (
@@ -89,14 +89,14 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Offer, ...], Plan]:
         )
         if is_due and not is_negative(rule_text(memory)):
             if spot_of(memory.id, memory) not in waiting:
-                offer = _propose(memory)
-                offers.setdefault(offer.key, offer)
+                learning = _propose(memory)
+                learnings.setdefault(learning.key, learning)
         elif is_due or DEPRECATION in memory.words("flags"):
             changes.append(_flag(memory, is_due=is_due))
     for proposal in held:
         if proposal.is_live and is_in_review(proposal):
             changes += plan_replacement(proposal, held, only_new=True)
-    return tuple(offers.values()), changes
+    return tuple(learnings.values()), changes
 
 
 def is_negative(text: str) -> bool:
@@ -114,7 +114,7 @@ def invert(text: str, failures: int, successes: int) -> str:
     return f"AVOID: {text} -- this pattern has caused repeated issues ({failures} failures vs {successes} successes)."
 
 
-def _propose(memory: Memory) -> Offer:
+def _propose(memory: Memory) -> Learning:
     evidence = read_evidence(memory)
     place = memory.place
     fields: list[tuple[str, Value]] = [("status", "proposed"), ("confidence", 0.5)]
@@ -131,7 +131,7 @@ def _propose(memory: Memory) -> Offer:
     key = "/".join(("inversion", place.scope, place.job or "", place.task or "", memory.id))
     failed, succeeded = counted(evidence.failure_count, "time"), counted(evidence.success_count, "time")
     reason = f"Inversion: {memory.id} failed {failed} and succeeded {succeeded}."
-    return Offer(draft, place._replace(learning_type="task"), key, reason)
+    return Learning(draft, place._replace(learning_type="task"), key, reason)
 
 
 def _flag(memory: Memory, *, is_due: bool) -> Change | None:
@@ -386,7 +386,7 @@ class Review:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def list(self, *, session: str | None = None, **filters: Unpack[FilterWords]) -> tuple[ReviewItem, ...]:
         """Return what waits for a judgment: proposals, the newest first, then live entries with flags."""
@@ -410,7 +410,7 @@ class Review:
 
     def show(self, wanted: str) -> ReviewView:
         """Return an entry of the queue with its text, and with what approving it would write."""
-        found = self._store.find(wanted)
+        found = self._memories.find(wanted)
         text = self._writer.read(found.path).text
         entry = find_entry(text, found.path, found.id)
         whole = text[entry.span.start : entry.span.end]
@@ -419,11 +419,11 @@ class Review:
     def scan(self, *, dry_run: bool = False) -> ScanReport:
         """Propose a warning in the place of every rule that failed too often."""
         with self._writer.lock(dry_run=dry_run):
-            offers, changes = plan_scan(self._store.all(EVERYTHING._replace(kinds=RULE_KINDS)))
-            intake = self._store.plan_intake(offers)
-            run = self._writer.run("review scan", [*intake.changes, *changes], dry_run=dry_run)
-        refused = tuple(f"{one.offer.reason} {one.message}" for one in intake.taken if one.action == "refused")
-        return ScanReport(tuple(one.id for one in intake.taken if one.action == "created"), refused, run)
+            learnings, changes = plan_scan(self._memories.all(EVERYTHING._replace(kinds=RULE_KINDS)))
+            plan = self._memories.plan_ingest(learnings)
+            run = self._writer.run("review scan", [*plan.changes, *changes], dry_run=dry_run)
+        refused = tuple(f"{one.learning.reason} {one.message}" for one in plan.results if one.action == "refused")
+        return ScanReport(tuple(one.id for one in plan.results if one.action == "created"), refused, run)
 
     def approve(self, *wanted: str, dry_run: bool = False) -> RunReport:
         """Approve entries: a proposal is put in use, a flag is taken away."""
@@ -448,7 +448,7 @@ class Review:
     def edit(self, wanted: str, text: str, *, dry_run: bool = False) -> RunReport:
         """Replace the text of a proposal; it stays in the queue."""
         with self._writer.lock(dry_run=dry_run):
-            found = self._store.find(wanted)
+            found = self._memories.find(wanted)
             _check_waiting(found)
             if not text.strip():
                 raise UsageError("there is no text", f"`memory-kb review reject {found.id}` turns it down")
@@ -473,10 +473,10 @@ class Review:
         """Return entries that are named, each once."""
         if not wanted:
             raise UsageError("no entry is named", "`memory-kb review list` shows what waits")
-        found = {(memory.path, memory.id): memory for memory in map(self._store.find, wanted)}
+        found = {(memory.path, memory.id): memory for memory in map(self._memories.find, wanted)}
         return tuple(found.values())
 
     def approval(self) -> Approval:
         """Return what plans approvals of the entries as they are now."""
         read = functools.partial(find_note, self._vault)
-        return Approval(self._store.all(), self._vault.folder_of, read, self._vault.today())
+        return Approval(self._memories.all(), self._vault.folder_of, read, self._vault.today())

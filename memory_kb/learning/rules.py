@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.learning.playbook import PlaybookRule, Selection
     from memory_kb.model import Filters
     from memory_kb.providers.models import Models
@@ -150,7 +150,7 @@ class Rules:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _models: Models
 
     def list(self, **filters: Unpack[FilterWords]) -> tuple[PlaybookRule, ...]:
@@ -160,8 +160,8 @@ class Rules:
 
     def _in_force(self, **filters: Unpack[FilterWords]) -> tuple[Memory, ...]:
         chosen = self._index.filters(**filters)
-        found = load_merged(self._store.all(_visible(chosen)))
-        fitting = {(memory.path, memory.id) for memory in self._store.all(chosen)} if filters else ()
+        found = load_merged(self._memories.all(_visible(chosen)))
+        fitting = {(memory.path, memory.id) for memory in self._memories.all(chosen)} if filters else ()
         return tuple(one for one in found if (one.path, one.id) in fitting) if filters else found
 
     def select(
@@ -177,7 +177,7 @@ class Rules:
         """Return the rules and pitfalls for a task with these labels and of this type."""
         words = (labels,) if isinstance(labels, str) else tuple(labels)
         return select_rules(
-            set_aside(self._store.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
+            set_aside(self._memories.all(_visible(make_filters(job=job, task=task))), self._vault.today()),
             words,
             type,
             self._vault.today(),
@@ -194,14 +194,14 @@ class Rules:
         """
         credit = read_outcome(outcome)
         with self._writer.lock(dry_run=dry_run):
-            found = self._store.find(wanted)
+            found = self._memories.find(wanted)
             if not is_rule(found):
                 hint = "`memory-kb skills feedback` is for skills" if found.kind == "skill" else None
                 raise UsageError(f"{found.id} is no rule in use", hint or f"`memory-kb show {found.id}` shows it")
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
             today = self._vault.today()
-            return self._store.carry_out(
+            return self._memories.carry_out(
                 "rules feedback",
                 lambda memories: [
                     plan_feedback(memory, credit, today, said)
@@ -215,8 +215,8 @@ class Rules:
         """Move rules between their levels of maturity, and flag those worth a look."""
         today = self._vault.today()
         with self._writer.lock(dry_run=dry_run):
-            found, changes = plan_sweep(self._store.all(_visible(EVERYTHING)), today)
-            run = self._store.carry_out("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
+            found, changes = plan_sweep(self._memories.all(_visible(EVERYTHING)), today)
+            run = self._memories.carry_out("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
         return replace(found, run=run)
 
     def import_(
@@ -261,7 +261,7 @@ class Rules:
 
     def allow(self, rule: str, command: str) -> None:
         """Let the command of a rule be run here, that very text; another vault or machine does not know of it."""
-        if not command or self._store.find(rule).word("check") != command:
+        if not command or self._memories.find(rule).word("check") != command:
             raise UsageError(f"rule {rule} has no such check:", "add a command to its frontmatter")
         Checks(self._vault).allow(command)
 

@@ -16,7 +16,7 @@ from memory_kb.store.files import find_note
 from memory_kb.store.plan import Plan, create_file, plan_fields, write_file
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -93,7 +93,7 @@ class Stages:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _models: Models
 
     def show(self, job: str | None = None) -> str:
@@ -135,7 +135,7 @@ class Stages:
         """Retire what was learned for a stage that is over."""
         ended = _check_stage(stage)
         place = make_place("project", job, None)
-        return self._store.carry_out(
+        return self._memories.carry_out(
             "stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run
         )
 
@@ -152,7 +152,7 @@ class Stages:
             def plan(memories: Sequence[Memory]) -> Plan:
                 return (mark, *(() if before == UNKNOWN else plan_retirements(memories, before, place)))
 
-            run = self._store.carry_out("stage", plan, dry_run=dry_run)
+            run = self._memories.carry_out("stage", plan, dry_run=dry_run)
         return StageReport(before, stage, notice, run)
 
     def _stage_file(self, place: Location) -> str:

@@ -11,7 +11,7 @@ from memory_kb.model import Memory
 from memory_kb.store.events import Event, strings_of
 
 if TYPE_CHECKING:
-    from memory_kb.session_reports import Trace
+    from memory_kb.session_facts import Trace
     from memory_kb.store.session_log import SessionFiles
 
 #: The shortest word that says something, and the share of such words of an entry that occur where it was used.

@@ -10,7 +10,7 @@ from memory_kb.context.framing import as_block, as_line
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.agent_claims import EXPLICIT, judge_claim, typed_lately
-from memory_kb.learning.new_entry import Draft
+from memory_kb.learning.render_entry import Draft
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden
 from memory_kb.model import KIND_ALIASES, KIND_OF_TYPE, KINDS, SCOPE_ALIASES, SCOPES, TYPES, SearchResult

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.capture import Captures
-    from memory_kb.learning.entry_store import EntryStore
     from memory_kb.learning.extraction import Extraction
+    from memory_kb.learning.memories import Memories
     from memory_kb.learning.outcomes import Outcomes
     from memory_kb.learning.review import Review
     from memory_kb.learning.stages import Stages
@@ -40,7 +40,7 @@ class SessionEnd:
     vault: Vault
     index: VaultIndex
     writer: Writer
-    store: EntryStore
+    memories: Memories
     captures: Captures
     continuity: Continuity
     episodes: Episodes
@@ -67,7 +67,7 @@ class SessionEnd:
             last = end
         with self.index.settled():
             # The parts take theirs from all entries, which are read once.
-            self.store.all()
+            self.memories.all()
             steps = _Ending(self, session, start, last if last and last.event == "end" else None, dry_run).steps()
             return (*recovered, *(run_step(name, parts) for name, parts in steps.items()))
 
@@ -132,8 +132,8 @@ class _Ending:
         runs = []
         if self.services.vault.settings.learning.capture != "off":
             runs.append(self.services.captures.capture(session=self.session, dry_run=self.dry_run).run)
-        if offers := find_hard_events(self.services.trace(self.session), Location()):
-            runs.append(self.services.store.take_in("capture", offers, dry_run=self.dry_run)[1])
+        if learnings := find_hard_events(self.services.trace(self.session), Location()):
+            runs.append(self.services.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
         return changed(runs, "learning kept or proposed", "learnings kept or proposed")
 
     def _extraction(self) -> Done:

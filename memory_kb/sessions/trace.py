@@ -12,7 +12,7 @@ from memory_kb.injected import is_own_call
 from memory_kb.learning.conversation import clean, is_human
 from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.wrappers import own_words, sentences
-from memory_kb.session_reports import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
+from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, PendingCalls, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between

@@ -57,7 +57,7 @@ from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.search.service import Searching
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -87,7 +87,7 @@ class Skills:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
     _searching: Searching
 
     def search(
@@ -116,7 +116,7 @@ class Skills:
             skills = choose_candidates(result.hits, skills, _POOL * limit)
         chosen = rank_skills(skills, "thompson", _random(seed))[:limit]
         log_shown(self._vault, "skills search", (skill.id for skill in chosen), query=query or None, task=task)
-        whole = tuple(replace(one, text=self._store.whole_text_of(memories[one.id])) for one in chosen)
+        whole = tuple(replace(one, text=self._memories.whole_text_of(memories[one.id])) for one in chosen)
         return SkillSearch(query, mode, whole, degraded)
 
     def rank(
@@ -194,13 +194,13 @@ class Skills:
 
         with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
-            run = self._store.carry_out("skills feedback", plan, dry_run=dry_run)
+            run = self._memories.carry_out("skills feedback", plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:
         """Return every skill, whatever its status, that a job and task see."""
         chosen = make_filters(job=job, task=task)
-        return self._store.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
+        return self._memories.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
     def _keep(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
@@ -359,7 +359,7 @@ class Skills:
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         once = {(memory.path, memory.id): memory for memory in chosen}.values()
-        kept = list(map(self._store.as_written, once))
+        kept = list(map(self._memories.as_written, once))
         goal = Path(target).expanduser()
         if goal.suffix.lower() in CATALOGUES:
             written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)

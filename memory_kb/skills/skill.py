@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from memory_kb.credentials import texts_of
 from memory_kb.errors import AmbiguousId, Forgotten, UnknownEntry, UsageError
-from memory_kb.learning.new_entry import Draft, check_draft, refuse_secrets, render
 from memory_kb.learning.playbook import in_force
+from memory_kb.learning.render_entry import Draft, check_draft, refuse_secrets, render
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken
 from memory_kb.model import Hit, Location, Memory, Problem
 from memory_kb.reports import RunReport

@@ -32,7 +32,7 @@ from memory_kb.store.logs import format_time
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
-    from memory_kb.session_reports import Trace
+    from memory_kb.session_facts import Trace
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
-from memory_kb.learning.new_entry import Draft, check_draft, render
+from memory_kb.learning.render_entry import Draft, check_draft, render
 from memory_kb.markdown.scanner import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
@@ -20,7 +20,7 @@ from memory_kb.text import read_text
 from memory_kb.working.ledgers import git_state_of, is_at
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.store.git_command import GitState
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -157,7 +157,7 @@ class Handoffs:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def create(
         self,
@@ -221,14 +221,14 @@ class Handoffs:
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
-        return [self._read(one) for one in self._store.all(_HANDOFFS) if is_at(one, place)]
+        return [self._read(one) for one in self._memories.all(_HANDOFFS) if is_at(one, place)]
 
     def _read(self, memory: Memory) -> Handoff:
-        return read_handoff(memory._replace(text=self._store.whole_text_of(memory)))
+        return read_handoff(memory._replace(text=self._memories.whole_text_of(memory)))
 
     def _keep(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
         folder = f"{self._vault.folder_of(place)}handoffs"
-        here = [self._read(one) for one in self._store.all(_HANDOFFS) if one.place[:3] == place[:3]]
+        here = [self._read(one) for one in self._memories.all(_HANDOFFS) if one.place[:3] == place[:3]]
         last = max(here, key=_age, default=None)
         if last and last.status == "active" and last.message == draft.message:
             return HandedOff(last, "known", RunReport(None, "handoff create"))
@@ -256,7 +256,7 @@ class Handoffs:
         ids, wrong = list[str](), list[str]()
         for name in wanted:
             try:
-                ids.append(self._store.find(name).id)
+                ids.append(self._memories.find(name).id)
             except MemoryKBError as exc:
                 ids.append(name)
                 wrong.append(f"{exc}; it is named all the same")

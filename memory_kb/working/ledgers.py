@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import texts_of
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.learning.new_entry import Draft, refuse_secrets, render
+from memory_kb.learning.render_entry import Draft, refuse_secrets, render
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.reports import RunReport
@@ -22,7 +22,7 @@ from memory_kb.store.plan import Plan, create_file, plan_fields
 from memory_kb.text import read_text, read_words
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
+    from memory_kb.learning.memories import Memories
     from memory_kb.store.git_command import GitState
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -149,7 +149,7 @@ class Ledgers:
 
     _vault: Vault
     _writer: Writer
-    _store: EntryStore
+    _memories: Memories
 
     def set(
         self,
@@ -205,7 +205,7 @@ class Ledgers:
     def list(self, job: str | None = None, task_id: str | None = None) -> tuple[Ledger, ...]:
         """Return the ledgers of all agents, by their names; with a job, those of that job."""
         place = self._vault.place_for("project", job, task_id)
-        found = [read_ledger(one) for one in self._store.all(_LEDGERS) if one.is_live and is_at(one, place)]
+        found = [read_ledger(one) for one in self._memories.all(_LEDGERS) if one.is_live and is_at(one, place)]
         return tuple(sorted(found, key=lambda ledger: (ledger.agent_id, ledger.path)))
 
     def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> Checkpointed:
@@ -216,9 +216,9 @@ class Ledgers:
             ledger = apply_checkpoint(read_ledger(memory), given, now) if memory else None
             return [plan_fields(memory, _fields(ledger, given), "A checkpoint.")] if memory and ledger else []
 
-        memories = self._store.all(_LEDGERS)
+        memories = self._memories.all(_LEDGERS)
         if known := _find(memories, agent, place):
-            run = self._store.carry_out("ledger set", plan, dry_run=dry_run)
+            run = self._memories.carry_out("ledger set", plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
             return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
         taken = {one.id for one in memories if one.place[:3] == place[:3]}

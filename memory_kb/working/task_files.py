@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.learning.conversation import clean
-from memory_kb.learning.new_entry import refuse_secrets
+from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
 from memory_kb.store.events import cut

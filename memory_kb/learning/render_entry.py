@@ -1,4 +1,4 @@
-"""Plan to store a learning, to reinforce an existing one, and to forget one."""
+"""Check a new entry and write its text: frontmatter, body, file name."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
-from memory_kb.learning import new_entry
+from memory_kb.learning import render_entry
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import KINDS, Link, Region
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.new_entry import Draft
+    from memory_kb.learning.memories import Memories
+    from memory_kb.learning.render_entry import Draft
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location, StoredEntry
     from memory_kb.reports import EntryView, Near, Purged, RunReport
@@ -45,14 +45,14 @@ def check_text(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Entries:
+class EntryVerbs:
     """The verbs learn, supersede and forget."""
 
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
     _reading: Callable[[], Reading]
-    _store: Callable[[], EntryStore]
+    _memories: Callable[[], Memories]
 
     def learn(
         self,
@@ -90,10 +90,12 @@ class Entries:
         check_text(text)
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
-        old = None if supersedes is None else self._store().find(supersedes)
+        old = None if supersedes is None else self._memories().find(supersedes)
         given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
-        draft = new_entry.check_draft(
-            new_entry.Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())),
+        draft = render_entry.check_draft(
+            render_entry.Draft(
+                text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())
+            ),
             allow_secret=self._vault.allows_secrets,
         )
         place = self._vault.place_for(scope, job, task)
@@ -110,12 +112,12 @@ class Entries:
                 raise Forgotten(twin.entry_id, twin.source)
             if twin:
                 entry_id = twin.entry_id
-                plan = new_entry.plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
+                plan = render_entry.plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self._vault.scope_folder(place.scope, place.job, place.task)
-                path = self._vault.show(folder / new_entry.name_file(draft, entry_id, now))
-                plan = new_entry.plan_entry(draft, entry_id, path, now)
+                path = self._vault.show(folder / render_entry.name_file(draft, entry_id, now))
+                plan = render_entry.plan_entry(draft, entry_id, path, now)
                 near = self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
             replaced = plan_replaced(old, entry_id, f"{entry_id} takes its place.") if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
@@ -129,7 +131,7 @@ class Entries:
             UnknownEntry: there is no such entry.
             UsageError: both are the same, or the old one superseded the new one before.
         """
-        replaced, newer = self._store().find(old), self._store().find(new)
+        replaced, newer = self._memories().find(old), self._memories().find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")
         if Link(newer.id, "supersedes") in replaced.links:
@@ -198,7 +200,7 @@ class Entries:
                 own: dict[str, Value] = {} if find_entry(note.text, note.path, view.id).has_own_id else {"id": view.id}
                 plan = set_fields(note, view.id, own | {"status": "retired"}, "Forgotten on request.")
                 if delete:
-                    plan = new_entry.plan_erasure(note, view.id, self._vault.clock())
+                    plan = render_entry.plan_erasure(note, view.id, self._vault.clock())
                 run = self._run_one("forget", plan, dry_run=dry_run)
         kept = {field.name: getattr(view, field.name) for field in fields(view)}
         return Retired(**kept, run=run, purged=purged)

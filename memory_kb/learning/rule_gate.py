@@ -18,8 +18,8 @@ from memory_kb.store.events import EventFilter
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.learning.entry_store import EntryStore
-    from memory_kb.learning.ingest import Gate, Offer
+    from memory_kb.learning.ingest import Gate, Learning
+    from memory_kb.learning.memories import Memories
     from memory_kb.model import Location
     from memory_kb.vault import Vault
 
@@ -83,23 +83,25 @@ _RULES = EVERYTHING._replace(kinds=RULE_KINDS)
 
 
 @dataclass(frozen=True)
-class SessionEvidence:
+class RuleGate:
     """The gate that a rule passes which a machine found."""
 
     _vault: Vault
-    _store: EntryStore
+    _memories: Memories
 
-    def gate_for(self, offers: Iterable[Offer]) -> Gate | None:
+    def gate_for(self, learnings: Iterable[Learning]) -> Gate | None:
         """Return what judges the rules among what was extracted from a session; nothing else needs evidence."""
-        if not any(offer.draft.kind == "rule" for offer in offers):
+        if not any(learning.draft.kind == "rule" for learning in learnings):
             return None
-        known = self._store.all(_RULES)
+        known = self._memories.all(_RULES)
 
-        def weigh(offer: Offer) -> GateVerdict | None:
-            if offer.draft.kind != "rule":
+        def weigh(learning: Learning) -> GateVerdict | None:
+            if learning.draft.kind != "rule":
                 return None
-            evidence = self.session_evidence(offer.draft.title or offer.draft.text, offer.origins)
-            return judge_rule(offer.draft.text, evidence, find_same(offer.draft.text, _in_use(known, offer.place)))
+            evidence = self.session_evidence(learning.draft.title or learning.draft.text, learning.origins)
+            return judge_rule(
+                learning.draft.text, evidence, find_same(learning.draft.text, _in_use(known, learning.place))
+            )
 
         return weigh
 
@@ -107,7 +109,7 @@ class SessionEvidence:
         self, text: str, *, scope: str = "project", job: str | None = None, task: str | None = None
     ) -> GateVerdict:
         """Return what past sessions, and the rules there are, make of a rule that somebody proposes."""
-        known = _in_use(self._store.all(_RULES), make_place(scope, job, task))
+        known = _in_use(self._memories.all(_RULES), make_place(scope, job, task))
         return judge_rule(text, self.session_evidence(text), find_same(text, known))
 
     def session_evidence(self, text: str, without: Collection[str] = ()) -> SessionCounts:

@@ -1,4 +1,4 @@
-"""Load all entries as values, cached, and add new ones."""
+"""`Memories`: all entries of the vault as values, and the one way in for new ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.listing import find
-from memory_kb.learning.ingest import plan_intake
+from memory_kb.learning.ingest import plan_learnings
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Location
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.ingest import Gate, Intake, Offer
+    from memory_kb.learning.ingest import Gate, IngestPlan, Learning
     from memory_kb.model import Filters, Memory
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
@@ -42,7 +42,7 @@ class Meanings(NamedTuple):
     row_of: Mapping[tuple[str, int], int]
 
 
-class EntryCache:
+class MemoryCache:
     """All entries as they were read last, file by file."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ def _read(index: SqliteIndex, filters: Filters = EVERYTHING, path: str | None = 
     return tuple(index.memories(filters, path))
 
 
-class EntryStore:
-    """Entries to plan with, and offers taken in."""
+class Memories:
+    """All entries of the vault as values to plan with, and the way in for new ones."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class EntryStore:
         writer: Writer,
         *,
         is_preview: bool = False,
-        cache: EntryCache | None = None,
+        cache: MemoryCache | None = None,
     ) -> None:
         self._vault = vault
         self._index = index
         self._writer = writer
-        self.cache = cache or EntryCache()
+        self.cache = cache or MemoryCache()
         self._previewed: set[str | None] | None = set() if is_preview else None
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
@@ -170,15 +170,15 @@ class EntryStore:
                 plan = planner(self._index.read(self.cache.read, may_wait=False))
             return self._writer.run(verb, plan, replan=replan)
 
-    def take_in(
+    def ingest(
         self,
         verb: str,
-        offers: Sequence[Offer],
+        learnings: Sequence[Learning],
         *,
         again: bool = False,
         dry_run: bool = False,
         gate: Gate | None = None,
-    ) -> tuple[Intake, RunReport]:
+    ) -> tuple[IngestPlan, RunReport]:
         """Keep the learnings that are new, as one run; return what became of each.
 
         With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be new.
@@ -186,22 +186,24 @@ class EntryStore:
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.
             self._writer.recover()
-        intake = self.plan_intake(offers, again=again, gate=gate)
-        changes = intake.changes
+        plan = self.plan_ingest(learnings, again=again, gate=gate)
+        changes = plan.changes
         if self._previewed is not None:
             # What one step of a preview would make, the next would find.
             changes = tuple(change for change in changes if change.entry_id not in self._previewed)
             self._previewed.update(change.entry_id for change in changes)
-        return intake, self._writer.run(verb, changes, dry_run=dry_run)
+        return plan, self._writer.run(verb, changes, dry_run=dry_run)
 
-    def plan_intake(self, offers: Sequence[Offer], *, again: bool = False, gate: Gate | None = None) -> Intake:
-        """Plan to keep the learnings that are new, as `take_in` does, without doing it."""
+    def plan_ingest(
+        self, learnings: Sequence[Learning], *, again: bool = False, gate: Gate | None = None
+    ) -> IngestPlan:
+        """Plan to keep the learnings that are new, as `ingest` does, without doing it."""
         now = self._vault.clock()
         made = frozenset() if again else self.made_ids()
         if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
-            offers = [one if one.place.scope == "global" else replace(one, place=Location()) for one in offers]
+            learnings = [one if one.place.scope == "global" else replace(one, place=Location()) for one in learnings]
         return self._index.read(
-            lambda index: plan_intake(offers, index, self._vault.folder_of, now, made.__contains__, gate),
+            lambda index: plan_learnings(learnings, index, self._vault.folder_of, now, made.__contains__, gate),
             may_wait=False,
         )
 
@@ -209,7 +211,7 @@ class EntryStore:
         """Return the ids of the entries that runs have ever made."""
         return frozenset(self._writer.journal.creations())
 
-    def taken_in(self, since: date) -> frozenset[str]:
+    def made_since(self, since: date) -> frozenset[str]:
         """Return the entries that runs have made since a day, however long ago what they say was said or done."""
         made = self._writer.journal.creations()
         return frozenset(entry_id for entry_id, time in made.items() if time >= since.isoformat())
