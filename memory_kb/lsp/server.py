@@ -7,8 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException, PyglsError
@@ -18,7 +17,6 @@ from pygls.uris import to_fs_path
 from memory_kb import __version__
 from memory_kb.editing.drafting import RenamedEntry
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.lint import Remark
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import (
     SOURCE,
@@ -29,16 +27,11 @@ from memory_kb.lsp.actions import (
     to_diagnostic,
 )
 from memory_kb.lsp.completion import complete
-from memory_kb.lsp.places import (
-    Page,
-    Subject,
-    find_subject,
-    list_foldings,
-    list_symbols,
-)
+from memory_kb.lsp.places import Page, Subject, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.spots import blocks, find_spot
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.scanner import find_section
+from memory_kb.model import Span
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import locate
 
@@ -128,21 +121,17 @@ class NoteServer(LanguageServer):
         await asyncio.sleep(_PAUSE_SECONDS)
         for page in list(self.notes.pages.values()):
             try:
-                remarks = await self.notes.ask(partial(_look, page=page))
+                remarks = await self.notes.ask(lambda kb, page=page: kb.examine(page.path, page.text))  # type: ignore[misc]
             except MemoryKBError as exc:
                 _say(str(exc))
                 return
             if self.notes.pages.get(page.uri) is page:
-                self._publish(page.uri, [to_diagnostic(page, one) for one in remarks], page.version)
+                self.publish(page.uri, [to_diagnostic(page, one) for one in remarks], page.version)
 
-    def _publish(self, uri: str, shown: Sequence[lsp.Diagnostic], version: int | None = None) -> None:
+    def publish(self, uri: str, shown: Sequence[lsp.Diagnostic], version: int | None = None) -> None:
+        """Show what was found in a note."""
         said = lsp.PublishDiagnosticsParams(uri=uri, diagnostics=list(shown), version=version)
         self.text_document_publish_diagnostics(said)
-
-    def forget(self, uri: str) -> None:
-        """Undo what was said of a note that is closed."""
-        if self.notes.pages.pop(uri, None):
-            self._publish(uri, [])
 
     async def page(self, document: lsp.TextDocumentIdentifier) -> Page | None:
         """Return an open note, once the vault was looked through."""
@@ -198,195 +187,216 @@ class NoteServer(LanguageServer):
         """Show a person a sentence."""
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
 
-    async def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
-        """Work out what a chosen action changes."""
-        data: Any = action.data
-        names = ("action", "path", "id", "other")
-        verb, path, entry, other = (data[name] if isinstance(data, dict) else getattr(data, name, "") for name in names)
-        drafts = self.notes.drafts()
-        action.edit = await self.propose(lambda kb: kb.propose(verb, path, entry, drafts, other))
-        return action
-
-
-def _look(kb: KnowledgeBase, page: Page) -> Sequence[Remark]:
-    return kb.examine(page.path, page.text)
-
 
 def _say(message: str) -> None:
     sys.stderr.write(f"memory-kb lsp: {message}\n")
     sys.stderr.flush()
 
 
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
+#: What the server answers: the function and the options of each method of the protocol.
+_FEATURES: dict[str, tuple[Callable[..., Any], Any]] = {}
+
+
+def feature(method: str, options: Any = None) -> Callable[[_Handler], _Handler]:
+    """Answer a method of the protocol with a function, which is given the server as `ls`."""
+
+    def add(function: _Handler) -> _Handler:
+        _FEATURES[method] = (function, options)
+        return function
+
+    return add
+
+
 def make_server(vault: str | None, home: str | None) -> NoteServer:
     """Return a server with everything that it answers."""
     server = NoteServer(vault, home)
-    notes = server.notes
-    _keep_notes(server)
-
-    @server.feature(
-        lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "!", "/", "#", ":", " ", ","])
-    )
-    async def completion(params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        found = await server.place(params)
-        if found is None or notes.vault is None:
-            return None
-        typed = params.context.trigger_character if params.context else None
-        if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
-            return None
-        return complete(*found, notes.catalog, notes.read, notes.vault.today())
-
-    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    async def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        found, named = await server.place(params), await server.subject(params)
-        if found is None:
-            return None
-        page, offset = found
-        is_text = named and named[1].is_own and named[1].way in ("", "section")
-        if named is None or (is_text and not _is_in_block(page, offset)):
-            return None
-        subject, drafts = named[1], notes.drafts()
-        link = page.link_at(offset)
-        if link and subject.section:
-            text = notes.read(subject.path)
-            section = find_section(text, subject.section)
-            shown = text[section.start : section.end].strip()[:_MOST_SECTION]
-            return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, shown), page.ruler.range(link.whole))
-        try:
-            use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
-        except MemoryKBError:
-            return None
-        entry = notes.catalog.entry(subject.path, subject.entry_id)
-        links = (0, 0)
-        if entry:
-            outgoing = notes.catalog.links.get((entry.source, entry.line), ())
-            links = (len(outgoing), len(notes.catalog.incoming(entry)))
-        markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, describe_state(use, links, with_text=not subject.is_own))
-        return lsp.Hover(markup, page.ruler.range(subject.span) if subject.span.start < subject.span.end else None)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    async def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        named = await server.subject(params)
-        return notes.locate(named[1]) if named else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
-    async def references(params: lsp.ReferenceParams) -> list[lsp.Location] | None:
-        named = await server.subject(params)
-        if named is None:
-            return None
-        return await asyncio.to_thread(notes.list_mentions, named[1], with_own=params.context.include_declaration)
-
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    async def document_symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        page = await server.page(params.text_document)
-        return list_symbols(page) if page else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
-    async def foldings(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
-        page = await server.page(params.text_document)
-        return list_foldings(page) if page else None
-
-    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
-    async def document_links(params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
-        page = await server.page(params.text_document)
-        return notes.list_links(page) if page and notes.vault else None
-
-    @server.feature(lsp.WORKSPACE_SYMBOL)
-    async def workspace_symbols(params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
-        await notes.ready.wait()
-        return await notes.find_symbols(params.query) if notes.vault else []
-
-    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
-    async def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
-        named = await server.renamed(params)
-        if named is None:
-            return None
-        page, subject = named
-        return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), notes.name_of(page, subject))
-
-    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
-    async def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        named = await server.renamed(params)
-        if named is None:
-            return None
-        page, subject = named
-        drafts, old = notes.drafts(), page.text[subject.span.start : subject.span.end]
-        line = notes.read(subject.path).count("\n", 0, subject.section.start) if subject.section else 0
-        entry = RenamedEntry(subject.path, subject.entry_id, subject.way, old, line)
-        return await server.propose(lambda kb: kb.propose_renaming(entry, params.new_name, drafts))
-
-    @server.feature(lsp.WORKSPACE_WILL_RENAME_FILES, _FILES)
-    async def will_rename_files(params: lsp.RenameFilesParams) -> lsp.WorkspaceEdit | None:
-        await notes.ready.wait()
-        moves = notes.find_moves((one.old_uri, one.new_uri) for one in params.files)
-        drafts = notes.drafts()
-        # The editor moves the files itself.
-        return await server.propose(lambda kb: kb.propose_moving(moves, drafts)._replace(moves=())) if moves else None
-
-    @server.feature(
-        lsp.TEXT_DOCUMENT_CODE_ACTION,
-        lsp.CodeActionOptions(
-            code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
-        ),
-    )
-    async def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        page = await server.page(params.text_document)
-        if page is None or notes.vault is None:
-            return None
-        place = locate(page.path, is_memory=notes.vault.memory is not None)
-        offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, params.context.diagnostics))
-        said = [one for one in params.context.diagnostics if one.source == SOURCE and one.code == "link"]
-        places = [(params.range, None), *((one.range, one) for one in said)]
-        missing = {notes.path_of_missing(page, page.ruler.offset(place.start)): about for place, about in places}
-        if server.can_operate:
-            offered += [offer_new_note(path, notes.place_of(path), about) for path, about in missing.items() if path]
-        return offered if server.can_resolve else [one if one.edit else await server.resolve(one) for one in offered]
-
-    @server.feature(lsp.CODE_ACTION_RESOLVE)
-    async def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
-        return action if action.edit else await server.resolve(action)
-
+    for method, (function, options) in _FEATURES.items():
+        server.feature(method, options)(function)
     return server
 
 
-def _keep_notes(server: NoteServer) -> None:
-    """Register the notifications of an editor about its notes."""
-    notes = server.notes
-
-    @server.feature(lsp.INITIALIZED)
-    async def initialized(_: lsp.InitializedParams) -> None:
-        notes.encoding = str(
-            getattr(server.workspace.position_encoding, "value", server.workspace.position_encoding) or "utf-16"
-        )
-        _enter(to_fs_path(server.workspace.root_uri or ""), notes)
-        server.start(server.begin())
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def did_open(params: lsp.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        if notes.put(document.uri, document.text, document.version):
-            server.examine_soon()
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def did_change(params: lsp.DidChangeTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        if uri in notes.pages and notes.put(
-            uri, server.workspace.get_text_document(uri).source, params.text_document.version
-        ):
-            server.examine_soon()
-
-    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def did_close(params: lsp.DidCloseTextDocumentParams) -> None:
-        server.forget(params.text_document.uri)
+@feature(lsp.INITIALIZED)
+def _initialized(ls: NoteServer, _: lsp.InitializedParams) -> None:
+    encoding = ls.workspace.position_encoding
+    ls.notes.encoding = str(getattr(encoding, "value", encoding) or "utf-16")
+    root = to_fs_path(ls.workspace.root_uri or "")
+    if root and ls.notes.address.vault is None and os.path.isdir(root):
+        os.chdir(root)  # as if the command were called in the folder that the editor has open
+    ls.start(ls.begin())
 
 
-def _enter(root: str | None, notes: Workspace) -> None:
-    """Change to the folder that an editor has open, as if the command were called there."""
-    if root and notes.address.vault is None and os.path.isdir(root):
-        os.chdir(root)
+@feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+def _did_open(ls: NoteServer, params: lsp.DidOpenTextDocumentParams) -> None:
+    document = params.text_document
+    if ls.notes.put(document.uri, document.text, document.version):
+        ls.examine_soon()
+
+
+@feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+def _did_change(ls: NoteServer, params: lsp.DidChangeTextDocumentParams) -> None:
+    uri, version = params.text_document.uri, params.text_document.version
+    if uri in ls.notes.pages and ls.notes.put(uri, ls.workspace.get_text_document(uri).source, version):
+        ls.examine_soon()
+
+
+@feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+def _did_close(ls: NoteServer, params: lsp.DidCloseTextDocumentParams) -> None:
+    if ls.notes.pages.pop(params.text_document.uri, None):
+        ls.publish(params.text_document.uri, [])
+
+
+@feature(
+    lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["[", "(", "!", "/", "#", ":", " ", ","])
+)
+async def _completion(ls: NoteServer, params: lsp.CompletionParams) -> lsp.CompletionList | None:
+    found = await ls.place(params)
+    if found is None or ls.notes.vault is None:
+        return None
+    typed = params.context.trigger_character if params.context else None
+    if typed in (":", " ", ",") and find_spot(found[0].text, found[1]).kind not in ("name", "value"):
+        return None
+    return complete(*found, ls.notes.catalog, ls.notes.read, ls.notes.vault.today())
+
+
+@feature(lsp.TEXT_DOCUMENT_HOVER)
+async def _hover(ls: NoteServer, params: lsp.HoverParams) -> lsp.Hover | None:
+    found, named = await ls.place(params), await ls.subject(params)
+    if found is None or named is None:
+        return None
+    (page, offset), subject = found, named[1]
+    if subject.is_own and subject.way in ("", "section") and not _is_in_block(page, offset):
+        return None
+    link = page.link_at(offset)
+    if link and subject.section:
+        text = ls.notes.read(subject.path)
+        section = find_section(text, subject.section)
+        return _make_hover(page, text[section.start : section.end].strip()[:_MOST_SECTION], link.whole)
+    state = await _describe(ls.notes, subject)
+    return _make_hover(page, state, subject.span) if state else None
+
+
+def _make_hover(page: Page, markdown: str, span: Span) -> lsp.Hover:
+    markup = lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown)
+    return lsp.Hover(markup, page.ruler.range(span) if span.start < span.end else None)
+
+
+async def _describe(notes: Workspace, subject: Subject) -> str | None:
+    """Return the state of an entry; None where it is gone."""
+    drafts, entry = notes.drafts(), notes.catalog.entry(subject.path, subject.entry_id)
+    try:
+        use = await notes.ask(lambda kb: kb.entry_use(subject.path, subject.entry_id, drafts))
+    except MemoryKBError:
+        return None
+    links = (0, 0)
+    if entry:
+        outgoing = notes.catalog.links.get((entry.source, entry.line), ())
+        links = (len(outgoing), len(notes.catalog.incoming(entry)))
+    return describe_state(use, links, with_text=not subject.is_own)
 
 
 def _is_in_block(page: Page, offset: int) -> bool:
     return any(block.start - 4 <= offset <= block.end for block in blocks(page.text))
+
+
+@feature(lsp.TEXT_DOCUMENT_DEFINITION)
+async def _definition(ls: NoteServer, params: lsp.DefinitionParams) -> lsp.Location | None:
+    named = await ls.subject(params)
+    return ls.notes.locate(named[1]) if named else None
+
+
+@feature(lsp.TEXT_DOCUMENT_REFERENCES)
+async def _references(ls: NoteServer, params: lsp.ReferenceParams) -> list[lsp.Location] | None:
+    named = await ls.subject(params)
+    if named is None:
+        return None
+    return await asyncio.to_thread(ls.notes.list_mentions, named[1], with_own=params.context.include_declaration)
+
+
+@feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+async def _document_symbols(ls: NoteServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+    page = await ls.page(params.text_document)
+    return list_symbols(page) if page else None
+
+
+@feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+async def _foldings(ls: NoteServer, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
+    page = await ls.page(params.text_document)
+    return list_foldings(page) if page else None
+
+
+@feature(lsp.TEXT_DOCUMENT_DOCUMENT_LINK)
+async def _document_links(ls: NoteServer, params: lsp.DocumentLinkParams) -> list[lsp.DocumentLink] | None:
+    page = await ls.page(params.text_document)
+    return ls.notes.list_links(page) if page and ls.notes.vault else None
+
+
+@feature(lsp.WORKSPACE_SYMBOL)
+async def _workspace_symbols(ls: NoteServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.SymbolInformation]:
+    await ls.notes.ready.wait()
+    return await ls.notes.find_symbols(params.query) if ls.notes.vault else []
+
+
+@feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+async def _prepare_rename(ls: NoteServer, params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
+    named = await ls.renamed(params)
+    if named is None:
+        return None
+    page, subject = named
+    return lsp.PrepareRenamePlaceholder(page.ruler.range(subject.span), ls.notes.name_of(page, subject))
+
+
+@feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+async def _rename(ls: NoteServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+    named = await ls.renamed(params)
+    if named is None:
+        return None
+    page, subject = named
+    drafts, old = ls.notes.drafts(), page.text[subject.span.start : subject.span.end]
+    line = ls.notes.read(subject.path).count("\n", 0, subject.section.start) if subject.section else 0
+    entry = RenamedEntry(subject.path, subject.entry_id, subject.way, old, line)
+    return await ls.propose(lambda kb: kb.propose_renaming(entry, params.new_name, drafts))
+
+
+@feature(lsp.WORKSPACE_WILL_RENAME_FILES, _FILES)
+async def _will_rename_files(ls: NoteServer, params: lsp.RenameFilesParams) -> lsp.WorkspaceEdit | None:
+    await ls.notes.ready.wait()
+    moves = ls.notes.find_moves((one.old_uri, one.new_uri) for one in params.files)
+    drafts = ls.notes.drafts()
+    # The editor moves the files itself.
+    return await ls.propose(lambda kb: kb.propose_moving(moves, drafts)._replace(moves=())) if moves else None
+
+
+@feature(
+    lsp.TEXT_DOCUMENT_CODE_ACTION,
+    lsp.CodeActionOptions(
+        code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.Refactor], resolve_provider=True
+    ),
+)
+async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+    page, notes, said = await ls.page(params.text_document), ls.notes, params.context.diagnostics
+    if page is None or notes.vault is None:
+        return None
+    place = locate(page.path, is_memory=notes.vault.memory is not None)
+    offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, said))
+    if ls.can_operate:
+        missing = [one for one in said if one.source == SOURCE and one.code == "link"]
+        places = [(params.range, None), *((one.range, one) for one in missing)]
+        paths = {notes.path_of_missing(page, page.ruler.offset(place.start)): about for place, about in places}
+        offered += [offer_new_note(path, notes.place_of(path), about) for path, about in paths.items() if path]
+    return offered if ls.can_resolve else [await _resolve(ls, one) for one in offered]
+
+
+@feature(lsp.CODE_ACTION_RESOLVE)
+async def _resolve(ls: NoteServer, action: lsp.CodeAction) -> lsp.CodeAction:
+    """Work out what a chosen action changes."""
+    if action.edit is None:
+        data: Any = action.data
+        names = ("action", "path", "id", "other")
+        verb, path, entry, other = (data[name] if isinstance(data, dict) else getattr(data, name, "") for name in names)
+        drafts = ls.notes.drafts()
+        action.edit = await ls.propose(lambda kb: kb.propose(verb, path, entry, drafts, other))
+    return action
 
 
 def serve(vault: str | None, home: str | None) -> int:
