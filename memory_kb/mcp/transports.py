@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
-import threading
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from memory_kb.mcp.server import say
 from memory_kb.serving.host_check import HostCheck, Listen, claim, run_server
@@ -16,7 +14,7 @@ from memory_kb.serving.workers import Address, VaultWatcher, Workers
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import mcp_types as types
     from mcp.server.lowlevel import Server
@@ -51,50 +49,25 @@ def read_message(line: bytes) -> str | types.JSONRPCError:
     return text
 
 
-class Lines:
-    """Standard input as an asynchronous series of messages; a line that is none is answered with `refuse`.
+def take_stdin() -> BinaryIO:
+    """Return standard input, and put nothing in its place, so that no child can take what is meant for us."""
+    taken = os.fdopen(os.dup(0), "rb")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return taken
 
-    From now on descriptor 0 is empty, so that no child can take what is meant for us.
-    """
 
-    def __init__(self) -> None:
-        self.refuse: Callable[[types.JSONRPCError], Awaitable[None]] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._read: asyncio.Queue[bytes | None] = asyncio.Queue(16)
-        self._wire = os.dup(0)
-        empty = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(empty, 0)
-        os.close(empty)
-        threading.Thread(target=self._feed, name="memory-kb stdin", daemon=True).start()
+async def read_messages(lines: BinaryIO, refuse: Callable[[types.JSONRPCError], Awaitable[None]]) -> AsyncIterator[str]:
+    """Yield the messages of a client; a line that is none is answered with `refuse`."""
+    import anyio
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> str:
-        while (line := await self._read.get()) is not None:
-            if not line.strip():
-                continue
-            message = read_message(line)
-            if isinstance(message, str):
-                return message
-            if self.refuse:
-                await self.refuse(message)
-        raise StopAsyncIteration
-
-    def _feed(self) -> None:
-        try:
-            with open(self._wire, "rb") as wire:
-                for line in wire:
-                    self._put(line)
-        except OSError:
-            pass
-        self._put(None)
-
-    def _put(self, line: bytes | None) -> None:
-        try:
-            asyncio.run_coroutine_threadsafe(self._read.put(line), self._loop).result()
-        except RuntimeError:  # the loop has ended
-            return
+    async for line in anyio.wrap_file(lines):
+        message = read_message(line) if line.strip() else None
+        if isinstance(message, str):
+            yield message
+        elif message:
+            await refuse(message)
 
 
 _SESSION = "MEMORY_KB_SESSION"
@@ -169,9 +142,8 @@ async def _serve(service: ToolService) -> int:
         group.start_soon(_leave_on_signal, service)
         group.start_soon(_leave_when_orphaned, service)
         try:
-            lines = Lines()
-            async with stdio_server(stdin=lines) as (reading, writing):  # type: ignore[arg-type]
-                lines.refuse = lambda fault: writing.send(SessionMessage(fault))
+            messages = read_messages(take_stdin(), lambda fault: writing.send(SessionMessage(fault)))
+            async with stdio_server(stdin=messages) as (reading, writing):  # type: ignore[arg-type]
                 await server.run(reading, writing, server.create_initialization_options())
         except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             say("the client has gone")
