@@ -6,7 +6,7 @@ import codecs
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import takewhile
 from typing import Any
@@ -323,6 +323,27 @@ def counted(number: int, one: str, many: str = "") -> str:
     """
     usual = f"{one[:-1]}ies" if one.endswith("y") and one[-2:-1] not in "aeiou" else f"{one}s"
     return f"{number:,} {one if number == 1 else many or usual}"
+
+
+def describe(values: Mapping[str, object]) -> str:
+    """Return names and values as lines, those of a list below its name; what is empty is left out.
+
+    Example:
+        >>> print(describe({"from_agent": "planner", "job": None, "context": {"done": ["Wrote the plan."]}}))
+        from agent: planner
+        done:
+        - Wrote the plan.
+    """
+    lines: list[str] = []
+    for name, value in values.items():
+        words = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            lines += filter(None, [describe(value)])
+        elif isinstance(value, list | tuple):
+            lines += [f"{words}:", *(f"- {on_one_line(str(one))}" for one in value)] if value else []
+        elif value not in (None, ""):
+            lines.append(f"{words}: {on_one_line(str(value))}")
+    return "\n".join(lines)
 
 
 def count_same(one: Iterable[object], other: Iterable[object]) -> int:

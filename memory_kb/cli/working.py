@@ -11,12 +11,12 @@ import click
 
 from memory_kb.cli.app import Family, option, together, verb
 from memory_kb.cli.options import allow_secret_option, dry_run_option
-from memory_kb.cli.output import Options, pick, print_json, print_listing, print_table, say
+from memory_kb.cli.output import Options, pick, print_json, print_listing, print_text, say
 from memory_kb.cli.runs import finish_run
-from memory_kb.cli.styles import clean, one_line, style
+from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
-from memory_kb.text import shorten
+from memory_kb.text import describe, shorten
 
 if TYPE_CHECKING:
     from memory_kb.working.handoffs import HandedOff, Handoff
@@ -118,21 +118,8 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     ledger = options.kb.ledgers.show(agent, **chosen)
     if options.answer(_ledger_as_json(ledger)):
         return
-    state, context = ledger.as_mapping["state"], ledger.as_mapping["context"]
-    rows = {
-        "agent": ledger.agent_id,
-        "last checkpoint": ledger.last_checkpoint,
-        "current task": ledger.current_task,
-        "current goal": context["current_goal"],
-        "tasks completed": ledger.tasks_completed,
-        "files modified": ", ".join(state["files_modified"]),
-        "uncommitted changes": {True: "yes", False: "no"}.get(state["uncommitted_changes"]),
-        "last commit": state["last_git_commit"],
-        "tech stack": ", ".join(context["tech_stack"]),
-        "patterns learned": ", ".join(context["patterns_learned"]),
-        "in": f"{ledger.path}:{ledger.line}",
-    }
-    print_table(rows)
+    print_text(describe(ledger.as_mapping))
+    click.echo(f"in: {format_place(ledger.path, ledger.line)}")
 
 
 @verb("list", ledger_verb)
@@ -227,22 +214,7 @@ def _print_handoff(options: Options, handoff: Handoff) -> None:
         return
     head = style(one_line(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"), bold=True)
     click.echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
-    state = handoff.git_state
-    if isinstance(state, Mapping):
-        state = ", ".join(f"{name} {value}" for name, value in state.items())
-    parts: dict[str, tuple[str, ...]] = {
-        "done": handoff.done,
-        "needs testing": handoff.needs_testing,
-        "known issues": handoff.known_issues,
-        "artifacts": handoff.artifacts,
-        "relevant patterns": handoff.relevant_patterns,
-        "git": (state,) if state else (),
-    }
-    for name, items in parts.items():
-        if items:
-            click.echo(style(name, dim=True))
-        for item in items:
-            click.echo(f"  - {clean(item)}")
+    print_text(describe({**handoff.as_mapping["context"], "what_was_done": handoff.done}))
 
 
 @click.group("continuity", cls=Family, alone="show")

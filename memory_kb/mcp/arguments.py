@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, TypeAdapter
 
 from memory_kb.errors import UsageError
 from memory_kb.text import load_json
@@ -24,10 +26,9 @@ _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "list": {"type": "array", "items": {"type": "string"}},
 }
 _MEANT = {"text": "a text", "number": "a whole number", "flag": "true or false", "list": "a list of texts"}
-_MAX_NUMBER = 10**12
-_NUMBER = re.compile(r"[+-]?\d{1,13}(?:\.\d*)?")
+_NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
+_FLAG: TypeAdapter[bool] = TypeAdapter(bool)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 #: What models call an argument, by the name it has here; the first argument of a tool that may be
 #: meant, and is not given, is.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -195,10 +196,15 @@ def _plain(name: str) -> str:
 
 
 def _read(argument: Argument, value: Any) -> Any:
-    readers = {"text": _read_text, "number": _read_number, "flag": _read_flag, "list": _read_list}
+    readers: Mapping[str, Callable[[Any], Any]] = {
+        "text": _read_text,
+        "number": _read_number,
+        "flag": _FLAG.validate_python,
+        "list": _read_list,
+    }
     try:
         return readers[argument.kind](value)
-    except (ValueError, OverflowError) as exc:
+    except ValueError as exc:
         raise UsageError(f"{argument.name} must be {_MEANT[argument.kind]}, not {_show(value)}") from exc
 
 
@@ -211,21 +217,9 @@ def _read_text(value: Any) -> str:
 
 
 def _read_number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool):
         raise ValueError  # noqa: TRY004 - `_read` says what was wrong
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        raise ValueError
-    number = float(value)
-    if number != number // 1 or abs(number) > _MAX_NUMBER:
-        raise ValueError
-    return int(number)
-
-
-def _read_flag(value: Any) -> bool:
-    flag = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
-    if flag is None:
-        raise ValueError
-    return flag
+    return _NUMBER.validate_python(value)
 
 
 def _read_list(value: Any) -> list[str]:

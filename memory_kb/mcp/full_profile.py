@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory_kb.context.framing import as_line
+from memory_kb.context.framing import as_block, as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden, plain
 from memory_kb.mcp.tools import TOOLS, Caller, Given, recall_sessions, tool
 from memory_kb.store.events import Event
+from memory_kb.text import describe
 
 _DRY = Argument("dry_run", "flag", "Only show what would change.")
 _ID = Argument("id", description="An id or its beginning.", is_required=True)
@@ -58,15 +59,16 @@ def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 @tool("memory_status", "How fresh the index is, and what is wrong with notes.", (), "reads")
 def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     status = kb.status()
-    listed = "".join(f"\n- {as_line(str(one), 300)}" for one in status.problems[:20])
-    return f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems.{listed}"
+    problems = [as_line(str(one), 300) for one in status.problems[:20]]
+    counts = f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems."
+    return "\n- ".join((counts, *problems))
 
 
 @tool("memory_why_not", "Why a query does not find an entry.", (Argument("query", is_required=True), _ID), "reads")
 def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     answer = kb.why_not(given["query"], given["id"])
-    details = "".join(f"\n- {as_line(line, 300)}" for line in answer.details)
-    return f"{answer.step}: {as_line(answer.reason, 600)}{details}"
+    details = (as_line(line, 300) for line in answer.details)
+    return "\n- ".join((f"{answer.step}: {as_line(answer.reason, 600)}", *details))
 
 
 @tool(
@@ -164,20 +166,8 @@ def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
         return "There is no handoff."
-    lists = {
-        "Done": handoff.done,
-        "Artifacts": handoff.artifacts,
-        "Needs testing": handoff.needs_testing,
-        "Known issues": handoff.known_issues,
-        "Entries that matter": handoff.relevant_patterns,
-    }
-    parts = [
-        f"{name}:\n" + "\n".join(f"- {as_line(item, 1_000)}" for item in items)
-        for name, items in lists.items()
-        if items
-    ]
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
-    return answers.quote(head, parts)
+    return answers.quote(head, [as_block(describe({**handoff.as_mapping["context"], "what_was_done": handoff.done}))])
 
 
 def _notes(notices: Sequence[str]) -> str:
@@ -206,15 +196,8 @@ def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 @tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")
 def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    values = kb.ledgers.show(given.get("agent") or caller.agent).as_mapping
-    fields = {name: values[name] for name in ("current_task", "tasks_completed", "last_checkpoint")}
-    fields |= values["state"] | values["context"]
-    lines = "\n".join(
-        f"- {as_line(str(name))}: {as_line(str(value), 1_000)}"
-        for name, value in fields.items()
-        if value not in (None, [], "")
-    )
-    return answers.quote(f"The ledger of {as_line(str(values['agent_id']))}.", [lines])
+    ledger = kb.ledgers.show(given.get("agent") or caller.agent)
+    return answers.quote("The state of work.", [as_block(describe(ledger.as_mapping))])
 
 
 @tool(
