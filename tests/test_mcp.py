@@ -132,7 +132,7 @@ def test_the_full_profile_looks_after_rules_and_repairs(project: Path, home: Pat
             assert (project / "memory/rules/lint.md").read_bytes() == before
             await ask(client, "ledger_set", agent="coder", task="lint", completed=["one"])
             ledger = (await ask(client, "ledger_show", agent="coder")).text
-            assert "- current_task: lint" in ledger and "- tasks_completed: 1" in ledger
+            assert "\ncurrent task: lint\n" in ledger and "\ntasks completed: 1\n" in ledger
             assert " 0 waiting" in (await ask(client, "memory_status")).text
             assert "no-shared-term" in (await ask(client, "memory_why_not", query="zebra", id="b-lint")).text
             assert (await ask(client, "memory_list", kind="rule")).ids == ["b-lint"]
