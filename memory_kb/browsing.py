@@ -312,11 +312,11 @@ class Browsing:
         """
         entry = self._reading.show(wanted)
         runs = self._undo.done_runs()
-        undone = undone_by(run.head for run in runs)
+        undone = undone_by(runs)
         steps = [
-            PastStep(head.time, head.run, head.verb, one.action, one.to, one.reason, undone.get(head.run))
-            for head, made in ((run.head, run.made) for run in reversed(runs))
-            for one in made
+            PastStep(run.time, run.id, run.verb, one.action, one.to, one.reason, undone.get(run.id))
+            for run in reversed(runs)
+            for one in run.made
             if one.entry_id == entry.id or (one.entry_id is None and entry.path in (one.path, one.to))
         ]
         with suppress(NoRepository, GitFailed):

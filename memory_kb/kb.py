@@ -544,7 +544,7 @@ class KnowledgeBase:
     def undo_verbs(self) -> Undo:
         from memory_kb.store.undo import Undo
 
-        return Undo(self.vault, self.index, self.writer)
+        return Undo(self.vault, self.writer)
 
     @functools.cached_property
     def watching(self) -> Watching:

@@ -19,7 +19,6 @@ from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.store.plan import Change, create_file, move, remove, set_fields, write_file
-from memory_kb.text import hash_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
 
@@ -186,24 +185,6 @@ def test_no_entry_is_taken_out_where_a_person_wrote_to_the_file_that_it_was_to_b
         target.write_bytes(b"Theirs.\n")
         assert kb.writer.recover()[0].endswith(f"it is completed, except memory/gone.md, {source}")
     assert (file.read_bytes(), target.read_bytes()) == (before, b"Theirs.\n")
-
-
-@pytest.mark.parametrize("at", [30, 60, -1])
-def test_a_file_that_an_earlier_version_wrote_half_is_mended(at: int, tmp_path: Path) -> None:
-    place = make(tmp_path)
-    file = place / "vault/memory/many.md"
-    with open_at(place) as kb:
-        kb.writer.run("test", [set_fields(kb.writer.read("memory/many.md"), "a", {"status": "retired"}, "x")])
-        after = file.read_bytes()
-        kill_before_the_end(kb)
-        blobs = kb.vault.machine / "log/blobs"
-        blobs.mkdir(exist_ok=True)
-        (blobs / f"{hash_of(ODD)}.old").write_bytes(ODD)
-        file.write_bytes(after[:at] + ODD[at:])
-        assert "was killed" in kb.writer.recover()[0]
-        assert file.read_bytes() in (ODD, after)
-        kb.undo()
-    assert file.read_bytes() == ODD
 
 
 def test_an_intent_torn_at_any_byte_is_struck_out(tmp_path: Path) -> None:

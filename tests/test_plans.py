@@ -132,16 +132,16 @@ def test_changes_that_belong_together_are_refused_together() -> None:
         set_body(MANY, "b", "New.", "x"),
     ]
     made = compose(plan, FILES)
-    assert [step.change for step in made.steps] == [kept]
+    assert [(one.path, one.entry_id, one.action) for one in made.decisions] == [(kept.path, kept.entry_id, "set")]
     assert len(made.conflicts) == 3
 
 
 @given(scenes())
 def test_entries_that_no_change_names_keep_every_byte(scene: Scene) -> None:
     made = compose(scene.plan, {path: scene.files.get(path) for path in (*scene.files, *paths_of(scene.plan))})
-    assert len(made.conflicts) + len(made.steps) <= len(scene.plan)
+    assert len(made.conflicts) + len(made.decisions) <= len(scene.plan)
     for file in made.files:
-        named = {step.change.entry_id for step in made.steps if file.path in (step.change.path, step.change.to)}
+        named = {one.entry_id for one in made.decisions if file.path in (one.path, one.to)}
         if file.before is None or file.after is None or None in named:
             continue
         old, new = (

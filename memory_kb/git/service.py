@@ -29,8 +29,9 @@ from memory_kb.index.link_names import read_metadata
 from memory_kb.learning.guards import read_guard
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.store.files import find_note
-from memory_kb.store.journal import LoggedDecision, RunRecord
+from memory_kb.store.journal import Run
 from memory_kb.store.machine import find_command
+from memory_kb.store.render_changes import Decision
 from memory_kb.store.undo import choose_run
 from memory_kb.text import on_one_line, shorten
 
@@ -91,14 +92,14 @@ EntryNamer = Callable[[str, "str | None"], tuple[str, str]]
 
 
 def compose_message(
-    runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer, subject: str | None = None
+    runs: Sequence[Run], paths: frozenset[str], name_entry: EntryNamer, subject: str | None = None
 ) -> str:
     """Return the message for what some runs wrote to some files."""
     lines = sorted(_gather(runs, paths, name_entry), key=lambda line: _GROUPS.index(line.group))
     topics = [f"{count} {group}" for group, count in Counter(line.group for line in lines).items()]
     if len(lines) == 1:
         topics = [f"{lines[0].group} {lines[0].title}"]
-    occasions = list(dict.fromkeys(run.head.occasion for run in runs if run.head.occasion))
+    occasions = list(dict.fromkeys(run.occasion for run in runs if run.occasion))
     about = f" ({on_one_line(occasions[0])})" if len(occasions) == 1 else ""
     first = shorten(f"memory: {', '.join(topics) or 'files'}", _SUBJECT - len(about)) + about
     body: list[str] = []
@@ -110,9 +111,9 @@ def compose_message(
     return "\n".join((subject.strip() if subject and subject.strip() else first, *body)) + "\n"
 
 
-def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryNamer) -> Iterator[_Line]:
+def _gather(runs: Sequence[Run], paths: frozenset[str], name_entry: EntryNamer) -> Iterator[_Line]:
     """Yield every entry once, by the strongest thing that was done to it, with all reasons."""
-    found: dict[str, list[LoggedDecision]] = {}
+    found: dict[str, list[Decision]] = {}
     for run in runs:
         for one in run.made:
             if one.path in paths or one.to in paths:
@@ -125,7 +126,7 @@ def _gather(runs: Sequence[RunRecord], paths: frozenset[str], name_entry: EntryN
         yield _Line(min(map(_group, done), key=_GROUPS.index), on_one_line(title), shorten(text, _LINE))
 
 
-def _group(one: LoggedDecision) -> str:
+def _group(one: Decision) -> str:
     if one.action.startswith("undo "):
         return "reverted"
     if one.action == "create":
@@ -174,7 +175,7 @@ class Git:
         """
         runs = self._undo.done_runs()
         if session is not None:
-            runs = [one for one in runs if one.head.occasion == f"session {session}"]
+            runs = [one for one in runs if one.occasion == f"session {session}"]
             if not runs:
                 raise UnknownRun(f"session {session}", 0, is_occasion=True)
         elif run is not None:
@@ -189,16 +190,14 @@ class Git:
         commits = [one for one in made if one]
         if not commits:
             notices.append("nothing to commit: the repository has what was written already")
-        return CommitReport(tuple(one.head.run for one in runs), tuple(commits), tuple(notices))
+        return CommitReport(tuple(one.id for one in runs), tuple(commits), tuple(notices))
 
-    def _repositories(
-        self, runs: Sequence[RunRecord], notices: list[str]
-    ) -> Iterable[tuple[Repository, dict[str, str]]]:
+    def _repositories(self, runs: Sequence[Run], notices: list[str]) -> Iterable[tuple[Repository, dict[str, str]]]:
         """Return the repositories that the files of some runs are in, each with its files by their path from the top."""
         open_repository = functools.cache(lambda folder: Repository(folder, self._vault.environ))
         found: dict[Path, tuple[Repository, dict[str, str]]] = {}
         lost: NoRepository | GitFailed | None = None
-        for path in dict.fromkeys(file.path for run in runs for file in run.files):
+        for path in dict.fromkeys(file.path for run in runs for file in run.written):
             file = self._vault.resolve(path)
             try:
                 repository = open_repository(next(place for place in file.parents if place.is_dir()))
@@ -213,7 +212,7 @@ class Git:
     def _commit_in(
         self,
         repository: Repository,
-        runs: Sequence[RunRecord],
+        runs: Sequence[Run],
         paths: dict[str, str],
         subject: str | None,
         notices: list[str],
@@ -248,10 +247,10 @@ class Git:
             commit = repository.commit(files, [name for name in files if changed[name] == "??"], message)
         return CommitMade(str(repository.top), commit, message.partition("\n")[0], message, tuple(files))
 
-    def _is_edited(self, path: str, runs: Sequence[RunRecord]) -> bool:
+    def _is_edited(self, path: str, runs: Sequence[Run]) -> bool:
         """Return whether a file is no longer what the last of some runs made of it."""
         note = find_note(self._vault, path)
-        last = [file.after for run in runs for file in run.files if file.path == path][-1]
+        last = [file.after for run in runs for file in run.written if file.path == path][-1]
         return (note and note.hash) != last
 
     def _name_entry(self, path: str, entry_id: str | None) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from memory_kb.plainfiles import read_plain
 from memory_kb.reports import Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git
-from memory_kb.store.journal import RunRecord
+from memory_kb.store.journal import Run
 from memory_kb.store.logs import dump, parse, replace
 from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
@@ -283,13 +283,13 @@ class _Everywhere:
     def drop_runs(self) -> int:
         """Take the runs out of the journal that wrote the entry or repeat its text; return how many."""
         journal = self._writer.journal
-        gone = {record.head.run for record in journal.runs() if self._is_concerned(record)}
+        gone = {record.id for record in journal.runs() if self._is_concerned(record)}
         if gone and not self._is_preview:
             journal.drop(gone)
         return len(gone)
 
-    def _is_concerned(self, record: RunRecord) -> bool:
-        said = [file.path for file in record.head.files]
+    def _is_concerned(self, record: Run) -> bool:
+        said = [file.path for file in record.files]
         for decision in record.decisions:
             if decision.entry_id == self._entry.id:
                 return True

@@ -15,6 +15,7 @@ from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.store import logs
 from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.logs import append, parse
+from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of
 from memory_kb.trust import Seal
 
@@ -34,17 +35,6 @@ _OPTIONAL = ("run", "time", "to", "id", "undoes", "occasion")
 _LISTS = ("files", "splices", "left", "made")
 
 
-class Decision(NamedTuple):
-    """A change as it is logged."""
-
-    action: str
-    path: str
-    reason: str
-    entry_id: str | None
-    to: str | None
-    splices: tuple[Splice, ...]
-
-
 class FileRecord(NamedTuple):
     """A file of a run: its hashes before and after, None for no file, and how many folders were made for it."""
 
@@ -55,56 +45,42 @@ class FileRecord(NamedTuple):
     made: int = 0
 
 
-class RunHead(NamedTuple):
-    """What a run is: its id, when, by which verb, as part of what, and the files it writes."""
-
-    run: str
-    time: str
-    verb: str
-    files: tuple[FileRecord, ...]
-    undoes: str | None = None
-    occasion: str | None = None
-
-
-class RunRecord(NamedTuple):
-    """A run as the log has it.
+class Run(NamedTuple):
+    """What a verb writes at once, or wrote.
 
     Attributes:
-        decisions: its changes, their bytes read when they are asked for.
+        undoes: the run that it reverts.
+        occasion: what the verb is part of, such as the end of a session.
+        decisions: its changes; the bytes of those in the log are still packed.
         left: the files that it left as they were, because somebody else had written there.
+        is_whole: whether the log has all its decisions.
         has_ended: whether the run came to its end, well or with files left.
         start: where in the log it begins.
         is_ours: whether this machine wrote it for this vault, and not whoever a clone or archive came from.
     """
 
-    head: RunHead
-    decisions: tuple[LoggedDecision, ...]
-    left: tuple[str, ...]
-    is_whole: bool
-    has_ended: bool
-    start: int
+    id: str
+    time: str
+    verb: str
+    files: tuple[FileRecord, ...]
+    undoes: str | None = None
+    occasion: str | None = None
+    decisions: tuple[Decision, ...] = ()
+    left: tuple[str, ...] = ()
+    is_whole: bool = True
+    has_ended: bool = False
+    start: int = 0
     is_ours: bool = True
 
     @property
-    def files(self) -> tuple[FileRecord, ...]:
+    def written(self) -> tuple[FileRecord, ...]:
         """The files that it wrote."""
-        return tuple(file for file in self.head.files if file.path not in self.left)
+        return tuple(file for file in self.files if file.path not in self.left)
 
     @property
-    def made(self) -> tuple[LoggedDecision, ...]:
+    def made(self) -> tuple[Decision, ...]:
         """The changes that were really made."""
         return tuple(one for one in self.decisions if one.path not in self.left and one.to not in self.left)
-
-
-class LoggedDecision(NamedTuple):
-    """A change in the log, the bytes of its splices still packed."""
-
-    action: str
-    path: str
-    reason: str
-    entry_id: str | None
-    to: str | None
-    packed: tuple[Mapping[str, Any], ...]
 
 
 class DecisionLog:
@@ -119,7 +95,7 @@ class DecisionLog:
         """The folder of temporary files, in the machine folder, where git ignores them."""
         return self._folder.parent / "tmp"
 
-    def begin(self, head: RunHead, decisions: tuple[Decision, ...]) -> int:
+    def begin(self, run: Run) -> int:
         """Write down a run that is about to happen, forced to the disk; return where it begins.
 
         Raises:
@@ -128,10 +104,10 @@ class DecisionLog:
         start = self.size
         try:
             make_folder(self._folder)
-            common = {"run": head.run, "time": head.time, "verb": head.verb}
-            first = common | {"undoes": head.undoes, "occasion": head.occasion, "changes": len(decisions)}
-            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in head.files]}]
-            for number, one in enumerate(decisions, 1):
+            common = {"run": run.id, "time": run.time, "verb": run.verb}
+            first = common | {"undoes": run.undoes, "occasion": run.occasion, "changes": len(run.decisions)}
+            lines: list[Mapping[str, Any]] = [first | {"files": [file._asdict() for file in run.files]}]
+            for number, one in enumerate(run.decisions, 1):
                 what = {"n": number, "action": one.action, "path": one.path, "to": one.to, "id": one.entry_id}
                 lines.append(
                     common | what | {"reason": one.reason, "splices": [self._pack(splice) for splice in one.splices]}
@@ -196,17 +172,8 @@ class DecisionLog:
         except UnicodeDecodeError:
             return {"base64": base64.b64encode(data).decode()}
 
-    def kept(self, file: FileRecord) -> bytes | None:
-        """Return the old bytes that an earlier version kept of a file before it wrote over them, None without any."""
-        try:
-            with read_plain(self._folder / "blobs" / f"{file.before}.old") as stream:
-                data = stream.read()
-        except OSError:
-            return None
-        return data if hash_of(data) == file.before else None
-
-    def unpack(self, decision: LoggedDecision) -> Decision:
-        """Return a decision with its bytes.
+    def unpack(self, decision: Decision) -> Decision:
+        """Return a decision of the log with its bytes.
 
         Raises:
             UnreadableInput: they are gone.
@@ -215,7 +182,7 @@ class DecisionLog:
             Splice(one["path"], one["at"], self._unpack_bytes(one["before"]), self._unpack_bytes(one["after"]))
             for one in decision.packed
         )
-        return Decision(*decision[:-1], splices)
+        return decision._replace(splices=splices)
 
     def _unpack_bytes(self, packed: str | Mapping[str, str]) -> bytes:
         if isinstance(packed, str):
@@ -232,7 +199,7 @@ class DecisionLog:
         except OSError as exc:
             raise UnreadableInput(f"the log's copy {blob} cannot be read: {exc.strerror}") from exc
 
-    def unfinished(self) -> RunRecord | None:
+    def unfinished(self) -> Run | None:
         """Return the run that was killed, if the last one was."""
         size = self.size
         if not size:
@@ -286,12 +253,12 @@ class DecisionLog:
                 if blob.name not in needed:
                     blob.unlink(missing_ok=True)
 
-    def undoings(self) -> Iterator[RunHead]:
-        """Yield what the runs were that took others back, oldest first."""
+    def undoings(self) -> Iterator[Run]:
+        """Yield the runs that took others back, without their decisions, oldest first."""
         begun = (_read_head(line) for _, line in self._read(b'"undoes": "') if "files" in line)
         return (head for head in begun if head)
 
-    def runs(self) -> Iterator[RunRecord]:
+    def runs(self) -> Iterator[Run]:
         """Yield the runs, oldest first; lines that nobody can read are passed over."""
         try:
             stream = read_plain(self.file)
@@ -311,19 +278,18 @@ class DecisionLog:
                 place += len(raw)
             yield from self._read_run(lines, start)
 
-    def _read_run(self, lines: Sequence[tuple[bytes, Mapping[str, Any]]], start: int) -> Iterator[RunRecord]:
+    def _read_run(self, lines: Sequence[tuple[bytes, Mapping[str, Any]]], start: int) -> Iterator[Run]:
         """Yield the run of some lines, unless nobody can read its first."""
         first = lines[0][1] if lines else {}
         head = _read_head(first)
         if head is None:
             return
-        own = [(raw, line) for raw, line in lines[1:] if line.get("run") == head.run]
-        changes = [(raw, one) for raw, line in own if "splices" in line and (one := _read_decision(line))]
+        own = [(raw, line) for raw, line in lines[1:] if line.get("run") == head.id]
+        changes = [(raw, line) for raw, line in own if "splices" in line]
         ends = [line for _, line in own if "end" in line]
-        yield RunRecord(
-            head,
-            tuple(one for _, one in changes),
-            tuple(map(str, ends[-1].get("left", ()))) if ends else (),
+        yield head._replace(
+            decisions=tuple(_read_decision(line) for _, line in changes),
+            left=tuple(map(str, ends[-1].get("left", ()))) if ends else (),
             is_whole=len(changes) == first["changes"],
             has_ended=bool(ends),
             start=start,
@@ -356,13 +322,9 @@ def _is_kept_apart(data: object) -> bool:
     return isinstance(data, dict) and isinstance(data.get("blob", data.get("base64")), str)
 
 
-def _read_decision(line: Mapping[str, Any]) -> LoggedDecision | None:
-    """Return the change on a line, None where something is missing."""
-    try:
-        packed = tuple(line["splices"])
-        return LoggedDecision(line["action"], line["path"], line["reason"], line["id"], line["to"], packed)
-    except (KeyError, TypeError):
-        return None
+def _read_decision(line: Mapping[str, Any]) -> Decision:
+    packed = tuple(line["splices"])
+    return Decision(line["action"], line["path"], line["reason"], line.get("id"), line.get("to"), packed=packed)
 
 
 def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
@@ -373,12 +335,12 @@ def _blobs_of(line: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _read_head(line: Mapping[str, Any]) -> RunHead | None:
+def _read_head(line: Mapping[str, Any]) -> Run | None:
     """Return what the first line of a run says, None where nobody can read it."""
     try:
         files = tuple(map(_file_record, line["files"]))
-        head = RunHead(line["run"], line["time"], line["verb"], files, line["undoes"], line.get("occasion"))
-        return head if isinstance(line["changes"], int) else None
+        run = Run(line["run"], line["time"], line["verb"], files, line["undoes"], line.get("occasion"))
+        return run if isinstance(line["changes"], int) else None
     except (KeyError, TypeError, AttributeError):
         return None
 

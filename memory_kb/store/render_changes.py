@@ -6,10 +6,10 @@ Pure: it takes the files as they are and returns them as they should become.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from memory_kb.credentials import Finding, locate_secrets
-from memory_kb.errors import CannotSplice
+from memory_kb.credentials import locate_secrets
+from memory_kb.errors import CannotSplice, SecretRefused
 from memory_kb.markdown.splice import Sheet, Splice, change_body, change_fields, pin_id, trim
 from memory_kb.reports import Conflict
 from memory_kb.store.plan import Change, Move, Remove, ReplaceEntry, SetBody, SetFields, WriteFile
@@ -22,16 +22,29 @@ Files = Mapping[str, bytes | None]
 T = TypeVar("T")
 
 
-class RenderedChange(NamedTuple):
-    """A change with the bytes that it exchanges, in the file as the steps before left it."""
+class Decision(NamedTuple):
+    """A change that is made, as the journal has it.
 
-    change: Change
-    splices: tuple[Splice, ...]
+    Attributes:
+        action: what is done, in one word, such as `set`.
+        to: the file that the entry moves to.
+        splices: the bytes that it exchanges, in the file as the decisions before left it.
+        packed: the same as they are in the journal, which `DecisionLog.unpack` reads.
+    """
+
+    action: str
+    path: str
+    reason: str
+    entry_id: str | None
+    to: str | None
+    splices: tuple[Splice, ...] = ()
+    packed: tuple[Mapping[str, Any], ...] = ()
 
 
 class _Refusal(NamedTuple):
     message: str
-    code: str
+    code: str = "changed"
+    secret: SecretRefused | None = None
 
 
 class FileOutcome(NamedTuple):
@@ -49,7 +62,7 @@ class FileOutcome(NamedTuple):
 class Composition(NamedTuple):
     """What a plan comes to; `stale` are the files that are not what the plan was made against."""
 
-    steps: tuple[RenderedChange, ...]
+    decisions: tuple[Decision, ...]
     files: tuple[FileOutcome, ...]
     conflicts: tuple[Conflict, ...]
     stale: tuple[str, ...]
@@ -62,16 +75,16 @@ def paths_of(changes: Iterable[Change]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for change in changes for path in (change.path, change.to) if path))
 
 
-def make_conflict(change: Change, message: str, code: str = "changed") -> Conflict:
-    """Return why a change is not made, as reports say it."""
-    return Conflict(change.path, change.entry_id, change.reason, message, code)
-
-
-def compose(changes: Sequence[Change], files: Files) -> Composition:
+def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = False) -> Composition:
     """Return what the changes make of the files.
 
     A change whose file is not what it was planned against, or that cannot be made, becomes a
-    conflict, with those that belong together with it; all others are made.
+    conflict, with those that belong together with it; all others are made. With `refuse_secrets` so does one that would
+    bring in a credential, in its bytes or in a path. What one of the files already holds is not new: moving or
+    shortening a note is no way to refuse it.
+
+    Raises:
+        SecretRefused: every change would bring in a credential.
 
     Example:
         >>> from memory_kb.store.files import NoteText
@@ -84,26 +97,25 @@ def compose(changes: Sequence[Change], files: Files) -> Composition:
     together = connect(_keys(change) for change in changes)
     groups = [id(together[change.path, change.entry_id]) for change in changes]
     stale = dict(_stale(changes, files))
-    refused = {groups[number]: _Refusal(message, "changed") for number, message in reversed(stale.items())}
+    refused = {groups[number]: _Refusal(message) for number, message in reversed(stale.items())}
     while True:
-        working = _PlannedFiles(files)
+        working = _PlannedFiles(files, refuse_secrets=refuse_secrets)
         wanted = [one for one in zip(groups, changes, strict=True) if one[0] not in refused]
-        steps, failed = _perform_all(wanted, working)
+        decisions, failed = _perform_all(wanted, working)
         if not failed:
             break
         refused |= failed
+    secrets = [refused[group].secret if group in refused else None for group in groups]
+    if secrets and secrets[0] and all(secrets):
+        raise secrets[0]
     conflicts = [
-        make_conflict(change, *refused[group])
+        Conflict(change.path, change.entry_id, change.reason, refused[group].message, refused[group].code)
         for group, change in zip(groups, changes, strict=True)
         if group in refused
     ]
     outcomes = working.outcomes()
     written = {outcome.path for outcome in outcomes}
-    made = tuple(
-        step
-        for step in steps
-        if (step.splices or _is_of_file(step.change)) and written.intersection((step.change.path, step.change.to))
-    )
+    made = tuple(one for one in decisions if written.intersection((one.path, one.to)))
     return Composition(made, outcomes, tuple(conflicts), tuple(dict.fromkeys(changes[number].path for number in stale)))
 
 
@@ -123,21 +135,27 @@ def connect(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
 
 def _perform_all(
     changes: Sequence[tuple[int, Change]], working: _PlannedFiles
-) -> tuple[list[RenderedChange], dict[int, _Refusal]]:
-    """Make some changes one after another; return what they exchange, and the groups of which one cannot be made."""
-    steps: list[RenderedChange] = []
+) -> tuple[list[Decision], dict[int, _Refusal]]:
+    """Make some changes one after another; return those that change something, and the groups of which one cannot be made."""
+    decisions: list[Decision] = []
     failed: dict[int, _Refusal] = {}
+    secrets: dict[int, _Refusal] = {}
     for group, change in changes:
         try:
-            splices = working.perform(change)
+            decision = working.decide(change)
         except CannotSplice as exc:
             failed[group] = _Refusal(exc.what, exc.code)
+        except SecretRefused as exc:
+            secrets.setdefault(group, _Refusal(str(exc), exc.code, exc))
         else:
-            steps.append(RenderedChange(change, tuple(one for one in splices if one.before != one.after)))
+            decisions += [decision] if decision.splices or _is_of_file(change) else []
+    if secrets:
+        # What else failed may have failed for the bytes that are refused.
+        return decisions, secrets
     if not failed:
         wrong = working.check()
         failed = {group: wrong[change.path] for group, change in changes if change.path in wrong}
-    return steps, failed
+    return decisions, failed
 
 
 def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
@@ -167,13 +185,27 @@ def _is_of_file(change: Change) -> bool:
 class _PlannedFiles:
     """The files of a plan while its changes are made one after another."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, *, refuse_secrets: bool) -> None:
         self._before = files
         self._now: dict[str, bytes | Sheet | None] = dict(files)
         self._like: dict[str, str] = {}
+        self._refuse_secrets = refuse_secrets
 
-    def perform(self, change: Change) -> tuple[Splice, ...]:
-        """Make one change; nothing is changed if it fails."""
+    def decide(self, change: Change) -> Decision:
+        """Make one change; the plan is composed anew without it if it cannot be made."""
+        splices = tuple(one for one in self._perform(change) if one.before != one.after)
+        if self._refuse_secrets and (splices or _is_of_file(change)):
+            self._refuse_secret((change.path, change.to or "", *(decode(splice.after) for splice in splices)))
+        return Decision(change.word, change.path, change.reason, change.entry_id, change.to, splices)
+
+    def _refuse_secret(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            for finding in locate_secrets(text):
+                value = text[finding.start : finding.end]
+                if not any(value in decode(data) for data in self._before.values() if data):
+                    raise SecretRefused(finding.described)
+
+    def _perform(self, change: Change) -> tuple[Splice, ...]:
         path, action, entry_id = change.path, change.action, change.entry_id
         if isinstance(action, WriteFile):
             if change.planned is None and self._data(path) is not None:
@@ -294,27 +326,3 @@ def _diff_coarse(old: list[str], new: list[str], name: str, new_name: str) -> It
 def _lines(data: bytes | None) -> list[str]:
     pieces = (data or b"").decode("utf-8", "backslashreplace").split("\n")
     return [f"{piece}\n" for piece in pieces[:-1]] + pieces[-1:] * bool(pieces[-1])
-
-
-def find_new_secrets(made: Composition) -> tuple[tuple[Change, Finding], ...]:
-    """Return the changes that would bring a credential into the vault, in bytes or in a path, with the first one of each.
-
-    What one of the files already holds is not new: moving or shortening a note is no way to refuse it.
-    """
-    found = []
-    before: list[str] | None = None
-    for step in made.steps:
-        for finding, value in _secrets_of(step):
-            if before is None:
-                before = [decode(file.before) for file in made.files if file.before]
-            if not any(value in text for text in before):
-                found.append((step.change, finding))
-                break
-    return tuple(found)
-
-
-def _secrets_of(step: RenderedChange) -> Iterator[tuple[Finding, str]]:
-    paths = (step.change.path, step.change.to or "")
-    for text in (*paths, *(decode(splice.after) for splice in step.splices)):
-        for finding in locate_secrets(text):
-            yield finding, text[finding.start : finding.end]

@@ -6,7 +6,6 @@ import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
 from memory_kb.markdown.splice import Splice
@@ -23,19 +22,12 @@ from memory_kb.store.files import (
     sweep_scratch,
     sync_folders,
 )
-from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.text import count_same, hash_of
+from memory_kb.store.journal import DecisionLog, FileRecord, Run
+from memory_kb.store.render_changes import Decision
+from memory_kb.text import hash_of
 
 #: Returns the file that is written for a path as it is in output.
 Resolve = Callable[[str], Path]
-
-
-class Run(NamedTuple):
-    """All that a verb is about to write."""
-
-    head: RunHead
-    decisions: tuple[Decision, ...]
-    edits: tuple[FileEdit, ...]
 
 
 def make_run(
@@ -48,8 +40,7 @@ def make_run(
     occasion: str | None = None,
 ) -> Run:
     """Return a run with a new id; `occasion` is what the verb is part of, such as the end of a session."""
-    files = tuple(map(_record, edits))
-    return Run(RunHead(uuid.uuid4().hex[:8], time, verb, files, undoes, occasion), tuple(decisions), tuple(edits))
+    return Run(uuid.uuid4().hex[:8], time, verb, tuple(map(_record, edits)), undoes, occasion, tuple(decisions))
 
 
 def _record(edit: FileEdit) -> FileRecord:
@@ -66,7 +57,7 @@ def make_edit(
     return FileEdit(path, file, before, after, mode_of(file), prune)
 
 
-def carry_out(run: Run, log: DecisionLog) -> None:
+def carry_out(run: Run, edits: Sequence[FileEdit], log: DecisionLog) -> None:
     """Write the files of a run. The lock must be held.
 
     Raises:
@@ -74,16 +65,16 @@ def carry_out(run: Run, log: DecisionLog) -> None:
         UnreadableInput: a file or the log cannot be written; everything is as it was.
     """
     staged: list[Staged] = []
-    sweep_scratch(log.scratch, (edit.file.parent for edit in run.edits))
+    sweep_scratch(log.scratch, (edit.file.parent for edit in edits))
     try:
-        ordered = sorted(run.edits, key=lambda edit: _order(edit.before, edit.after))
+        ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
         staged.extend(Staged(edit, log.scratch) for edit in ordered)
         flush_all(staged)
-        start = log.begin(run.head, run.decisions)
+        start = log.begin(run)
         _commit_all(staged, log, start)
     finally:
         discard(staged)
-    log.end(run.head.run)
+    log.end(run.id)
 
 
 def _order(before: object, after: object) -> int:
@@ -130,14 +121,11 @@ def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
     record = log.unfinished()
     if record is None:
         return ()
-    files = record.head.files
-    name = f"run {record.head.run} ({record.head.verb})"
+    files = record.files
+    name = f"run {record.id} ({record.verb})"
     if not record.is_ours:
-        log.end(record.head.run, [file.path for file in files], "not ours")
+        log.end(record.id, [file.path for file in files], "not ours")
         return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
-    if record.is_whole:
-        for file in files:
-            _mend(file, record, log, resolve)
     states = {file.path: _state(file, resolve) for file in files}
     if not record.is_whole or set(states.values()) <= {"before"}:
         for file in files:
@@ -146,33 +134,9 @@ def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
         log.strike_out(record.start)
         return (f"{name} was killed before it wrote anything; it is struck out",)
     left = _complete(record, states, log, resolve)
-    log.end(record.head.run, left, "completed")
+    log.end(record.id, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
     return (f"{name} was killed while it wrote; it is completed{rest}",)
-
-
-def _mend(file: FileRecord, record: RunRecord, log: DecisionLog, resolve: Resolve) -> None:
-    """Give a file its old bytes back where an earlier version was killed while it wrote new ones over them."""
-    before = log.kept(file)
-    if before is None or _state(file, resolve) != "other":
-        return
-    with contextlib.suppress(ChangedOnDisk, UnreadableInput):
-        place = resolve(file.path)
-        found = read_if_there(file.path, place)
-        after = replay(file, record, log, place, before, is_forward=True).after
-        if found and after and (is_half_written(found, before, after) or is_half_written(found, after, before)):
-            apply(FileEdit(file.path, place, found, before), log.scratch)
-
-
-def is_half_written(found: bytes, old: bytes, new: bytes) -> bool:
-    """Return whether bytes are what a file holds while new ones are written over old ones.
-
-    Example:
-        >>> [is_half_written(found, b"old text", b"new") for found in (b"ned text", b"new text", b"mine")]
-        [True, True, False]
-    """
-    written = count_same(found, new)
-    return found[written:] == old[written:]
 
 
 def _state(file: FileRecord, resolve: Resolve) -> str:
@@ -185,16 +149,16 @@ def _state(file: FileRecord, resolve: Resolve) -> str:
     return "after" if found == file.after else "before" if found == file.before else "other"
 
 
-def _complete(record: RunRecord, states: Mapping[str, str], log: DecisionLog, resolve: Resolve) -> list[str]:
+def _complete(record: Run, states: Mapping[str, str], log: DecisionLog, resolve: Resolve) -> list[str]:
     """Write the files of a run that are as before; return those that are left.
 
     Where a new file cannot be made nothing is changed or removed, since its text may come from there.
     Where any file is left no entry is taken out, since its text may belong in that one.
     """
     left = [path for path, state in states.items() if state == "other"]
-    is_made = not any(file.before is None and file.path in left for file in record.head.files)
+    is_made = not any(file.before is None and file.path in left for file in record.files)
     losing = {one.path for one in record.decisions if one.action == "remove"}
-    for file in sorted(record.head.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
+    for file in sorted(record.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
         if states[file.path] != "before":
             continue
         if file.before is not None and (not is_made or (left and file.path in losing)):
@@ -211,7 +175,7 @@ def _complete(record: RunRecord, states: Mapping[str, str], log: DecisionLog, re
 
 
 def replay(
-    file: FileRecord, record: RunRecord, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
+    file: FileRecord, record: Run, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
 ) -> FileEdit:
     """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
 

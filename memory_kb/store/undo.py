@@ -10,11 +10,11 @@ from typing import NamedTuple
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.files import FileEdit, read_if_there
-from memory_kb.store.journal import Decision, DecisionLog, FileRecord, RunHead, RunRecord
-from memory_kb.store.render_changes import FileOutcome, Files, connect, diff
+from memory_kb.store.journal import DecisionLog, FileRecord, Run
+from memory_kb.store.render_changes import Decision, FileOutcome, Files, connect, diff
 from memory_kb.store.runs import Resolve, invert, make_run, replay
 from memory_kb.store.targets import find_target
-from memory_kb.store.writer import IndexFollower, Writer, scopes_of
+from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault
 
@@ -38,7 +38,7 @@ class UndoPlan(NamedTuple):
     conflicts: tuple[Conflict, ...]
 
 
-def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | None:
+def choose_run(runs: Sequence[Run], wanted: str | None) -> Run | None:
     """Return the run to undo.
 
     That is the one named, by a unique beginning of its id, or the last one that neither took
@@ -48,78 +48,78 @@ def choose_run(runs: Sequence[RunRecord], wanted: str | None) -> RunRecord | Non
         UnknownRun: no run, or several, are called that.
     """
     if wanted is None:
-        undone = undone_by(run.head for run in runs)
-        return next((run for run in reversed(runs) if run.head.undoes is None and run.head.run not in undone), None)
-    found = [run for run in runs if run.head.run.startswith(wanted)] if wanted else []
+        undone = undone_by(runs)
+        return next((run for run in reversed(runs) if run.undoes is None and run.id not in undone), None)
+    found = [run for run in runs if run.id.startswith(wanted)] if wanted else []
     if len(found) != 1:
         raise UnknownRun(wanted, len(found))
     return found[0]
 
 
-def occasion_of(runs: Iterable[RunRecord], session: str) -> str:
+def occasion_of(runs: Iterable[Run], session: str) -> str:
     """Return what the runs of a session's end are part of; a unique beginning names it.
 
     Raises:
         UnknownRun: there was never one, or there are several that begin so.
     """
     occasion = f"session {session}"
-    known = {run.head.occasion for run in runs if run.head.occasion and run.head.undoes is None}
+    known = {run.occasion for run in runs if run.occasion and run.undoes is None}
     fitting = {occasion} & known or {one for one in known if session and one.startswith(occasion)}
     if len(fitting) != 1:
         raise UnknownRun(occasion, len(fitting), is_occasion=True)
     return fitting.pop()
 
 
-def undone_by(heads: Iterable[RunHead]) -> Mapping[str, str]:
+def undone_by(runs: Iterable[Run]) -> Mapping[str, str]:
     """Return which runs are undone, and by which, given at least those that took others back, oldest first."""
     undone: dict[str, str] = {}
     undoing: dict[str, str] = {}
-    for head in heads:
-        target = head.undoes
+    for run in runs:
+        target = run.undoes
         if target is not None:
-            undoing[head.run] = target
-            undone[target] = head.run
+            undoing[run.id] = target
+            undone[target] = run.id
             # Reverting an undo restores what that had undone.
             undone.pop(undoing.get(target, ""), None)
     return undone
 
 
-def view_runs(runs: Sequence[RunRecord]) -> tuple[RunView, ...]:
+def view_runs(runs: Sequence[Run]) -> tuple[RunView, ...]:
     """Return the runs as a person reads them, newest first."""
-    undone = undone_by(run.head for run in runs)
+    undone = undone_by(runs)
     return tuple(
         RunView(
-            run.head.run,
-            run.head.time,
-            run.head.verb,
+            run.id,
+            run.time,
+            run.verb,
             _summary(run),
-            tuple(file.path for file in run.files),
-            run.head.undoes,
-            undone.get(run.head.run),
-            run.head.occasion,
+            tuple(file.path for file in run.written),
+            run.undoes,
+            undone.get(run.id),
+            run.occasion,
         )
         for run in reversed(runs)
     )
 
 
-def _summary(run: RunRecord) -> str:
+def _summary(run: Run) -> str:
     decisions = run.made
-    if run.head.undoes:
-        return f"reverted {run.head.undoes}"
+    if run.undoes:
+        return f"reverted {run.undoes}"
     if len(decisions) == 1:
         (one,) = decisions
         return f"{_DONE.get(one.action, one.action)} {one.path}{f' to {one.to}' if one.to else ''}"
     counts = Counter(_DONE.get(one.action, one.action) for one in decisions)
-    return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.files)} files"
+    return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
+def plan_undo(record: Run, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
     `held`: they count as these bytes.
     """
-    files = {file.path: file for file in record.files}
+    files = {file.path: file for file in record.written}
     edits: list[FileEdit] = []
     conflicts: list[Conflict] = []
     for unit in _units(record):
@@ -133,22 +133,22 @@ def plan_undo(record: RunRecord, log: DecisionLog, resolve: Resolve, held: Files
     return UndoPlan(tuple(decisions), tuple(edits), tuple(conflicts))
 
 
-def _units(record: RunRecord) -> list[set[str]]:
+def _units(record: Run) -> list[set[str]]:
     """Return the files of a run in the groups that text was moved within."""
     moves = [(one.path, one.to) for one in record.made if one.to]
-    units = connect([*((file.path,) for file in record.files), *moves])
+    units = connect([*((file.path,) for file in record.written), *moves])
     return list({id(unit): unit for unit in units.values()}.values())
 
 
 def _plan_unit(
     files: Sequence[FileRecord],
-    record: RunRecord,
+    record: Run,
     log: DecisionLog,
     resolve: Resolve,
     held: Files,
 ) -> tuple[list[FileEdit], list[Conflict]]:
     edits: list[FileEdit] = []
-    reason = f"reverts {record.head.verb} {record.head.run}"
+    reason = f"reverts {record.verb} {record.id}"
     for file in files:
         try:
             place = resolve(file.path)
@@ -175,9 +175,8 @@ def _inverse(decision: Decision, written: set[str]) -> Decision:
 class Undo:
     """The verb undo, and the list of what it can undo."""
 
-    def __init__(self, vault: Vault, index: IndexFollower, writer: Writer) -> None:
+    def __init__(self, vault: Vault, writer: Writer) -> None:
         self._vault = vault
-        self._index = index
         self._writer = writer
 
     def runs(self, session: str | None = None) -> tuple[RunView, ...]:
@@ -210,13 +209,12 @@ class Undo:
             chosen = choose_run(runs, run)
             if chosen is None:
                 return RunReport(None, "undo")
-            with self._writer.lock(*scopes_of(file.path for file in chosen.files)):
+            with self._writer.lock(*scopes_of(file.path for file in chosen.written)):
                 plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
-                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.head.run)
-                self._writer.write(made)
+                made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.id)
+                unseen = self._writer.write(made, plan.edits)
         changes = tuple(map(_view, plan.edits))
-        notices = (*recovered, *self._index.look_into(edit.path for edit in plan.edits))
-        return RunReport(made.head.run if changes else None, "undo", changes, plan.conflicts, notices=notices)
+        return RunReport(made.id if changes else None, "undo", changes, plan.conflicts, notices=(*recovered, *unseen))
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.
@@ -240,20 +238,20 @@ class Undo:
             UnreadableInput: a file cannot be written; the runs before are undone.
         """
         runs = self.done_runs()
-        occasion, undone = occasion_of(runs, session), undone_by(run.head for run in runs)
-        theirs = [run for run in reversed(runs) if run.head.occasion == occasion and run.head.undoes is None]
-        return self._undo_all([run for run in theirs if run.head.run not in undone], dry_run=dry_run)
+        occasion, undone = occasion_of(runs, session), undone_by(runs)
+        theirs = [run for run in reversed(runs) if run.occasion == occasion and run.undoes is None]
+        return self._undo_all([run for run in theirs if run.id not in undone], dry_run=dry_run)
 
-    def _undo_all(self, chosen: Sequence[RunRecord], *, dry_run: bool) -> tuple[RunReport, ...]:
+    def _undo_all(self, chosen: Sequence[Run], *, dry_run: bool) -> tuple[RunReport, ...]:
         if dry_run:
             return (self._preview(chosen),) if chosen else ()
-        return tuple(self.undo(run.head.run) for run in chosen)
+        return tuple(self.undo(run.id) for run in chosen)
 
-    def _resolver(self, record: RunRecord) -> Resolve:
+    def _resolver(self, record: Run) -> Resolve:
         """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
         return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
 
-    def _preview(self, chosen: Sequence[RunRecord]) -> RunReport:
+    def _preview(self, chosen: Sequence[Run]) -> RunReport:
         """Return what taking some runs back would come to, one after the other."""
         conflicts = list[Conflict]()
         before, after = dict[str, bytes | None](), dict[str, bytes | None]()
@@ -266,9 +264,9 @@ class Undo:
         files = [FileOutcome(path, data, after[path]) for path, data in before.items() if data != after[path]]
         return RunReport(None, "undo", tuple(map(_view, files)), tuple(conflicts), diff(files))
 
-    def done_runs(self) -> list[RunRecord]:
+    def done_runs(self) -> list[Run]:
         """Return the runs that came to their end and wrote something."""
-        return [run for run in self._writer.journal.runs() if run.has_ended and run.files]
+        return [run for run in self._writer.journal.runs() if run.has_ended and run.written]
 
 
 def _view(file: FileEdit | FileOutcome) -> ChangeView:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from memory_kb.credentials import find_secret, redact
-from memory_kb.errors import ChangedOnDisk, MemoryKBError, SecretRefused, VaultNotFound
+from memory_kb.errors import ChangedOnDisk, MemoryKBError, VaultNotFound
 from memory_kb.model import Problem
 from memory_kb.reports import ChangeView, RunReport
-from memory_kb.store.files import NoteText, mode_of, read_if_there, read_note_text
-from memory_kb.store.journal import Decision, DecisionLog
+from memory_kb.store.files import FileEdit, NoteText, mode_of, read_if_there, read_note_text
+from memory_kb.store.journal import DecisionLog, Run
 from memory_kb.store.machine import prepare_machine
 from memory_kb.store.plan import Change, Plan
-from memory_kb.store.render_changes import Composition, compose, diff, find_new_secrets, make_conflict, paths_of
-from memory_kb.store.runs import Run, carry_out, make_edit, make_run, recover
+from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
+from memory_kb.store.runs import carry_out, make_edit, make_run, recover
 from memory_kb.store.targets import explain_unsafe, find_target
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
 
@@ -140,27 +140,26 @@ class Writer:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(changes))):
             recovered = self.recover_held()
-            run, made = self._carry_out(verb, changes, replan)
-            unseen = self._index.look_into(edit.path for edit in run.edits)
+            report = self._carry_out(verb, changes, replan)
         notices, self._notices = self._notices, ()
-        views = _views(made)
-        return RunReport(
-            run.head.run if views else None, verb, views, made.conflicts, notices=(*notices, *recovered, *unseen)
-        )
+        return report._replace(notices=(*notices, *recovered, *report.notices))
 
-    def _carry_out(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> tuple[Run, Composition]:
+    def _carry_out(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> RunReport:
         """Compose the changes and write them, again where somebody wrote to one of the files in between."""
-        for is_last in (False, False, True):
+        for attempt in range(1, _REPLANS + 1):
             made = self._compose(changes, replan)
-            run = self._make_run(verb, made)
+            if not made.decisions:
+                return RunReport(None, verb, (), made.conflicts)
+            edits = self._edits(made)
+            run = make_run(verb, self._vault.timestamp(), self._logged(made), edits, occasion=self.occasion)
             try:
-                self.write(run)
+                unseen = self.write(run, edits)
             except ChangedOnDisk:
-                if is_last:
+                if attempt == _REPLANS:
                     raise
             else:
                 break
-        return run, made
+        return RunReport(run.id, verb, _views(made), made.conflicts, notices=unseen)
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be fixed after a run that was killed while it wrote."""
@@ -172,7 +171,7 @@ class Writer:
             if record.is_ours
             else "is unfinished and was not written by this machine; it is never completed"
         )
-        message = f"run {record.head.run} ({record.head.verb}) {what}"
+        message = f"run {record.id} ({record.verb}) {what}"
         return (Problem(self.journal.file.name, 1, message),)
 
     def recover(self) -> tuple[str, ...]:
@@ -194,7 +193,8 @@ class Writer:
 
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         for _ in range(_REPLANS):
-            made = compose(plan, {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)})
+            files = {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)}
+            made = compose(plan, files, refuse_secrets=not self._vault.allows_secrets)
             if not made.stale or replan is None:
                 break
             plan = [
@@ -202,38 +202,16 @@ class Writer:
                 for path in dict.fromkeys(change.path for change in plan)
                 for change in _planned_anew(path, plan, made, replan)
             ]
-        return made if self._vault.allows_secrets else self._without_secrets(plan, made)
+        return made
 
-    def _without_secrets(self, plan: Sequence[Change], made: Composition) -> Composition:
-        """Return what a plan comes to without the changes that would bring in a credential."""
-        found = find_new_secrets(made)
-        if not found:
-            return made
-        refused = {id(change) for change, _ in found}
-        kept = [change for change in plan if id(change) not in refused]
-        if not kept:
-            raise SecretRefused(found[0][1].described)
-        conflicts = (
-            make_conflict(change, str(SecretRefused(finding.described)), SecretRefused.code)
-            for change, finding in found
-        )
-        rest = self._compose(kept, None)
-        return rest._replace(conflicts=(*rest.conflicts, *conflicts))
+    def _logged(self, made: Composition) -> Sequence[Decision]:
+        """Return what is decided, with reasons that quote no credential."""
+        if find_secret("\n".join(one.reason for one in made.decisions)) is None:
+            return made.decisions
+        return [one._replace(reason=redact(one.reason).text) for one in made.decisions]
 
-    def _make_run(self, verb: str, made: Composition) -> Run:
-        is_clean = find_secret("\n".join(step.change.reason for step in made.steps)) is None
-        changes = [
-            Decision(
-                step.change.word,
-                step.change.path,
-                step.change.reason if is_clean else redact(step.change.reason).text,
-                step.change.entry_id,
-                step.change.to,
-                step.splices,
-            )
-            for step in made.steps
-        ]
-        edits = [
+    def _edits(self, made: Composition) -> list[FileEdit]:
+        return [
             make_edit(
                 file.path,
                 self.writable(file.path),
@@ -244,17 +222,18 @@ class Writer:
             )
             for file in made.files
         ]
-        return make_run(verb, self._vault.timestamp(), changes, edits, occasion=self.occasion)
 
-    def write(self, run: Run) -> None:
-        """Write the files of a run, all or none.
+    def write(self, run: Run, edits: Sequence[FileEdit]) -> tuple[str, ...]:
+        """Write the files of a run, all or none, and have the index look into them; return what that could not do.
 
         Raises:
             ChangedOnDisk: somebody else has written to one of them.
             UnreadableInput: one of them cannot be written.
         """
-        if run.edits:
-            carry_out(run, self.journal)
+        if not edits:
+            return ()
+        carry_out(run, edits, self.journal)
+        return self._index.look_into(edit.path for edit in edits)
 
     @property
     def journal(self) -> DecisionLog:
@@ -267,7 +246,7 @@ class Writer:
         record = log.unfinished()
         if record is None:
             return ()
-        with self.lock(*scopes_of(file.path for file in record.head.files)):
+        with self.lock(*scopes_of(file.path for file in record.files)):
             return recover(log, self.writable)
 
 
@@ -292,5 +271,4 @@ def scopes_of(paths: Iterable[str]) -> set[str]:
 
 
 def _views(made: Composition) -> tuple[ChangeView, ...]:
-    changes = (step.change for step in made.steps)
-    return tuple(ChangeView(change.word, change.path, change.entry_id, change.reason, change.to) for change in changes)
+    return tuple(ChangeView(one.action, one.path, one.entry_id, one.reason, one.to) for one in made.decisions)
