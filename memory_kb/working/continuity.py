@@ -38,14 +38,6 @@ SECTIONS = {"relevant": "## Relevant Memories (Auto-Retrieved)", "avoid": "## Mi
 _SUMMARY = 120
 
 
-class Reminder(NamedTuple):
-    """An entry in one line, as a section of CONTINUITY.md names it."""
-
-    id: str
-    kind: str
-    text: str
-
-
 class ContinuityView(NamedTuple):
     """CONTINUITY.md as it is; `text` is None where there is none, `problem` what is wrong with its marks."""
 
@@ -65,7 +57,7 @@ class ContinuityReport(NamedTuple):
 
 
 def plan_continuity(
-    path: str, note: NoteText | None, relevant: Sequence[Reminder], avoid: Sequence[Reminder]
+    path: str, note: NoteText | None, relevant: Sequence[Memory], avoid: Sequence[Memory]
 ) -> Change | None:
     """Plan to bring the two sections up to date; None where they say so already.
 
@@ -75,7 +67,7 @@ def plan_continuity(
     text = note.text if note else ""
     if not (relevant or avoid or any(find(path, text, name) for name in SECTIONS)):
         return None
-    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(one.text)}" for one in avoid]}
+    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(_said_of(one))}" for one in avoid]}
     for name, heading in SECTIONS.items():
         text = put(path, text, name, "\n".join([heading, *([""] if lines[name] else []), *lines[name]]))
     reason = "What fits the work at hand."
@@ -94,9 +86,9 @@ def find_damage(path: str, text: str) -> str | None:
     return None
 
 
-def name_line(one: Reminder) -> str:
+def name_line(one: Memory) -> str:
     """Return a line that names an entry, by an id that `show` finds."""
-    return f"- [{'skill: ' if one.kind == 'skill' else ''}{plain(one.id)}] {plain(one.text)}".rstrip()
+    return f"- [{'skill: ' if one.kind == 'skill' else ''}{plain(one.id)}] {plain(_said_of(one))}".rstrip()
 
 
 def plain(text: str) -> str:
@@ -155,8 +147,10 @@ class Continuity:
                 f"nothing says what is being done, and neither does {path}",
                 'say it: memory-kb continuity refresh --task "fix the upload test"',
             )
-        relevant, unsure = self._remind([kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job)
-        avoid, _ = self._remind(["pitfall"], words, job)
+        relevant, unsure = self._find_fitting(
+            [kind for kind in KINDS if kind not in (*WORKING_KINDS, "pitfall")], words, job
+        )
+        avoid, _ = self._find_fitting(["pitfall"], words, job)
 
         def plan(_: str) -> list[Change | None]:
             return [plan_continuity(path, self.read(job)[1], relevant, avoid)]
@@ -176,11 +170,13 @@ class Continuity:
         path = f"{self._vault.folder_of(place)}{CONTINUITY}"
         return path, find_note(self._vault, path)
 
-    def _remind(self, kinds: list[str], words: str, job: str | None) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
-        """Return the live entries of some kinds that fit some words best, in a line each, and what was degraded."""
+    def _find_fitting(
+        self, kinds: list[str], words: str, job: str | None
+    ) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
+        """Return the live entries of some kinds that fit some words best, and what was degraded."""
         request = Request(words, make_filters(kind=kinds, status=sorted(LIVE_STATUSES), job=job), _LINES * _PASSAGES)
 
-        def remind(index: SqliteIndex) -> tuple[tuple[Reminder, ...], tuple[str, ...]]:
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
             result = self._searching.answer(index, request, sync=True, progress=None)
             named = dict.fromkeys((hit.id, hit.path) for hit in result.hits if not hit.path.endswith(CONTINUITY))
             entries = (
@@ -189,9 +185,9 @@ class Continuity:
                 for one in index.memories(EVERYTHING, path)
                 if one.id == entry_id and _is_given(one, self._vault.today())
             )
-            return tuple(map(_make_reminder, islice(entries, _LINES))), result.degraded
+            return tuple(islice(entries, _LINES)), result.degraded
 
-        return self._index.use(remind)
+        return self._index.use(read)
 
 
 def _is_given(memory: Memory, today: date) -> bool:
@@ -200,7 +196,8 @@ def _is_given(memory: Memory, today: date) -> bool:
     return is_sound and not is_doubted(memory, today)
 
 
-def _make_reminder(memory: Memory) -> Reminder:
+def _said_of(memory: Memory) -> str:
+    """Return what a line says of an entry: its title, or the description of a skill."""
     described = memory.word("description") if memory.kind == "skill" else None
     named = f"{memory.title}: {described}" if described and memory.title != memory.id else described
-    return Reminder(memory.id, memory.kind, named or memory.title)
+    return named or memory.title
