@@ -502,6 +502,11 @@ class StoredEntry(NamedTuple):
     fault: int | None = None
     is_superseded: int = 0
 
+    @property
+    def is_in_people_file(self) -> bool:
+        """Whether it is in MEMORY.md, whose text is rewritten by people alone."""
+        return self.source.rpartition("/")[2] == "MEMORY.md"
+
 
 class Memory(NamedTuple):
     """One entry, its defaults filled in, as a value that changes are planned for.

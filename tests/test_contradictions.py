@@ -20,7 +20,7 @@ from memory_kb.learning.contradictions import (
     find_contradictions,
     plan_resolutions,
 )
-from memory_kb.learning.negation import find_opposition, marked_words, names
+from memory_kb.learning.text_comparison import find_opposition, names, turning_words
 from memory_kb.model import Location, Memory
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def test_huge_and_odd_texts_end_soon() -> None:
     ):
         assert find_opposition(text, "Use tabs.") is None
         names(text)
-        marked_words(text)
+        turning_words(text)
 
 
 # -- what becomes of them --------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
 from memory_kb.errors import MemoryKBError, SecretRefused, UsageError
-from memory_kb.learning.render_entry import Draft, check_draft, fingerprint, render
+from memory_kb.learning.render_entry import Draft, check_draft, render
+from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import KIND_ALIASES, KINDS
 

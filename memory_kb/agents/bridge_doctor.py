@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_kb.agents.bridge_stores import explain_excess
-from memory_kb.learning.negation import find_opposition
+from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.model import Problem
 from memory_kb.plainfiles import read_plain
 from memory_kb.search.host import POINTER, own_words

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.episodes.diary import DiaryEntry, EpisodeRecord, cut_sections, infer_category, items_of, read_diary
 from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
-from memory_kb.learning.duplicates import likeness, turning_words
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
-from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, fingerprint, moment_of
+from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of
 from memory_kb.learning.rule_gate import SessionCounts, judge_rule
+from memory_kb.learning.text_comparison import fingerprint, likeness, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport

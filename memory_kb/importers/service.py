@@ -17,7 +17,7 @@ from memory_kb.importers.notes import FORMATS, NotePiece, came_from, read_mem0
 from memory_kb.importers.sources import detect, read_json, read_texts
 from memory_kb.learning.capture import read_messages, read_statements
 from memory_kb.learning.ingest import Ingested, Learning
-from memory_kb.learning.render_entry import fingerprint
+from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.model import Location
 from memory_kb.reports import RunReport
 from memory_kb.sessions.importing import Labels, TranscriptImport

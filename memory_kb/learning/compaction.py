@@ -16,8 +16,7 @@ from memory_kb.learning.contradictions import (
     plan_resolutions,
     takes_part,
 )
-from memory_kb.learning.duplicates import comparable, likeness, turning_words
-from memory_kb.learning.negation import marked_words, names, signs
+from memory_kb.learning.text_comparison import comparable, likeness, names, signs, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import SCOPE_ALIASES, SCOPES, Link, Location, Memory, make_place
 from memory_kb.reports import RunReport
@@ -71,8 +70,8 @@ def _find_clusters(
 
 
 def _what_must_agree(memory: Memory) -> tuple[object, ...]:
-    turning = turning_words(memory.text) | marked_words(comparable(memory.text))
-    return memory.place, memory.kind, memory.type, memory.domain, frozenset(memory.applies_to), turning
+    files, turning = frozenset(memory.applies_to), turning_words(memory.text)
+    return memory.place, memory.kind, memory.type, memory.domain, files, turning
 
 
 def _cluster(

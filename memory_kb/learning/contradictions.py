@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.negation import find_opposition
+from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
 from memory_kb.providers.base import Llm, form_of

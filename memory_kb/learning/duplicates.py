@@ -1,51 +1,24 @@
-"""Decide whether two texts say the same, and find the stored entry that says the same, the contrary, or another value."""
+"""Find the stored entry that says the same as a new one, the contrary, or another value of the same."""
 
 from __future__ import annotations
 
-import functools
-import itertools
 import json
-import re
 from collections.abc import Container
 from operator import itemgetter
 
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.error_text import generalise
-from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, fingerprint, undated
+from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft
+from memory_kb.learning.text_comparison import comparable, find_opposition, fingerprint, is_replaced, likeness, undated
 from memory_kb.model import KINDS, LIVE_STATUSES, SCOPES, Filters, Location, StoredEntry
-from memory_kb.regex import regex
 from memory_kb.reports import Near
 from memory_kb.search.query import parse_words
-from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, stem, word_set
+from memory_kb.similarity import CLASH_ABOVE, CONTRADICTION_FROM, word_set
 from memory_kb.text import has_cjk, jaccard, tokens
-
-_LABELLED = regex(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
-_QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
-
-
-def comparable(text: str) -> str:
-    """Return a text as it is held against others: of an error without what differs from one run to the next.
-
-    Where it says what prevents the error, it does not matter which call of the command failed and which went well.
-    """
-    labels = dict(_LABELLED.findall(text))
-    messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
-    if not messages:
-        return text
-    if "Prevention" in labels:
-        return "\n".join((*messages, labels["Prevention"]))
-    return _QUOTED.sub(lambda found: generalise(found[0]), text)
-
 
 #: What an entry is that was taken out of use: it keeps its text from coming back.
 FORGOTTEN = ("retired", "rejected")
-_WORD = regex(r"\w+")
-NEGATIONS = frozenset({
-    "no", "not", "cannot", "never", "none", "without", "nor", "nicht", "kein", "keine", "nie", "ohne", "ne", "pas",
-    "jamais", "sans", "non", "sin", "nunca", "sem", "não", "не", "нет", "без", "ни",
-})  # fmt: skip
-_DIGIT = regex(r"\d")
-_SHORT_NOT = regex(r"n['\u2019]t\b")
+#: The kinds of statements that a newer one may replace.
+_STATED = ("preference", "policy", "fact")
 _CANDIDATES = 60
 _FEW_WORDS, _LEAST_LETTERS, _MOST_ASKED = 20, 4, 6
 _WEIGHTS = (0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -72,7 +45,7 @@ def find_duplicate(
         (alike, entry)
         for entry in filter(is_meant, find_similar(index, draft, here))
         if entry.metadata
-        and not is_in_people_file(entry)
+        and not entry.is_in_people_file
         and (alike := likeness(draft.text, index.contents(entry))) > TWIN_SIMILARITY
     ]
     if live:
@@ -99,8 +72,6 @@ def _wider(place: Location) -> tuple[str, ...]:
 
 def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None = None) -> tuple[Near, ...]:
     """Return up to three live entries at the same place or a wider one that say the contrary, or the same in other words."""
-    from memory_kb.learning.negation import find_opposition
-
     here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []
     for entry in find_similar(index, draft, here, is_any=True):
@@ -113,47 +84,6 @@ def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None
             how = "says the contrary" if opposed else "says nearly the same"
             found.append((alike + opposed, Near(how, entry.entry_id, entry.title, entry.source, entry.line)))
     return tuple(near for _, near in sorted(found, key=lambda one: (-one[0], one[1]))[:3])
-
-
-def likeness(one: str, other: str) -> float:
-    """Return how much two texts say the same.
-
-    That is the Jaccard of their words, or 0 where a difference matters. Words in another order,
-    another number or a negation turn a sentence round, however many other words it shares.
-
-    Example:
-        >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
-        (1.0, 0.0)
-    """
-    one, other = comparable(undated(one)), comparable(undated(other))
-    words, others = (list(dict.fromkeys(words_of(text))) for text in (one, other))
-    shared = set(words) & set(others)
-    if any(map(_is_turning, set(words) ^ set(others))):
-        return 0.0
-    if [word for word in words if word in shared] != [word for word in others if word in shared]:
-        return 0.0
-    return jaccard(tokens(one), tokens(other))
-
-
-# Several steps in a row ask it of the same few thousand texts.
-@functools.lru_cache(maxsize=4_096)
-def turning_words(text: str) -> frozenset[str]:
-    """Return the numbers and negations of a text; texts in which these differ do not say the same."""
-    return frozenset(filter(_is_turning, set(words_of(comparable(text)))))
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text in order; "n't" is "not"."""
-    return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
-
-
-def _is_turning(word: str) -> bool:
-    return word in NEGATIONS or _DIGIT.search(word) is not None
-
-
-def is_in_people_file(entry: StoredEntry) -> bool:
-    """Return whether an entry is in MEMORY.md, which belongs to the people."""
-    return entry.source.rpartition("/")[2] == "MEMORY.md"
 
 
 def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: bool = False) -> list[StoredEntry]:
@@ -187,25 +117,6 @@ def _shared_words(text: str) -> str | None:
     return " AND ".join(f'"{word}"' for word in plain[:_MOST_ASKED]) if len(plain) > 1 else None
 
 
-#: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
-_OF_SHORTER, _OF_ALL = 0.8, 0.4
-_STATED = ("preference", "policy", "fact")
-_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
-#: What a statement says no longer holds: the word after "instead of" and its like.
-_LEFT = re.compile(
-    r"\b(?:not|no longer|instead of|rather than|over|(?:switched|moved|migrated) from)\s+(?:(?:use|using|the|an?)\s+)*['\"`]?([\w@./+-]*\w)",
-    re.IGNORECASE,
-)
-_USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
-#: Words that do not belong to the subject of a statement.
-_MARKING = frozenset({
-    "always", "never", "all", "any", "every", "each", "the", "a", "an", "we", "you", "your", "our", "from", "now",
-    "on", "not", "do", "don't", "please", "should", "must", "to", "of", "for", "in", "it", "it's", "i", "i'd",
-    "and", "when", "whenever", "make", "sure", "ensure", "want", "like", "need", "them", "that", "with", "as",
-    "also", "new", "going", "forward", "remember", "prefer", "anymore", "longer",
-})  # fmt: skip
-
-
 def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -> tuple[StoredEntry, ...]:
     """Return the statements at the same place, made before a moment, that a new one replaces: one subject, another value."""
     here = _live_at(place)._replace(kinds=_STATED)
@@ -213,7 +124,7 @@ def find_older(index: SqliteIndex, draft: Draft, place: Location, before: str) -
         entry
         for entry in find_similar(index, draft, here, is_any=True)
         if entry.metadata
-        and not is_in_people_file(entry)
+        and not entry.is_in_people_file
         and not entry.is_superseded
         and (known := json.loads(entry.metadata)).get("source") == "user_explicit"
         and str(known.get("created_at", ""))[:10] <= before[:10]
@@ -225,44 +136,3 @@ def is_stated(draft: Draft) -> bool:
     """Return whether a draft is a live statement of a person, which a newer one may replace."""
     fields = dict(draft.fields)
     return draft.kind in _STATED and draft.source == "user_explicit" and "status" not in fields
-
-
-def is_replaced(older: str, newer: str) -> bool:
-    """Return whether a newer statement says otherwise of the same subject.
-
-    Example:
-        >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
-        True
-    """
-    if _is_left(older, newer):
-        return True
-    old, new = (frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer))
-    older, newer = _VALUE.sub(" ", older), _VALUE.sub(" ", newer)
-    if bool(old) != bool(new) or not _is_same(_informative(older), _informative(newer)):
-        return False
-    return old.isdisjoint(new) and len(old) <= len(new) if old else turning_words(older) != turning_words(newer)
-
-
-def _is_left(older: str, newer: str) -> bool:
-    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
-    kept = _LEFT.sub(" ", older)
-    if not NEGATIONS.isdisjoint(words_of(kept)):
-        return False
-    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
-    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
-
-
-def _informative(text: str) -> list[str]:
-    return [stem(word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
-
-
-def _is_same(older: list[str], newer: list[str]) -> bool:
-    """Return whether the words that two subjects share are adjacent in both, and are nearly all of the shorter one."""
-    shared = set(older) & set(newer)
-    fewest = min(len(set(words)) for words in (older, newer))
-    if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):
-        return False
-    return all(
-        any(is_in and shared <= set(run) for is_in, run in itertools.groupby(words, shared.__contains__))
-        for words in (older, newer)
-    )

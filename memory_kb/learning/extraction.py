@@ -16,7 +16,7 @@ from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_
 from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.ingest import DELETED_BEFORE, Learning, newest
-from memory_kb.learning.render_entry import Draft, fingerprint
+from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.scopes import (
     FEWEST,
     Scope,
@@ -27,6 +27,7 @@ from memory_kb.learning.scopes import (
     names_of,
     show_sources,
 )
+from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import Llm

@@ -10,17 +10,10 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.duplicates import FORGOTTEN, comparable, find_duplicate, find_older, is_replaced, is_stated
+from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_older, is_stated
 from memory_kb.learning.playbook import count_outcome
-from memory_kb.learning.render_entry import (
-    Draft,
-    check_draft,
-    fingerprint,
-    moment_of,
-    name_file,
-    not_from_the_future,
-    plan_entry,
-)
+from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_file, not_from_the_future, plan_entry
+from memory_kb.learning.text_comparison import comparable, fingerprint, is_replaced
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.store.plan import Change, last_seen, plan_fields, plan_replaced, with_words

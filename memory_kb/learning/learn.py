@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
 from memory_kb.learning import render_entry
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import KINDS, Link, Region
+from memory_kb.model import KINDS, UNVERIFIED, Link, Region
 from memory_kb.reports import Learned, Retired
 from memory_kb.store.plan import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
     from memory_kb.model import Location, StoredEntry
     from memory_kb.reports import EntryView, Near, Purged, RunReport
+    from memory_kb.store.files import NoteText
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -112,7 +116,7 @@ class EntryVerbs:
                 raise Forgotten(twin.entry_id, twin.source)
             if twin:
                 entry_id = twin.entry_id
-                plan = render_entry.plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
+                plan = _plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
             else:
                 entry_id = str(uuid.uuid4())
                 folder = self._vault.scope_folder(place.scope, place.job, place.task)
@@ -222,3 +226,13 @@ class EntryVerbs:
                 raise ChangedOnDisk(change.path)
             raise CannotSplice(run.conflicts[0].message)
         return run
+
+
+def _plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
+    """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
+    entry = find_entry(note.text, note.path, entry_id)
+    today = now.astimezone(UTC).date().isoformat()
+    values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
+    if source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
+        values["source"] = source
+    return set_fields(note, entry_id, values, "The same was learned again.")

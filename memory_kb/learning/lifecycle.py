@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import ProviderFailed, explain_failure
 from memory_kb.learning.compaction import archive_path, plan_archiving
 from memory_kb.learning.confidence import activation_score
-from memory_kb.learning.duplicates import turning_words
 from memory_kb.learning.ingest import Learning, newest, plan_sighting
-from memory_kb.learning.render_entry import Draft, fingerprint, moment_of
+from memory_kb.learning.render_entry import Draft, moment_of
+from memory_kb.learning.text_comparison import fingerprint, turning_words
 from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location, Memory
 from memory_kb.providers.base import form_of

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import locate_in
 from memory_kb.errors import SecretRefused, UsageError
+from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, emit, find_entry, newline_of, refuse_broken
 from memory_kb.model import INSTRUCTING, KIND_ALIASES, KINDS, PRIORITIES, SOURCES, UNVERIFIED
 from memory_kb.private import cut_private, cut_private_values
 from memory_kb.regex import regex
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, create_file, replace_entry, set_fields
-from memory_kb.text import encode, hash_of, parse_date, slugify
+from memory_kb.store.plan import Change, create_file, replace_entry
+from memory_kb.text import parse_date, slugify
 
 if TYPE_CHECKING:
     import frontmatter
@@ -32,7 +33,6 @@ _HUMAN_IMPORTANCE = 0.95
 #: The fields that say how old an entry is.
 _DATES = ("created_at", "last_reinforced", "last_applied")
 _ODD_BREAKS = ("\x85", "\u2028", "\u2029")
-_DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
 _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 
@@ -241,16 +241,6 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
     return fields | dict(draft.fields)
 
 
-def plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
-    """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
-    entry = find_entry(note.text, note.path, entry_id)
-    today = now.astimezone(UTC).date().isoformat()
-    values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
-    if source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
-        values["source"] = source
-    return set_fields(note, entry_id, values, "The same was learned again.")
-
-
 def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     """Plan to take an entry's text out and leave a tombstone, which keeps it from coming back."""
     text = note.text
@@ -261,16 +251,6 @@ def plan_erasure(note: NoteText, entry_id: str, now: datetime) -> Change:
     head = ("---", f"id: {emit(entry.id)}", f"kind: {entry.kind}", "status: retired")
     lines = (*head, f"forgotten_at: '{day}'", f"tombstone: {digest}", "---", "")
     return replace_entry(note, entry_id, newline_of(text).join(lines), "Forgotten and deleted on request.")
-
-
-def fingerprint(text: str) -> str:
-    """Return what a tombstone remembers of a text: the same for any spacing or case."""
-    return hash_of(encode(" ".join(undated(text).casefold().split())))
-
-
-def undated(text: str) -> str:
-    """Return a text without the day in its heading, which does not make it another learning."""
-    return _DATED_HEADING.sub(r"\1", text, count=1)
 
 
 def free_path(path: str, taken: Collection[str]) -> str:

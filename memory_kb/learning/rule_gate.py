@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.event_search import SessionIndex
-from memory_kb.learning.duplicates import likeness
 from memory_kb.learning.ingest import GateVerdict
 from memory_kb.learning.playbook import RULE_KINDS
+from memory_kb.learning.text_comparison import likeness
 from memory_kb.model import EVERYTHING, Memory, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter

@@ -1,4 +1,4 @@
-"""Find texts that contradict each other: a denial, an opposite word, an opposite order or another value."""
+"""Compare two texts: do they say the same, the contrary, or another value of the same."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ import itertools
 import re
 from typing import NamedTuple
 
+from memory_kb.learning.error_text import generalise
 from memory_kb.regex import regex
 from memory_kb.similarity import CLASH_ABOVE, stem, word_set
-from memory_kb.text import jaccard
-
-#: How much of a text is read, and the longest sentence that is; characters.
-_READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
-_FEW_SENTENCES = 3
-_FENCE = regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
-_BLANKS = regex(r"[^\S\n]+")
-_SENTENCE = regex(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
-_REASON = regex(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
-_TOKEN = regex(r"\w+(?:[-.'/:_]\w+)*%?")
-_SHORT_NOT = regex(r"n't\b")
-_NUMBER = regex(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
-_SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
-_SECTION = regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
-_NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
+from memory_kb.text import encode, hash_of, jaccard, tokens
 
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_NEGATIONS = _set("not no never cannot neither nor none nobody nothing nowhere without unless hardly")
+NEGATIONS = _set(
+    """not no never cannot neither nor none nobody nothing nowhere without unless hardly nicht kein keine nie ohne ne pas jamais sans
+    non sin nunca sem não не нет без ни"""
+)
 #: A word and its opposite; the second represents the first, turned round.
 _OPPOSITES = {
     opposite: word
@@ -71,13 +61,111 @@ _FILLERS = _set(
 #: Words that make a claim about a part: its negation may hold for another part.
 _PARTIAL = _set("some many few several most mostly sometimes often occasionally usually partly partially might only")
 _BEFORE, _AFTER, _OVER = _set("before until"), _set("after once"), _set("over than instead")
-#: A number after fewer words is one of many, as in "step 1", rather than the value of something.
-_SUBJECT_WORDS = 3
 _TURNED = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
 _MARKED = {
     stem(word): word
     for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")
 }
+_SIGN = regex(r"[<>=+%&|^~$@]+|!=|(?<!\w)-{1,2}(?=\w)|(?<=[A-Za-z])#")
+_NAME = regex(r"(?<![.!?:;\w])(?<![.!?:;*#>-][ \t])(?<=[^\n]) ?\b[\w./:-]*[A-Z]\w*|\b\w+(?:[-_./]\w+)+")
+_FENCE = regex(r"^ {0,3}(```|~~~).*?^ {0,3}\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_DATED_HEADING = regex(r"\A(\s*#{1,6} )\[\d{4}-\d{2}-\d{2}\] ?")
+_LABELLED = regex(r"^\*\*(?P<label>[\w ]+):\*\* (?P<words>.*)$", re.MULTILINE)
+_QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
+_WORD = regex(r"\w+")
+_DIGIT = regex(r"\d")
+_SHORT_NOT = regex(r"n['\u2019]t\b")
+
+
+def comparable(text: str) -> str:
+    """Return a text as it is held against others: of an error without what differs from one run to the next.
+
+    Where it says what prevents the error, it does not matter which call of the command failed and which went well.
+    """
+    labels = dict(_LABELLED.findall(text))
+    messages = [generalise(message) for message in _QUOTED.findall(labels.get("Error Pattern", ""))]
+    if not messages:
+        return text
+    if "Prevention" in labels:
+        return "\n".join((*messages, labels["Prevention"]))
+    return _QUOTED.sub(lambda found: generalise(found[0]), text)
+
+
+def likeness(one: str, other: str) -> float:
+    """Return how much two texts say the same.
+
+    That is the Jaccard of their words, or 0 where a difference matters. Words in another order,
+    another number or a negation turn a sentence round, however many other words it shares.
+
+    Example:
+        >>> likeness("Migrate, then deploy.", "migrate then deploy"), likeness("Migrate, then deploy.", "Deploy, then migrate.")
+        (1.0, 0.0)
+    """
+    one, other = comparable(undated(one)), comparable(undated(other))
+    if turning_words(one) != turning_words(other):
+        return 0.0
+    words, others = (list(dict.fromkeys(words_of(text))) for text in (one, other))
+    shared = set(words) & set(others)
+    if [word for word in words if word in shared] != [word for word in others if word in shared]:
+        return 0.0
+    return jaccard(tokens(one), tokens(other))
+
+
+# Several steps in a row ask it of the same few thousand texts.
+@functools.lru_cache(maxsize=4_096)
+def turning_words(text: str) -> frozenset[str]:
+    """Return the words that turn a text round: numbers, negations, opposites, and words that put things in order.
+
+    Texts in which these differ do not say the same, whatever else they share.
+    """
+    words = set(words_of(comparable(text)))
+    turning = {word for word in words if word in NEGATIONS or _DIGIT.search(word)}
+    return frozenset(turning | {_MARKED[root] for root in map(stem, words) if root in _MARKED})
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in order; "n't" is "not"."""
+    return _WORD.findall(_SHORT_NOT.sub(" not", text.casefold()))
+
+
+def fingerprint(text: str) -> str:
+    """Return what a tombstone remembers of a text: the same for any spacing or case."""
+    return hash_of(encode(" ".join(undated(text).casefold().split())))
+
+
+def undated(text: str) -> str:
+    """Return a text without the day in its heading, which does not make it another learning."""
+    return _DATED_HEADING.sub(r"\1", text, count=1)
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the names in a text, in which texts about different things differ: code, paths, words in capitals in a sentence."""
+    found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
+    return frozenset[str]().union(*map(word_set, found))
+
+
+def signs(text: str) -> frozenset[str]:
+    """Return what a text says without words: operators, signs of options, and its blocks of code.
+
+    Example:
+        >>> sorted(signs("Call it with --force if a != b.")), signs("Well - fine!")
+        (['!=', '--'], frozenset())
+    """
+    blocks = ("".join(block.group().split()) for block in _FENCE.finditer(text))
+    return frozenset(_SIGN.findall(_FENCE.sub("", text))) | frozenset(blocks)
+
+
+#: How much of a text is read, and the longest sentence that is; characters.
+_READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
+_FEW_SENTENCES = 3
+_BLANKS = regex(r"[^\S\n]+")
+_SENTENCE = regex(r"(?<=[.!?;])\s+|\n+| (?=(?:but|whereas) )")
+_REASON = regex(r"\s*[,(:;—-]*\s*\b(?:because|since|so that|in order to)\b.*|\([^)]*\)", re.IGNORECASE)
+_TOKEN = regex(r"\w+(?:[-.'/:_]\w+)*%?")
+_NUMBER = regex(r"v?\d[\d.,:_/-]*(?P<unit>[a-z%]*)")
+#: A number after fewer words is one of many, as in "step 1", rather than the value of something.
+_SUBJECT_WORDS = 3
+_SECTION = regex(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$|^\*\*(.+?):?\*\*:?", re.MULTILINE)
 
 
 class _Claim(NamedTuple):
@@ -114,32 +202,6 @@ def find_opposition(one: str, other: str) -> str | None:
     return None
 
 
-@functools.lru_cache(maxsize=4_096)
-def marked_words(text: str) -> frozenset[str]:
-    """Return the words of a text that turn a sentence round or put things in order.
-
-    Texts that differ in one of them do not say the same, whatever else they share.
-    """
-    return frozenset(_MARKED[root] for root in set(map(stem, set(_tokens(text)))) if root in _MARKED)
-
-
-def names(text: str) -> frozenset[str]:
-    """Return the names in a text, in which texts about different things differ: code, paths, words in capitals in a sentence."""
-    found = (*re.findall(r"`([^`\n]+)`", text), *_NAME.findall(text))
-    return frozenset[str]().union(*map(word_set, found))
-
-
-def signs(text: str) -> frozenset[str]:
-    """Return what a text says without words: operators, signs of options, and its blocks of code.
-
-    Example:
-        >>> sorted(signs("Call it with --force if a != b.")), signs("Well - fine!")
-        (['!=', '--'], frozenset())
-    """
-    blocks = ("".join(block.group().split()) for block in _FENCE.finditer(text))
-    return frozenset(_SIGN.findall(_FENCE.sub("", text))) | frozenset(blocks)
-
-
 # An entry is held against many: what it claims is read once.
 @functools.lru_cache(maxsize=8_192)
 def _sentences(text: str) -> tuple[str, ...]:
@@ -160,13 +222,13 @@ def _tokens(sentence: str) -> list[str]:
 @functools.lru_cache(maxsize=8_192)
 def _read_claim(sentence: str) -> _Claim:
     found = _tokens(_REASON.sub("", sentence))
-    is_negated = sum(word in _NEGATIONS or stem(word) in _TURNED for word in found) % 2 == 1
+    is_negated = sum(word in NEGATIONS or stem(word) in _TURNED for word in found) % 2 == 1
     return _Claim(_content(found), is_negated, _read_order(found))
 
 
 def _content(words: list[str]) -> frozenset[str]:
     """Return the stems of what words are about, each opposite as the word that it turns round."""
-    plain = (_TURNED.get(stem(word), "" if word in _NEGATIONS else word) for word in words)
+    plain = (_TURNED.get(stem(word), "" if word in NEGATIONS else word) for word in words)
     same = (_SAME.get(word, _SAME.get(stem(word), word)) for word in plain)
     return frozenset(stem(word) for word in same if word and word not in _FILLERS)
 
@@ -226,3 +288,62 @@ def _approaches(text: str) -> tuple[frozenset[str], frozenset[str]]:
         if name in found:
             found[name] = text[head.end() : heads[number + 1].start() if number + 1 < len(heads) else len(text)]
     return word_set(found["correct approach"]), word_set(found["incorrect approach"])
+
+
+#: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
+_OF_SHORTER, _OF_ALL = 0.8, 0.4
+_VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
+#: What a statement says no longer holds: the word after "instead of" and its like.
+_LEFT = re.compile(
+    r"\b(?:not|no longer|instead of|rather than|over|(?:switched|moved|migrated) from)\s+(?:(?:use|using|the|an?)\s+)*['\"`]?([\w@./+-]*\w)",
+    re.IGNORECASE,
+)
+_USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
+#: Words that do not belong to the subject of a statement.
+_MARKING = frozenset({
+    "always", "never", "all", "any", "every", "each", "the", "a", "an", "we", "you", "your", "our", "from", "now",
+    "on", "not", "do", "don't", "please", "should", "must", "to", "of", "for", "in", "it", "it's", "i", "i'd",
+    "and", "when", "whenever", "make", "sure", "ensure", "want", "like", "need", "them", "that", "with", "as",
+    "also", "new", "going", "forward", "remember", "prefer", "anymore", "longer",
+})  # fmt: skip
+
+
+def is_replaced(older: str, newer: str) -> bool:
+    """Return whether a newer statement says otherwise of the same subject.
+
+    Example:
+        >>> is_replaced("Always start function names with 'f_'.", "For function names, start them with 'fn_'.")
+        True
+    """
+    if _is_left(older, newer):
+        return True
+    old, new = (frozenset(found.casefold() for found in _VALUE.findall(text)) for text in (older, newer))
+    older, newer = _VALUE.sub(" ", older), _VALUE.sub(" ", newer)
+    if bool(old) != bool(new) or not _is_same(_informative(older), _informative(newer)):
+        return False
+    return old.isdisjoint(new) and len(old) <= len(new) if old else turning_words(older) != turning_words(newer)
+
+
+def _is_left(older: str, newer: str) -> bool:
+    """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
+    kept = _LEFT.sub(" ", older)
+    if not NEGATIONS.isdisjoint(words_of(kept)):
+        return False
+    rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
+    return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
+
+
+def _informative(text: str) -> list[str]:
+    return [stem(word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
+
+
+def _is_same(older: list[str], newer: list[str]) -> bool:
+    """Return whether the words that two subjects share are adjacent in both, and are nearly all of the shorter one."""
+    shared = set(older) & set(newer)
+    fewest = min(len(set(words)) for words in (older, newer))
+    if len(shared) < max(2, _OF_SHORTER * fewest) or len(shared) < _OF_ALL * len({*older, *newer}):
+        return False
+    return all(
+        any(is_in and shared <= set(run) for is_in, run in itertools.groupby(words, shared.__contains__))
+        for words in (older, newer)
+    )
