@@ -25,8 +25,11 @@ _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e"
 _BREAK = regex(r"(?<=[A-Za-z0-9_+/=.-]{4})[ \t]?\\?\r?\n[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
 #: So many characters on each side of a break are looked at for what chance leaves out of no token.
 _PART = 200
-#: Holds where `_BREAK` may; much faster, since it begins with a letter that is searched for.
-_BROKEN = regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+#: Matches wherever `_BREAK` does, and at a few more places; much faster, since it begins with a letter to search for.
+_POSSIBLE_BREAK = regex(r"\n(?<=[A-Za-z0-9_+/=. \t\\\r-]{4}\n)[ \t>]*(?=[A-Za-z0-9_+/=-]{4})")
+#: So many characters of a break may be in front of the line end.
+_BREAK_LEAD = 3
+_WORD = regex(r"\S*")
 
 
 class Finding(NamedTuple):
@@ -79,6 +82,8 @@ _RULES_OF = {
 }
 #: What the key of a service looks like: a long run of characters with a digit, assigned to something.
 _ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
+#: The service's name is so near in front of its key.
+_NEAR = 60
 
 
 class _View(NamedTuple):
@@ -290,16 +295,20 @@ def _unhide(text: str) -> _View:
     return _view("".join(text[place] for place in places), places)
 
 
-def _view(text: str, places: Sequence[int], *, is_joined: bool = False) -> _View:
+def _view(text: str, places: Sequence[int]) -> _View:
     folded = text.casefold()
-    long = {word for word in text.split() if len(word) >= _LEAST_WORD}
-    random = " ".join(word for word in long if _RANDOM_PART.search(word)).casefold()
-    keywords = _find_keywords(_TOKEN_KEYWORDS, random) if random else set()
-    if not is_joined:
-        keywords |= _find_keywords(_OTHER_KEYWORDS, folded)
-        if _ASSIGNED.search(text):
-            keywords |= _find_keywords(_SERVICE_KEYWORDS, folded)
+    keywords = _find_token_keywords(text) | _find_keywords(_OTHER_KEYWORDS, folded)
+    assigned = [text[max(0, one.start() - _NEAR) : one.end()] for one in _ASSIGNED.finditer(text)]
+    if assigned:
+        keywords |= _find_keywords(_SERVICE_KEYWORDS, "\n".join(assigned).casefold())
     return _View(text, folded, keywords, places)
+
+
+def _find_token_keywords(text: str) -> set[str]:
+    """Return the keywords of tokens in the words of a text that may be one."""
+    long = {word for word in text.split() if len(word) >= _LEAST_WORD}
+    random = " ".join(word for word in long if _RANDOM_PART.search(word))
+    return _find_keywords(_TOKEN_KEYWORDS, random.casefold()) if random else set()
 
 
 def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]:
@@ -307,18 +316,33 @@ def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]
 
 
 def _join_lines(view: _View) -> Iterator[_View]:
-    """Yield a text without the line ends that are inside a run of characters, if there are any."""
-    breaks = [match.span() for match in _BREAK.finditer(view.text)] if _BROKEN.search(view.text) else []
-    if not any(_is_random(view.text, *one) for one in breaks):
+    """Yield the words that line ends break, without these line ends, if one of them may be a token."""
+    text, breaks = view.text, list(_find_breaks(view.text))
+    if not any(_is_random(text, *one) for one in breaks):
         return
-    pieces: list[str] = []
-    places: list[int] = []
+    spans: list[tuple[int, int]] = []
     last = 0
-    for start, end in [*breaks, (len(view.text), len(view.text))]:
-        pieces.append(view.text[last:start])
-        places += view.places[last:start]
+    for start, end in [*breaks, (len(text), len(text))]:
+        # Of what is between two breaks only the first word and the last are next to one.
+        first_word = _WORD.match(text, last, start)
+        blank = first_word.end() if first_word else start
+        last_word = max(blank, text.rfind(" ", blank, start), text.rfind("\n", blank, start)) + 1
+        spans += [(last, blank + 1), (last_word, start)] if blank < start else [(last, start)]
         last = end
-    yield _view("".join(pieces), places, is_joined=True)
+    joined = "".join(text[start:end] for start, end in spans)
+    places = [place for start, end in spans for place in view.places[start:end]]
+    yield _View(joined, joined.casefold(), view.keywords | _find_token_keywords(joined), places)
+
+
+def _find_breaks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield what `_BREAK` matches, faster."""
+    end = 0
+    for line_end in (possible.start() for possible in _POSSIBLE_BREAK.finditer(text)):
+        for start in range(max(end, line_end - _BREAK_LEAD), line_end + 1):
+            if found := _BREAK.match(text, start):
+                yield found.span()
+                end = found.end()
+                break
 
 
 def _is_random(text: str, start: int, end: int) -> bool:
