@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,12 +49,12 @@ class Clock:
 
     @property
     def timing(self) -> Timing:
-        return Timing(clock=lambda: self.time, sleep=self.sleep, rng=random.Random(7))
+        return Timing(clock=lambda: self.time, sleep=self.sleep)
 
 
 def quick() -> Timing:
     """Return the real clock without its waits."""
-    return Timing(sleep=lambda _: None, rng=random.Random(7))
+    return Timing(sleep=lambda _: None)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from support import query
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.vectors import make_passages
-from memory_kb.providers.base import Space
+from memory_kb.providers.base import VectorSpace
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -50,7 +50,7 @@ def open_with(fake: FakeProvider, home: Path) -> Iterator[Open]:
 def attached(kb: KnowledgeBase, model: str = "small") -> dict[str, list[list[float]]]:
     """Return the vectors that a search would see for the passages of every chunk that there is, by file and position."""
     store = kb.index.index.vectors
-    table = store.table(Space("openai", model, 0))
+    table = store.table(VectorSpace("openai", model, 0))
     rows = defaultdict[object, list[list[float]]](list)
     for key, row in zip(table.keys.tolist(), table.rows.tolist(), strict=True) if table else ():
         rows[key].append(row)

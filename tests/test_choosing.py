@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers import local, model_config
-from memory_kb.providers.base import OfflineLlm, Space, is_loopback
+from memory_kb.providers import local, model_files
+from memory_kb.providers.base import OfflineLlm, VectorSpace, is_loopback
 from memory_kb.providers.choose import choose_embedder, choose_llm, estimate
 from memory_kb.providers.spending import SpendLog
 from memory_kb.settings import EmbeddingSettings, LlmSettings
@@ -23,9 +23,9 @@ GOOGLE = {"GOOGLE_API_KEY": "key-two"}
 GEMINI = {"GEMINI_API_KEY": "key-three"}
 LOCAL_URL = "http://localhost:11434/v1"
 FAR_URL = "https://models.example.org/v1"
-SMALL = Space("openai", "text-embedding-3-small", 1536)
-GECKO = Space("gemini", "gemini-embedding-001", 3072)
-NEAR = Space("local", "tiny@abc", 128)
+SMALL = VectorSpace("openai", "text-embedding-3-small", 1536)
+GECKO = VectorSpace("gemini", "gemini-embedding-001", 3072)
+NEAR = VectorSpace("local", "tiny@abc", 128)
 
 
 class FakeLocal:
@@ -33,14 +33,14 @@ class FakeLocal:
 
     def __init__(self, folder: Path, dimensions: int = 0) -> None:
         self.folder = folder
-        self.space = Space("local", f"{folder.name}@abc", dimensions or 128)
+        self.space = VectorSpace("local", f"{folder.name}@abc", dimensions or 128)
 
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch) -> dict[str | None, Path]:
     """The local models that are there, by name."""
     found: dict[str | None, Path] = {}
-    monkeypatch.setattr(model_config, "find_model", lambda name, _environ: found.get(name))
+    monkeypatch.setattr(model_files, "find_model", lambda name, _environ: found.get(name))
     monkeypatch.setattr(local, "LocalEmbedder", FakeLocal)
     return found
 
@@ -59,8 +59,8 @@ def log(tmp_path: Path) -> SpendLog:
         (EmbeddingSettings(), GEMINI, GECKO),
         (EmbeddingSettings(), {"OPENAI_API_KEY": " "} | GEMINI, GECKO),
         (EmbeddingSettings(), {}, None),
-        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), {}, Space("openai", "nomic", 0)),
-        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), GOOGLE, Space("openai", "nomic", 0)),
+        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), {}, VectorSpace("openai", "nomic", 0)),
+        (EmbeddingSettings(base_url=LOCAL_URL, model="nomic"), GOOGLE, VectorSpace("openai", "nomic", 0)),
         (EmbeddingSettings("openai", dimensions=256), OPENAI, SMALL._replace(dimension=256)),
         (EmbeddingSettings("openai", base_url=LOCAL_URL), {}, SMALL),
         (EmbeddingSettings("gemini", dimensions=768), OPENAI | GEMINI, GECKO._replace(dimension=768)),
@@ -69,7 +69,7 @@ def log(tmp_path: Path) -> SpendLog:
     ],
 )
 def test_the_settings_and_keys_choose(
-    settings: EmbeddingSettings, environ: Mapping[str, str], space: Space | None
+    settings: EmbeddingSettings, environ: Mapping[str, str], space: VectorSpace | None
 ) -> None:
     embedder = choose_embedder(settings, environ)
     assert (embedder and embedder.space) == space
@@ -84,7 +84,7 @@ def test_a_local_model_is_taken_when_there_is_no_key(models: dict[str | None, Pa
     models[None] = Path("/models/tiny")
     models["other"] = Path("/models/other")
     assert str(choose_embedder(EmbeddingSettings(), {}).space) == "local tiny@abc"  # type: ignore[union-attr]
-    assert choose_embedder(EmbeddingSettings("local", model="other", dimensions=64), OPENAI).space == Space(  # type: ignore[union-attr]
+    assert choose_embedder(EmbeddingSettings("local", model="other", dimensions=64), OPENAI).space == VectorSpace(  # type: ignore[union-attr]
         "local", "other@abc", 64
     )
     chosen = choose_embedder(EmbeddingSettings(), OPENAI)

@@ -16,7 +16,7 @@ from support import entry
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.index.embedding import VectorSearch
-from memory_kb.providers.base import Limits, Purpose, Space
+from memory_kb.providers.base import Limits, Purpose, VectorSpace
 
 Open = Callable[..., KnowledgeBase]
 Make = Callable[..., Path]
@@ -178,7 +178,7 @@ def test_the_scope_that_is_asked_for(vault: Make, open_kb: Open, home: Path) -> 
 class Meaning:
     """An embedder for which texts with the same first letter mean the same."""
 
-    space, limits = Space("test", "first-letter", 32), Limits(100, 100_000)
+    space, limits = VectorSpace("test", "first-letter", 32), Limits(100, 100_000)
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Any:  # noqa: ARG002 - the port's
         return np.eye(32, dtype=np.float32)[[ord(text.strip()[0].lower()) % 32 for text in texts]]

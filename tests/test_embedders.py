@@ -15,7 +15,7 @@ from conftest import REPOSITORY
 from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Limits, Space
+from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import DOCUMENTS, QUERY, open_http_client
 from memory_kb.providers.openai import openai_embedder
@@ -75,27 +75,27 @@ def test_gemini_gets_what_a_text_is_for(fake: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("embedder", "space", "price"),
     [
-        (openai_embedder(), Space("openai", "text-embedding-3-small", 1536), 0.02),
-        (openai_embedder("text-embedding-3-large"), Space("openai", "text-embedding-3-large", 3072), 0.13),
+        (openai_embedder(), VectorSpace("openai", "text-embedding-3-small", 1536), 0.02),
+        (openai_embedder("text-embedding-3-large"), VectorSpace("openai", "text-embedding-3-large", 3072), 0.13),
         (
             openai_embedder("text-embedding-3-large", dimensions=256),
-            Space("openai", "text-embedding-3-large", 256),
+            VectorSpace("openai", "text-embedding-3-large", 256),
             0.13,
         ),
-        (openai_embedder("text-embedding-ada-002"), Space("openai", "text-embedding-ada-002", 1536), 0.10),
-        (openai_embedder("new"), Space("openai", "new", 0), None),
-        (openai_embedder("new", "http://localhost:11434/v1"), Space("openai", "new", 0), 0.0),
-        (openai_embedder("new", "https://example.org/v1"), Space("openai", "new", 0), None),
-        (gemini_embedder(key=KEY), Space("gemini", "gemini-embedding-001", 3072), 0.15),
+        (openai_embedder("text-embedding-ada-002"), VectorSpace("openai", "text-embedding-ada-002", 1536), 0.10),
+        (openai_embedder("new"), VectorSpace("openai", "new", 0), None),
+        (openai_embedder("new", "http://localhost:11434/v1"), VectorSpace("openai", "new", 0), 0.0),
+        (openai_embedder("new", "https://example.org/v1"), VectorSpace("openai", "new", 0), None),
+        (gemini_embedder(key=KEY), VectorSpace("gemini", "gemini-embedding-001", 3072), 0.15),
         (
             gemini_embedder("models/gemini-embedding-001", dimensions=768, key=KEY),
-            Space("gemini", "gemini-embedding-001", 768),
+            VectorSpace("gemini", "gemini-embedding-001", 768),
             0.15,
         ),
-        (gemini_embedder("new", key=KEY), Space("gemini", "new", 0), None),
+        (gemini_embedder("new", key=KEY), VectorSpace("gemini", "new", 0), None),
     ],
 )
-def test_a_model_is_known_before_it_is_asked(embedder: Embedder, space: Space, price: float | None) -> None:
+def test_a_model_is_known_before_it_is_asked(embedder: Embedder, space: VectorSpace, price: float | None) -> None:
     assert embedder.space == space
     assert embedder.limits.price == price
     assert embedder.limits.texts >= 100

@@ -19,8 +19,7 @@ from tiny_models import make_model
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.local import LocalEmbedder
-from memory_kb.providers.model_config import find_model
-from memory_kb.providers.model_fetch import fetch_model
+from memory_kb.providers.model_files import fetch_model, find_model
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("huggingface_hub")

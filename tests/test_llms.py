@@ -16,7 +16,7 @@ from fake_provider import FakeProvider
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Llm, OfflineLlm
-from memory_kb.providers.http import Calls, provider_of
+from memory_kb.providers.http import ProviderCalls, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm
 from memory_kb.providers.spending import SpendLog, Usage
@@ -228,7 +228,7 @@ def test_an_answer_that_was_cut_off_is_no_answer(log: SpendLog, fake: FakeProvid
     def ask(_client: object, _question: FormRequest) -> Reply:
         return Reply(json.dumps(FILLED), Usage(1, 1), is_cut=True)
 
-    calls = Calls(provider_of("OpenAI", fake.base_url, "", "OPENAI_API_KEY", "llm"))
+    calls = ProviderCalls(provider_of("OpenAI", fake.base_url, "", "OPENAI_API_KEY", "llm"))
     llm = RemoteLlm(LlmModel("openai", "m", is_free=True), calls, log, lambda: open_client(fake.base_url, None), ask)
     assert "longer than 8000 tokens" in str(failure_of(llm))
 

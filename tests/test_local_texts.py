@@ -119,7 +119,7 @@ def test_every_window_has_the_prompt(tmp_path: Path) -> None:
 
 
 def test_a_space_is_known_before_anything_is_loaded(tmp_path: Path) -> None:
-    folder = make_model(tmp_path / "tiny" / "model")
+    folder = make_model(tmp_path / "tiny")
     code = (
         "import sys\nfrom memory_kb.providers.local import LocalEmbedder\n"
         f"embedder = LocalEmbedder({str(folder)!r})\nprint(*embedder.space, *embedder.limits)\n"

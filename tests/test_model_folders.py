@@ -12,7 +12,7 @@ from tiny_models import LONG, TABLE, embed, make_model, write_json, write_onnx
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.local import LocalEmbedder
-from memory_kb.providers.model_config import DEFAULT_MODEL, find_model, models_folder
+from memory_kb.providers.model_files import DEFAULT_MODEL, find_model, models_folder
 
 pytest.importorskip("onnxruntime")
 

@@ -186,8 +186,7 @@ def fetch_verb(options: Options, /, name: str | None) -> None:
     memory-kb model fetch
     memory-kb model fetch intfloat/multilingual-e5-small
     """
-    from memory_kb.providers.model_config import DEFAULT_MODEL, models_folder
-    from memory_kb.providers.model_fetch import fetch_model
+    from memory_kb.providers.model_files import DEFAULT_MODEL, fetch_model, models_folder
 
     models = models_folder(os.environ)
     if models is None:

@@ -14,7 +14,7 @@ from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.index.schema import DATABASE, LOCK
 from memory_kb.private import cut_private
-from memory_kb.providers.base import Embedder, Limits, Space
+from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
 from memory_kb.vault import hold_lock
 
@@ -150,14 +150,14 @@ class _Embedding:
         running.popleft()
 
 
-def _find_unknown(store: VectorStore, space: Space, passages: Iterable[EmbeddedPassage]) -> dict[str, str]:
+def _find_unknown(store: VectorStore, space: VectorSpace, passages: Iterable[EmbeddedPassage]) -> dict[str, str]:
     """Return the texts of passages whose vectors are not cached, each once."""
     texts = {passage.hash: passage.text for passage in passages}
     known = store.cache.known(space, texts) if texts else ()
     return {digest: text for digest, text in texts.items() if digest not in known}
 
 
-def _find_lent(machine: Path, space: Space, texts: Texts) -> tuple[Space, dict[str, bytes]]:
+def _find_lent(machine: Path, space: VectorSpace, texts: Texts) -> tuple[VectorSpace, dict[str, bytes]]:
     """Return the vectors that the other working trees of a repository have of texts, and their space."""
     from memory_kb.index.vectors import find_elsewhere
     from memory_kb.store.worktrees import find_siblings
@@ -286,7 +286,7 @@ class VectorSearch:
             reasons += (f"{lack}; `memory-kb index` makes them",)
         return Asked(Question(vector, table), reasons)
 
-    def ask_elsewhere(self, text: str) -> tuple[Space, Vectors] | None:
+    def ask_elsewhere(self, text: str) -> tuple[VectorSpace, Vectors] | None:
         """Return a question as a vector, for vectors that others made; None without an embedder.
 
         Raises:

@@ -22,7 +22,7 @@ from memory_kb.text import fits_tag, printable
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from memory_kb.providers.base import Space, Vectors
+    from memory_kb.providers.base import Vectors, VectorSpace
 
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"
@@ -159,7 +159,9 @@ class PostgresIndex:
         )
         return (Candidate._make(row[:-2]) for row in rows if _passes(filters, *row[-2:]))
 
-    def compare(self, asked: tuple[Space, Vectors], filters: Filters) -> tuple[VectorTable | None, tuple[str, ...]]:
+    def compare(
+        self, asked: tuple[VectorSpace, Vectors], filters: Filters
+    ) -> tuple[VectorTable | None, tuple[str, ...]]:
         """Return the cosines of a question with the vectors of its space, None without any, and what lacks one."""
         return compare(self._connection, self._vaults, asked, where(filters, "c", _DIALECT), self._tables)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Copy
 
     from memory_kb.index.sqlite import SqliteIndex
-    from memory_kb.providers.base import Space, Vectors
+    from memory_kb.providers.base import Vectors, VectorSpace
 
 #: Vectors of up to so many bytes are read and compared here, as those of a machine's own index are, to the last digit.
 #: Of more, pgvector's HNSW finds the nearest.
@@ -36,7 +36,7 @@ _VECTOR = "{0}.vector_send(embedding::{0}.vector)", 4, [("number", ">f4")]
 VectorTables = dict[tuple[VaultRow, ...], VectorTable]
 
 
-def write_space(space: Space) -> str:
+def write_space(space: VectorSpace) -> str:
     """Return a space as the server holds it."""
     return json.dumps(list(space))
 
@@ -48,14 +48,14 @@ def find_extension(connection: Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-def describe_space(local: SqliteIndex) -> tuple[Space, int] | None:
+def describe_space(local: SqliteIndex) -> tuple[VectorSpace, int] | None:
     """Return the space in which a machine's index has the most vectors, and how many."""
     found = max(local.vectors.vector_files(), key=lambda one: one.rows, default=None)
     return (found.space, found.rows) if found and found.rows else None
 
 
 def fill(
-    connection: Connection, vault: int, space: Space, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
+    connection: Connection, vault: int, space: VectorSpace, local: SqliteIndex, arriving: Callable[..., AbstractContextManager[Copy]]
 ) -> int:  # fmt: skip
     """Send the vectors that chunks of a vault lack and the machine has; return of how many chunks."""
     import numpy as np
@@ -118,7 +118,7 @@ def describe_search(connection: Connection) -> str:
 
 
 def compare(
-    connection: Connection, vaults: Sequence[VaultRow], asked: tuple[Space, Vectors], passing: tuple[str, Mapping[str, object]],
+    connection: Connection, vaults: Sequence[VaultRow], asked: tuple[VectorSpace, Vectors], passing: tuple[str, Mapping[str, object]],
     tables: VectorTables,
 ) -> tuple[VectorTable | None, tuple[str, ...]]:  # fmt: skip
     """Return the cosines of a question with the vectors of its space, None without any, and what lacks one.

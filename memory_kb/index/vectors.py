@@ -18,7 +18,7 @@ from memory_kb.index.port import VectorTable
 from memory_kb.index.schema import transaction
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.plainfiles import open_plain
-from memory_kb.providers.base import Space
+from memory_kb.providers.base import VectorSpace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,9 @@ class Pruned(NamedTuple):
     kept: int
 
 
-def find_elsewhere(files: Iterable[Path], space: Space, hashes: Collection[str]) -> tuple[Space, dict[str, bytes]]:
+def find_elsewhere(
+    files: Iterable[Path], space: VectorSpace, hashes: Collection[str]
+) -> tuple[VectorSpace, dict[str, bytes]]:
     """Return the vectors of texts that other indexes have, and their space: a dimension that was not known is.
 
     The files are only read; nothing waits for them, and a broken one is ignored.
@@ -124,7 +126,7 @@ class EmbeddingCache:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def known(self, space: Space, hashes: Iterable[str]) -> dict[str, bytes]:
+    def known(self, space: VectorSpace, hashes: Iterable[str]) -> dict[str, bytes]:
         """Return the vectors of these texts that there are, as the bytes of float32 numbers."""
         rows = self._connection.execute(
             "SELECT hash, embedding FROM embedding_cache WHERE provider = ? AND model = ? AND dimension = ? "
@@ -133,7 +135,7 @@ class EmbeddingCache:
         )
         return {digest: embedding for digest, embedding in rows if len(embedding) == 4 * space.dimension}
 
-    def resolve(self, space: Space) -> Space:
+    def resolve(self, space: VectorSpace) -> VectorSpace:
         """Return a space with the dimension that its vectors have, if it has none of its own."""
         if space.dimension:
             return space
@@ -143,7 +145,7 @@ class EmbeddingCache:
         ).fetchone()
         return space._replace(dimension=int(row[0])) if row else space
 
-    def remember(self, space: Space, vectors: Mapping[str, bytes]) -> None:
+    def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
         """Keep the vectors of some texts, as the bytes of float32 numbers."""
         now = _now()
         rows = ((digest, *space, vector, now) for digest, vector in vectors.items())
@@ -167,7 +169,7 @@ class EmbeddingCache:
         with transaction(self._connection):
             self._connection.executemany("DELETE FROM embedding_cache WHERE hash = ?", ((digest,) for digest in hashes))
 
-    def touch(self, space: Space, hashes: Iterable[str]) -> None:
+    def touch(self, space: VectorSpace, hashes: Iterable[str]) -> None:
         """Note that vectors are of use today."""
         now = _now()
         with transaction(self._connection):
@@ -225,7 +227,7 @@ class VectorFile(NamedTuple):
     all chunks with a key up to `checked`.
     """
 
-    space: Space
+    space: VectorSpace
     file: str
     rows: int
     checked: int
@@ -249,7 +251,7 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._looks: dict[Space, _Look] = {}
+        self._looks: dict[VectorSpace, _Look] = {}
 
     def vector_files(self) -> list[VectorFile]:
         """Return what files there are."""
@@ -257,9 +259,9 @@ class VectorStore:
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
         found = (json.loads(value) for (value,) in rows)
-        return [VectorFile(Space(*space), file, count, checked) for space, file, count, _, checked in found]
+        return [VectorFile(VectorSpace(*space), file, count, checked) for space, file, count, _, checked in found]
 
-    def vector_file(self, space: Space) -> VectorFile | None:
+    def vector_file(self, space: VectorSpace) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
         fitting = (
             one
@@ -268,12 +270,12 @@ class VectorStore:
         )
         return max(fitting, key=lambda one: one.rows, default=None)
 
-    def table(self, space: Space) -> VectorTable | None:
+    def table(self, space: VectorSpace) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
         vector_file = self.vector_file(space)
         return self._look(vector_file).table if vector_file and vector_file.rows else None
 
-    def missing(self, space: Space) -> list[int]:
+    def missing(self, space: VectorSpace) -> list[int]:
         """Return the keys of the chunks that have no vector of a space."""
         vector_file = self.vector_file(space)
         keys = self._look(vector_file).missing if vector_file else self._chunk_keys()
@@ -289,7 +291,7 @@ class VectorStore:
         statement = f"{_SELECT_TEXT} WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid"
         return list(itertools.starmap(make_passages, self._connection.execute(statement, (json.dumps(keys),))))
 
-    def attach(self, space: Space, *, only_new: bool = False) -> None:
+    def attach(self, space: VectorSpace, *, only_new: bool = False) -> None:
         """Put every chunk whose passages' vectors are cached into the space's file.
 
         With `only_new`, chunks that were looked up before are taken to be still without one.
@@ -309,7 +311,7 @@ class VectorStore:
                 vector_file = self._extend(vector_file, [passage.key for passage in new], rows)
         self._note(vector_file._replace(checked=max(vector_file.checked, *missing[-1:].tolist(), 0)))
 
-    def _begin(self, space: Space) -> VectorFile:
+    def _begin(self, space: VectorSpace) -> VectorFile:
         """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
         vector_file = self.vector_file(space)
         table = self._look(vector_file).table if vector_file else None
@@ -319,7 +321,7 @@ class VectorStore:
             return self._rewrite(vector_file, VectorTable(table.keys[table.alive], table.rows[table.alive]))
         return vector_file
 
-    def drop(self, space: Space) -> None:
+    def drop(self, space: VectorSpace) -> None:
         """Forget a space's file; its cached vectors stay."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM meta WHERE key = ?", (_meta_key(space),))
@@ -413,7 +415,7 @@ def _new_name() -> str:
     return os.urandom(8).hex()
 
 
-def _meta_key(space: Space) -> str:
+def _meta_key(space: VectorSpace) -> str:
     return f"{_META}{space.provider} {space.dimension} {space.model}"
 
 

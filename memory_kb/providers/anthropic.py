@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Llm, is_loopback
-from memory_kb.providers.http import Calls, Timing, open_http_client, provider_of
+from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -55,7 +55,7 @@ def anthropic_llm(
 
     return RemoteLlm(
         LlmModel("anthropic", name, is_free=is_loopback(base_url)),
-        Calls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm"), timing),
+        ProviderCalls(provider_of("Anthropic", base_url, key, "ANTHROPIC_API_KEY", "llm"), timing),
         log,
         lambda: _open_client(base_url or USUAL_ADDRESS, key),
         ask,

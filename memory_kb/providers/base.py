@@ -34,7 +34,7 @@ TokenCounter = Callable[[str], int]
 Purpose = Literal["document", "query"]
 
 
-class Space(NamedTuple):
+class VectorSpace(NamedTuple):
     """The model that vectors come from; only vectors of one space can be compared.
 
     `dimension` 0 means that it is not known before the model has answered once.
@@ -68,7 +68,7 @@ class Embedder(Protocol):
     """
 
     @property
-    def space(self) -> Space:
+    def space(self) -> VectorSpace:
         """The space of its vectors."""
 
     @property

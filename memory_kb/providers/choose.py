@@ -84,7 +84,7 @@ def _local(settings: EmbeddingSettings, environ: Mapping[str, str]) -> Embedder 
         "pip install 'memory-kb[local]', then `memory-kb model fetch`",
     )
     if all(importlib.util.find_spec(name) is not None for name in ("tokenizers", "onnxruntime")):
-        from memory_kb.providers.model_config import find_model
+        from memory_kb.providers.model_files import find_model
 
         folder = find_model(settings.model, environ)
         if folder is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Purpose, Space
-from memory_kb.providers.http import DOCUMENTS, QUERY, Calls, Pace, Refused
+from memory_kb.providers.base import Limits, Purpose, VectorSpace
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderCalls, Refused
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     #: Sends texts and returns one row for each; raises `Refused` for texts it cannot take.
     Ask = Callable[[Sequence[str]], Vectors]
-
-C = TypeVar("C")
 
 #: What is embedded in place of a text of which nothing can be embedded; providers refuse empty ones.
 STAND_IN = "."
@@ -56,7 +54,7 @@ def fit(text: str, tokens: int) -> str:
     return text if text.strip() else STAND_IN
 
 
-class RemoteEmbedder(Generic[C]):
+class RemoteEmbedder:
     """An embedding model over the network, which reads `most_tokens` of one text.
 
     A dimension of 0 in its space is learned from the first answer. `open_client` makes a client of the provider's package
@@ -65,12 +63,12 @@ class RemoteEmbedder(Generic[C]):
 
     def __init__(
         self,
-        space: Space,
+        space: VectorSpace,
         limits: Limits,
         most_tokens: int,
-        calls: Calls,
-        open_client: Callable[[], tuple[C, httpx2.Client]],
-        ask: Callable[[C, Sequence[str], Purpose, float], NDArray[np.float32]],
+        calls: ProviderCalls,
+        open_client: Callable[[], tuple[Any, httpx2.Client]],
+        ask: Callable[[Any, Sequence[str], Purpose, float], NDArray[np.float32]],
         paces: Mapping[Purpose, Pace] | None = None,
     ) -> None:
         self.space = space
@@ -79,7 +77,7 @@ class RemoteEmbedder(Generic[C]):
         self._calls = calls
         self._open_client = open_client
         self._lock = threading.Lock()
-        self._opened: tuple[C, httpx2.Client] | None = None
+        self._opened: tuple[Any, httpx2.Client] | None = None
         self._ask = ask
         self._paces = {"document": DOCUMENTS, "query": QUERY} if paces is None else paces
 
@@ -108,7 +106,7 @@ class RemoteEmbedder(Generic[C]):
             opened[1].close()
 
 
-def ask_all(texts: Sequence[str], ask: Ask, calls: Calls) -> Vectors:
+def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
     """Return the vectors of a batch, even if some of its texts are refused or get no direction.
 
     Such a batch is halved until the text at fault is found, and that text is cut in half until what is left of it is

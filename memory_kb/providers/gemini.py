@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
+from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.embeddings import RemoteEmbedder
-from memory_kb.providers.http import Calls, Pace, Timing, open_http_client, provider_of
+from memory_kb.providers.http import Pace, ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -69,11 +69,11 @@ def gemini_embedder(
     key: str,
     paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
-) -> RemoteEmbedder[genai.Client]:
+) -> RemoteEmbedder:
     """Return an embedding model of Gemini; the arguments are those of `openai_embedder`."""
     name = (model or USUAL_MODEL).removeprefix("models/")
     known, price = _KNOWN.get(name, (0, None))
-    calls = Calls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
+    calls = ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "embeddings"), timing)
 
     def ask(client: genai.Client, texts: Sequence[str], purpose: Purpose, seconds: float) -> NDArray[np.float32]:
         import numpy as np
@@ -95,7 +95,7 @@ def gemini_embedder(
         return np.array(rows or np.zeros((0, 0)), np.float32)
 
     return RemoteEmbedder(
-        Space("gemini", name, dimensions or known),
+        VectorSpace("gemini", name, dimensions or known),
         # A hundred texts is what it takes at once; more than two requests at a time meet its limits per minute.
         Limits(texts=100, tokens=20_000, parallel=2, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,
@@ -143,7 +143,7 @@ def gemini_llm(
 
     return RemoteLlm(
         LlmModel("gemini", name, is_free=is_loopback(base_url)),
-        Calls(provider_of("Gemini", base_url, key, _KEYS, "llm"), timing),
+        ProviderCalls(provider_of("Gemini", base_url, key, _KEYS, "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,

@@ -1,8 +1,13 @@
-"""The HTTP client of all providers: limits, retries, and errors as sentences."""
+"""The HTTP client of all providers: limits, retries, and errors as sentences.
+
+The providers' packages write requests and read answers, and retry nothing: a wait of theirs could not be ended by closing,
+nor kept within the time limit of a search.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import random
 import re
@@ -53,7 +58,9 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
         timeout["connect"] = min(CONNECT_SECONDS, timeout.get("connect") or CONNECT_SECONDS)
 
     return httpx2.Client(
-        trust_env=not is_loopback(base_url), verify=target.scheme == "https", event_hooks={"request": [check]}
+        trust_env=not is_loopback(base_url),
+        verify=target.scheme == "https",
+        event_hooks={"request": [check], "response": [_refuse_errors]},
     )
 
 
@@ -132,8 +139,27 @@ class Refused(Exception):
         return self.kind in ("timeout", "dropped", "malformed")
 
 
+def _refuse_errors(response: httpx2.Response) -> None:
+    """Raise what a server says instead of an answer, before the provider's package sees it."""
+    if not response.is_error:
+        return
+    response.read()
+    text = response.text
+    body: Any = None
+    with contextlib.suppress(ValueError):
+        body = json.loads(text)
+        body = body.get("error", body) if isinstance(body, dict) else body
+    said = (body.get("message") or body.get("detail") or body) if isinstance(body, dict) else body or text
+    delay = re.search(r'"retryDelay": ?"([\d.]+)s"', text)
+    wait = math.inf
+    with contextlib.suppress(ValueError):
+        wait = float(response.headers.get("retry-after") or (delay[1] if delay else "inf"))
+    kind = _kind_of(response.status_code, text)
+    raise Refused(kind, str(said), response.status_code, wait if 0 <= wait < math.inf else None)
+
+
 def read_refusal(exc: BaseException) -> Refused:
-    """Read what any of the providers' packages raised; they are distinguished by what they carry, so that none is loaded."""
+    """Read what any of the providers' packages raised; most wrap what their HTTP client raised."""
     import httpx2
 
     chain = [exc]
@@ -143,13 +169,12 @@ def read_refusal(exc: BaseException) -> Refused:
     def find(*kinds: type[BaseException]) -> BaseException | None:
         return next((link for link in chain if isinstance(link, kinds)), None)
 
+    if isinstance(refused := find(Refused), Refused):
+        return refused
     if failed := find(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError):
         return Refused("unreachable", str(failed) or "it does not accept connections")
     if find(TimeoutError, httpx2.TimeoutException):
         return Refused("timeout", "no answer in time")
-    for status in (getattr(exc, "status_code", None), getattr(exc, "code", None)):
-        if isinstance(status, int):
-            return _read_answer(exc, status)
     transport = find(httpx2.HTTPError, OSError)
     if transport and not isinstance(transport, httpx2.UnsupportedProtocol):
         return Refused("dropped", str(transport) or type(transport).__name__)
@@ -158,37 +183,20 @@ def read_refusal(exc: BaseException) -> Refused:
     return Refused("other", str(transport or exc) or type(exc).__name__)
 
 
-def _read_answer(exc: BaseException, status: int) -> Refused:
-    body: Any = getattr(exc, "body", None) or getattr(exc, "details", None)
-    if isinstance(body, Mapping) and isinstance(body.get("error"), (Mapping, str)):
-        body = body["error"]
-    said = body
-    if isinstance(body, Mapping):
-        said = body.get("message") or body.get("detail") or body
-    everything = f"{body} {said}".replace("'", '"')
-    headers: Mapping[str, str] = getattr(getattr(exc, "response", None), "headers", None) or {}
-    delay = re.search(r'"retryDelay": ?"([\d.]+)s"', everything)
-    wait = None
-    with contextlib.suppress(ValueError):
-        wait = float(headers.get("retry-after") or (delay[1] if delay else ""))
-    is_wait = wait is not None and 0 <= wait < math.inf
-    return Refused(_kind_of(status, everything), str(said or exc), status, wait if is_wait else None)
-
-
-def _kind_of(status: int, everything: str) -> str:
+def _kind_of(status: int, text: str) -> str:
     """Sort an error by its status and its words.
 
     Example:
         >>> [_kind_of(429, words) for words in ("rate limit", "code: insufficient_quota", "Request too large for this model")]
         ['busy', 'quota', 'input']
     """
-    if status in (401, 403) or (status == 400 and _WRONG_KEY.search(everything)):
+    if status in (401, 403) or (status == 400 and _WRONG_KEY.search(text)):
         return "key"
-    if status == 402 or (status in (400, 429) and _NO_QUOTA.search(everything)):
+    if status == 402 or (status in (400, 429) and _NO_QUOTA.search(text)):
         return "quota"
     if status == 404:
         return "model"
-    if status in (400, 413, 422) or (status in (429, 500) and _UNFIT.search(everything)):
+    if status in (400, 413, 422) or (status in (429, 500) and _UNFIT.search(text)):
         return "input"
     return "busy" if status in (408, 409, 429) or status >= 500 else "other"
 
@@ -230,15 +238,14 @@ def failure(service: Provider, refused: Refused, tries: int = 1) -> ProviderFail
 # -- calls ---------------------------------------------------------------------------------
 
 _FIRST_DELAY = 1.0
-#: Calls that fail in a row before asking stops, and for how many seconds it does.
+#: ProviderCalls that fail in a row before asking stops, and for how many seconds it does.
 _PATIENCE, _PAUSE = 3, 60.0
 
 
 class Pace(NamedTuple):
     """How long a call may take, in seconds, and how often it is tried again.
 
-    `total` None is no limit; `longest_wait` is what a server may ask for between two tries: a longer wish ends a call
-    that has a limit, and is cut for others.
+    `total` None is no limit; a server that asks for more than `longest_wait` between two tries is not asked again.
     """
 
     timeout: float
@@ -253,15 +260,14 @@ QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0)
 
 
 class Timing(NamedTuple):
-    """The clock and the chance that calls depend on; `sleep` None waits until the caller closes."""
+    """The clock that calls depend on; `sleep` None waits until the caller closes."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] | None = None
-    rng: random.Random = random.Random()  # noqa: S311 - only spreads out second tries
 
 
-class Calls:
-    """Calls to one provider, from any number of threads.
+class ProviderCalls:
+    """ProviderCalls to one provider, from any number of threads.
 
     After three calls that failed in a row it fails at once for a minute; a refused key ends all calls until `close`.
     """
@@ -313,14 +319,11 @@ class Calls:
         raise AssertionError
 
     def _attempt(self, request: Callable[[float], T], pace: Pace, deadline: float | None) -> T:
-        seconds = pace.timeout
+        seconds = pace.timeout if deadline is None else min(pace.timeout, deadline - self._timing.clock())
         try:
-            if deadline is None:
-                return request(seconds)
-            seconds = min(seconds, deadline - self._timing.clock())
             if seconds <= 0:
                 raise TimeoutError  # noqa: TRY301 - handled like any other
-            return within(seconds, lambda: request(seconds))
+            return request(seconds) if deadline is None else within(seconds, lambda: request(seconds))
         except ProviderFailed:
             raise
         except Exception as exc:
@@ -332,11 +335,9 @@ class Calls:
             return None
         wait = refused.retry_after
         if wait is None:
-            wait = self._timing.rng.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))
-        elif wait > pace.longest_wait and pace.total is not None:
-            return None
-        wait = min(wait, pace.longest_wait)
-        return None if deadline is not None and self._timing.clock() + wait >= deadline else wait
+            wait = random.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))  # noqa: S311 - spreads tries
+        is_late = deadline is not None and self._timing.clock() + wait >= deadline
+        return None if is_late or wait > pace.longest_wait else wait
 
     def _check_pause(self) -> None:
         with self._lock:

@@ -6,11 +6,11 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.embeddings import estimate_tokens
-from memory_kb.providers.http import Calls, Pace, Refused, quote, read_refusal
+from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote, read_refusal
 from memory_kb.providers.spending import SpendLog, Usage, cost
 from memory_kb.text import load_json
 
@@ -68,8 +68,6 @@ def check_form(value: object, schema: Mapping[str, Any], where: str = "the answe
             check_form(item, schema["items"], f"{where}[{number}]")
 
 
-C = TypeVar("C")
-
 #: What a model may write at most, its thinking included.
 OUTPUT_TOKENS = 8_000
 _RETRIES = 2
@@ -118,7 +116,7 @@ def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, objec
     return read_form(ask(again), schema)
 
 
-class RemoteLlm(Generic[C]):
+class RemoteLlm:
     """A language model over the network, whose cost is noted in a log.
 
     `open_client` makes a client of the provider's package and the HTTP client below it.
@@ -127,10 +125,10 @@ class RemoteLlm(Generic[C]):
     def __init__(
         self,
         model: LlmModel,
-        calls: Calls,
+        calls: ProviderCalls,
         log: SpendLog,
-        open_client: Callable[[], tuple[C, httpx2.Client]],
-        ask: Callable[[C, FormRequest], Reply],
+        open_client: Callable[[], tuple[Any, httpx2.Client]],
+        ask: Callable[[Any, FormRequest], Reply],
     ) -> None:
         self._model, self._calls, self._log = model, calls, log
         self._open_client, self._ask = open_client, ask
@@ -164,7 +162,7 @@ class RemoteLlm(Generic[C]):
         self._takes_schemas = False
         return text
 
-    def _ask_once(self, client: C, question: FormRequest, pace: Pace, deadline: float | None) -> str:
+    def _ask_once(self, client: Any, question: FormRequest, pace: Pace, deadline: float | None) -> str:
         asked = question.prompt + json.dumps(question.schema or "")
         expected = Usage(estimate_tokens(asked), OUTPUT_TOKENS)
         self._log.check(self._price(expected))

@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Purpose, Space
-from memory_kb.providers.model_config import ModelConfig, find_fingerprint, find_name, find_onnx, read_config
+from memory_kb.providers.base import Limits, Purpose, VectorSpace
+from memory_kb.providers.model_files import (
+    FETCH_AGAIN,
+    ModelConfig,
+    find_fingerprint,
+    find_onnx,
+    first_words,
+    read_config,
+)
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
 _TEXTS, _TOKENS = 64, 16_384
 _MOST_WORKERS = 8
 _KNOWN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
-_AGAIN = "fetch the model again with `memory-kb model fetch`"
 _PACKAGES = "pip install 'memory-kb[local]'"
 
 
@@ -53,7 +59,7 @@ class LocalEmbedder:
         find_onnx(self._config.folder)
         if dimensions > self._config.dimension:
             raise ProviderFailed(
-                f"{find_name(self.folder)} gives {self._config.dimension} numbers for a text, not the {dimensions} of embeddings.dimensions",
+                f"{self.folder.name} gives {self._config.dimension} numbers for a text, not the {dimensions} of embeddings.dimensions",
                 f"set embeddings.dimensions to 0, or to at most {self._config.dimension}",
             )
         self._dimension = dimensions or self._config.dimension
@@ -61,9 +67,9 @@ class LocalEmbedder:
         self._model: _Model | None = None
 
     @functools.cached_property
-    def space(self) -> Space:
+    def space(self) -> VectorSpace:
         """The space of its vectors, distinguished by a fingerprint of the files."""
-        return Space("local", f"{find_name(self.folder)}@{find_fingerprint(self._config)}", self._dimension)
+        return VectorSpace("local", f"{self.folder.name}@{find_fingerprint(self._config)}", self._dimension)
 
     @property
     def limits(self) -> Limits:
@@ -98,7 +104,7 @@ class _Model:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        self._tokenizer = _load_tokenizer(config.folder / "tokenizer.json", is_lowered=config.is_lowered)
+        self._tokenizer = _load_tokenizer(config.folder / "tokenizer.json")
         frame = self._tokenizer.encode("a")
         words = [place for place, is_frame in enumerate(frame.special_tokens_mask) if not is_frame]
         first, last = (words[0], words[-1] + 1) if words else (len(frame.ids), len(frame.ids))
@@ -132,7 +138,7 @@ class _Model:
         vectors = np.zeros((len(texts), rows.shape[1]), np.float32)
         np.add.at(vectors, [window.text for window in windows], rows * weights)
         if not np.isfinite(vectors).all():
-            raise ProviderFailed("the model's answer is not made of numbers", _AGAIN)
+            raise ProviderFailed("the model's answer is not made of numbers", FETCH_AGAIN)
         return vectors
 
     def _pool(self, window: _Window) -> Floats:
@@ -143,13 +149,14 @@ class _Model:
         try:
             ((states,),) = self._session.run(self._outputs[:1], {name: feed[name] for name in self._inputs})
         except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{self._file} failed: {_shorten(exc)}", _AGAIN) from exc
+            raise ProviderFailed(f"{self._file} failed: {first_words(exc)}", FETCH_AGAIN) from exc
         return pool(np.asarray(states, np.float32), self._config.pooling)
 
     def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
         """Yield the windows of all texts, each with the prompt before it."""
         head = self._tokenizer.encode(prompt, add_special_tokens=False).ids[: self._room // 2] if prompt else []
         readable = [printable(prompt + text) for text in texts]
+        readable = [text.lower() for text in readable] if self._config.is_lowered else readable
         for number, encoding in enumerate(self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)):
             tokens = encoding.ids if encoding.ids or self._before else [0]
             if len(tokens) <= self._room:
@@ -174,25 +181,22 @@ def _open_session(file: Path) -> InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as exc:  # the package raises nothing narrower
-        raise ProviderFailed(f"{file} cannot be run: {_shorten(exc)}", _AGAIN) from exc
+        raise ProviderFailed(f"{file} cannot be run: {first_words(exc)}", FETCH_AGAIN) from exc
 
 
-def _load_tokenizer(file: Path, *, is_lowered: bool) -> Tokenizer:
+def _load_tokenizer(file: Path) -> Tokenizer:
     if not file.is_file():
-        raise ProviderFailed(f"the model has no {file}", _AGAIN)
+        raise ProviderFailed(f"the model has no {file}", FETCH_AGAIN)
     try:
-        from tokenizers import Tokenizer, normalizers
+        from tokenizers import Tokenizer
     except ImportError as exc:
         raise ProviderFailed("local models need the package tokenizers", _PACKAGES) from exc
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as exc:  # the package raises nothing narrower
-        raise ProviderFailed(f"{file} is not a tokenizer: {_shorten(exc)}", _AGAIN) from exc
+        raise ProviderFailed(f"{file} is not a tokenizer: {first_words(exc)}", FETCH_AGAIN) from exc
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    if is_lowered:
-        lower = normalizers.Lowercase()
-        tokenizer.normalizer = normalizers.Sequence([lower, tokenizer.normalizer] if tokenizer.normalizer else [lower])
     return tokenizer
 
 
@@ -236,7 +240,3 @@ def to_length_one(rows: Floats) -> Floats:
         lengths[lengths == 0] = 1
         unit: Floats = rows / lengths[:, None]
     return unit
-
-
-def _shorten(exc: Exception) -> str:
-    return " ".join(str(exc).split())[:200]

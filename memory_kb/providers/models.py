@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,17 +96,17 @@ def _load(name: str) -> TokenCounter:
 
 @contextlib.contextmanager
 def _offline() -> Iterator[None]:
-    """Keep tiktoken, in this thread, from fetching what it lacks."""
+    """Keep tiktoken from fetching what is not in its cache."""
     from tiktoken import load
 
-    fetch, mine = load.read_file, threading.get_ident()
+    fetch = load.read_file
 
-    def refuse(blobpath: str) -> bytes:
-        if threading.get_ident() != mine or "://" not in blobpath:
-            return fetch(blobpath)
-        raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
+    def read_local(blobpath: str) -> bytes:
+        if "://" in blobpath:
+            raise FileNotFoundError("its vocabulary is not in tiktoken's cache (TIKTOKEN_CACHE_DIR)")
+        return fetch(blobpath)
 
-    load.read_file = refuse
+    load.read_file = read_local
     try:
         yield
     finally:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Limits, Llm, Purpose, Space, is_loopback
+from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.embeddings import RemoteEmbedder
-from memory_kb.providers.http import Calls, Pace, Timing, open_http_client, provider_of
+from memory_kb.providers.http import Pace, ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -49,14 +49,14 @@ def openai_embedder(
     key: str | None = None,
     paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
-) -> RemoteEmbedder[openai.OpenAI]:
+) -> RemoteEmbedder:
     """Return an embedding model of OpenAI, or of a server at `base_url` that speaks like it and may want no key.
 
     `dimensions` is how many numbers the model is asked for; 0 takes as many as it gives.
     """
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))
-    calls = Calls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "embeddings"), timing)
+    calls = ProviderCalls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "embeddings"), timing)
 
     def ask(client: openai.OpenAI, texts: Sequence[str], _: Purpose, seconds: float) -> NDArray[np.float32]:
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
@@ -70,7 +70,7 @@ def openai_embedder(
         return _rows_of(answer, calls.service.name)
 
     return RemoteEmbedder(
-        Space("openai", name, dimensions or known),
+        VectorSpace("openai", name, dimensions or known),
         Limits(texts=128, tokens=40_000, parallel=4, price=0.0 if is_loopback(base_url) else price),
         _TOKENS_PER_TEXT,
         calls,
@@ -126,7 +126,7 @@ def openai_llm(
 
     return RemoteLlm(
         LlmModel("openai", name, is_free=is_loopback(base_url)),
-        Calls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "llm"), timing),
+        ProviderCalls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,

@@ -1,4 +1,4 @@
-"""Find a model's folder on this machine, and read its configuration.
+"""Find, download and describe the files of embedding models that run on this machine.
 
 A folder is as sentence-transformers writes it: `modules.json` lists the transformer, the pooling and perhaps
 normalising. A folder without it is a plain transformer, whose tokens are averaged. Weights are read from an ONNX
@@ -11,20 +11,28 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
+from memory_kb.providers.base import place_of
 from memory_kb.text import load_json
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 #: Whose models may be named without their owner.
 DEFAULT_OWNER = "sentence-transformers"
-#: What a word of a name is made of, and how a path begins.
-_WORD = re.compile(r"[A-Za-z0-9._-]+")
+_HUB = "https://huggingface.co"
+_NAME = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9._-]+(?:/(?!\.+$)[A-Za-z0-9._-]+)?")
+#: How a path begins that cannot be a name.
 _PATH = re.compile(r"[/\\]|\.{1,2}(?:[/\\]|$)|~(?:[/\\]|$)|.:")
+#: The configuration of a model on the hub, and its exports.
+_NEEDED = re.compile(
+    r"(?:\d+_\w+/)?(?:config|modules|sentence_\w+_config|config_sentence_transformers|tokenizer_config|tokenizer)\.json"
+)
+_ONNX = re.compile(r"(?:0_\w+/)?(?:onnx/)?[\w.-]+\.onnx")
 
 #: Families whose first positions stand for the padding.
 _OFFSET_FAMILIES, _OFFSET = ("camembert", "mpnet", "roberta", "xlm-roberta"), 2
@@ -34,16 +42,13 @@ _POOLING_KEY = "pooling_mode_"
 _POOLINGS = ("mean", "cls", "lasttoken")
 #: What the prompt of a text to be found may be called.
 _TEXTS = ("document", "passage", "corpus")
-_PROMPTS_FILE = "config_sentence_transformers.json"
 #: What a transformer reads at once that does not say it.
 _POSITIONS = 512
 
 #: A file up to this size is hashed whole, of a larger one only samples.
 _WHOLE_LIMIT = 1 << 20
 _SAMPLE, _SAMPLES = 1 << 16, 6
-#: Folders with these names are called by the name of the folder around them.
-_GENERIC = {"model", "models", "main", "onnx", "0_Transformer", ""}
-_AGAIN = "fetch the model again with `memory-kb model fetch`"
+FETCH_AGAIN = "fetch the model again with `memory-kb model fetch`"
 _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx/model.onnx in its folder"
 
 
@@ -81,15 +86,15 @@ def find_model(name: str | None, environ: Mapping[str, str]) -> Path | None:
     if name and _PATH.match(name):
         return _expand(name, environ)
     models = models_folder(environ)
-    if models is None or (name is not None and not is_name(name)):
+    if models is None:
         return None
     if name is None:
-        found = {file.parent for pattern in ("*/*.json", "*/*/modules.json") for file in models.glob(pattern)}
-        own = list(filter(_is_whole, found))
+        own = [*filter(_is_whole, models.glob("*")), *filter(_is_whole, models.glob("*/*"))]
         return find_model(DEFAULT_MODEL, environ) or (own[0] if len(own) == 1 else None)
-    names = [name, name.removeprefix(f"{DEFAULT_OWNER}/")]
-    names += [] if "/" in name else [f"{DEFAULT_OWNER}/{name}", f"*/{name}"]
-    return next((folder for one in names for folder in sorted(models.glob(one)) if _is_whole(folder)), None)
+    if not _NAME.fullmatch(name):
+        return None
+    places = (name, name.removeprefix(f"{DEFAULT_OWNER}/")) if "/" in name else (name, f"*/{name}")
+    return next((folder for place in places for folder in sorted(models.glob(place)) if _is_whole(folder)), None)
 
 
 def models_folder(environ: Mapping[str, str]) -> Path | None:
@@ -102,17 +107,6 @@ def models_folder(environ: Mapping[str, str]) -> Path | None:
         usual = {"win32": "AppData/Local", "darwin": "Library/Application Support"}
         data = os.path.join(home, usual.get(sys.platform, ".local/share"))
     return Path(data, "memory-kb", "models") if data else None
-
-
-def is_name(name: str) -> bool:
-    """Return whether a text can name a model: one or two plain words with a slash between them.
-
-    Example:
-        >>> [is_name(name) for name in ("e5", "BAAI/e5", "a/b/c", "a/../b", "a b", "")]
-        [True, True, False, False, False, False]
-    """
-    parts = name.split("/")
-    return len(parts) <= 2 and all(part.strip(".") and _WORD.fullmatch(part) for part in parts)
 
 
 def _expand(path: str, environ: Mapping[str, str]) -> Path:
@@ -130,14 +124,89 @@ def _is_whole(folder: Path) -> bool:
     return (config.folder / "tokenizer.json").exists()
 
 
-def find_name(folder: Path) -> str:
-    """Return what people call the model in a folder.
+# -- download ------------------------------------------------------------------------------
+
+
+def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
+    """Download a model from the Hugging Face hub into the models folder, and return its own folder there.
+
+    A name without an owner is one of sentence-transformers. `HF_ENDPOINT` is another hub, `HF_TOKEN` is sent to
+    the hub. Files that exist unchanged are kept, and an interrupted download is continued.
+
+    Raises:
+        ProviderFailed: there is no such model, it cannot be used here, or the hub cannot be reached.
+    """
+    if not _NAME.fullmatch(name):
+        raise ProviderFailed(
+            f"{name!r} is no name of a model", "names look like sentence-transformers/all-MiniLM-L6-v2"
+        )
+    hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
+    if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
+        raise ProviderFailed(
+            f"{place_of(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
+        )
+    try:
+        import huggingface_hub
+    except ImportError as exc:
+        raise ProviderFailed(
+            "fetching a model needs the package huggingface_hub", "pip install 'memory-kb[local]'"
+        ) from exc
+    target, model = folder / name, name if "/" in name else f"{DEFAULT_OWNER}/{name}"
+    token = environ.get("HF_TOKEN") or None
+    try:
+        info = huggingface_hub.HfApi(endpoint=hub, token=token).model_info(model)
+        files = choose_files([file.rfilename for file in info.siblings or ()])
+        if files:
+            huggingface_hub.snapshot_download(
+                model, revision=info.sha, local_dir=target, allow_patterns=files, endpoint=hub, token=token
+            )
+    except Exception as exc:  # the package passes on whatever its HTTP client raises
+        raise _explain(exc, model, place_of(hub), target) from exc
+    if not files:
+        raise ProviderFailed(
+            f"{model} has no tokenizer.json with an ONNX export (onnx/model.onnx), so it cannot be used here",
+            "choose another model, such as sentence-transformers/all-MiniLM-L6-v2",
+        )
+    find_onnx(read_config(target).folder)
+    return target
+
+
+def choose_files(names: Sequence[str]) -> list[str]:
+    """Return the files of a model that are needed: its configuration, its words, and one ONNX export.
 
     Example:
-        >>> find_name(Path("/srv/e5-small/model"))
-        'e5-small'
+        >>> choose_files(["README.md", "tokenizer.json", "onnx/model.onnx", "onnx/model_O4.onnx", "pytorch_model.bin"])
+        ['tokenizer.json', 'onnx/model.onnx']
+        >>> choose_files(["tokenizer.json", "model.safetensors"])
+        []
     """
-    return next((part for part in reversed(folder.parts[1:]) if part not in _GENERIC), "model")
+    # A whole export before quantized ones, and one in the usual folder before others.
+    exports = sorted(
+        filter(_ONNX.fullmatch, names), key=lambda name: (not name.endswith("model.onnx"), "onnx/" not in name, name)
+    )
+    if not exports or not any(name.rpartition("/")[2] == "tokenizer.json" for name in names):
+        return []
+    wanted = (exports[0], f"{exports[0]}_data", f"{exports[0]}.data")
+    return [name for name in names if _NEEDED.fullmatch(name) or name in wanted]
+
+
+def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFailed:
+    """Return what to raise for a download that failed."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    status = exc.response.status_code if isinstance(exc, HfHubHTTPError) else 0
+    if status in (401, 403, 404):
+        return ProviderFailed(
+            f"{host} has no model {model}, or does not give it to you (status {status})",
+            f"check the spelling; if the model has terms, accept them at {host}/{model} and set HF_TOKEN",
+        )
+    by_hand = f"run the command again, it continues; or copy the model's folder to {target} by hand"
+    return ProviderFailed(f"{host} did not send {model}: {first_words(exc)}", by_hand, is_passing=True)
+
+
+def first_words(exc: Exception) -> str:
+    """Return the beginning of what an error says, on one line."""
+    return " ".join((str(exc) or type(exc).__name__).split())[:200]
 
 
 # -- files ---------------------------------------------------------------------------------
@@ -152,8 +221,7 @@ def find_onnx(folder: Path) -> Path:
     exports = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
     if not exports:
         raise ProviderFailed(f"the model in {folder} has no ONNX export (onnx/model.onnx)", _EXPORT)
-    whole = next((file for file in exports if file.name == "model.onnx"), None)
-    return whole or max(exports, key=lambda file: (file.stat().st_size, file.name))
+    return max(exports, key=lambda file: (file.name == "model.onnx", file.stat().st_size, file.name))
 
 
 def find_fingerprint(config: ModelConfig) -> str:
@@ -192,20 +260,19 @@ def read_config(folder: Path) -> ModelConfig:
         raise ProviderFailed(f"there is no model folder {folder}", "`memory-kb model fetch` downloads one")
     with _reading(folder):
         first, *others = _find_parts(folder)
-        shape, prompts = _read_json(first / "config.json"), _read_json(folder / _PROMPTS_FILE, {})
+        sentence_file = next(iter(sorted(first.glob("sentence_*_config.json"))), first / "sentence_bert_config.json")
+        prompts_file = folder / "config_sentence_transformers.json"
+        files = [folder / "modules.json", first / "config.json", sentence_file, prompts_file]
+        files += [others[0] / "config.json"] if others else []
+        shape, sentence, prompts = _read_json(files[1]), _read_json_if_any(files[2]), _read_json_if_any(files[3])
         width = int(next(filter(None, map(shape.get, _WIDTH_KEYS)), ""))
         named = {str(name): str(prompt or "") for name, prompt in (prompts.get("prompts") or {}).items()}
-        sentence = sorted(first.glob("sentence_*_config.json"))[:1]
-        own = [folder / "modules.json", first / "config.json", *sentence, folder / _PROMPTS_FILE]
-        pooling_file = others[0] / "config.json" if others else None
-        files = (*own, pooling_file) if pooling_file else own
-        sentence_config = _read_json(sentence[0]) if sentence else {}
         return ModelConfig(
             folder=first,
             files=tuple(file for file in files if file.exists()),
-            max_tokens=_read_limit(first, shape, sentence_config),
-            is_lowered=bool(sentence_config.get("do_lower_case")),
-            pooling=_read_pooling(folder, _read_json(pooling_file)) if pooling_file else "mean",
+            max_tokens=_read_limit(first, shape, sentence),
+            is_lowered=bool(sentence.get("do_lower_case")),
+            pooling=_read_pooling(folder, _read_json(files[4])) if others else "mean",
             dimension=min(width, int(prompts.get("truncate_dim") or 0) or width),
             query_prompt=named.get("query", ""),
             text_prompt=next((named[name] for name in _TEXTS if named.get(name)), ""),
@@ -218,17 +285,17 @@ def _reading(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise ProviderFailed(f"{exc.filename} cannot be read: {exc.strerror}", _AGAIN) from exc
+        raise ProviderFailed(f"{exc.filename} cannot be read: {exc.strerror}", FETCH_AGAIN) from exc
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as exc:
-        raise ProviderFailed(f"the configuration of the model in {folder} is damaged", _AGAIN) from exc
+        raise ProviderFailed(f"the configuration of the model in {folder} is damaged", FETCH_AGAIN) from exc
 
 
 def _find_parts(folder: Path) -> list[Path]:
     """Return the folders of the transformer and of what follows it, in the order of `_MODULES`."""
     modules = folder / "modules.json"
-    rows = _read_json(modules, None)
-    if rows is None:
+    if not modules.exists():
         return [folder]
+    rows = _read_json(modules)
     kinds = [row["type"].rpartition(".")[2] for row in rows]
     paths = [PurePosixPath(row.get("path", "")) for row in rows]
     if any(path.is_absolute() or ".." in path.parts for path in paths):
@@ -245,11 +312,12 @@ def _unsupported(folder: Path, what: str) -> ProviderFailed:
     )
 
 
-def _read_json(file: Path, *without: Any) -> Any:
-    """Return what a file says; the second argument where there is no such file."""
-    if without and not file.exists():
-        return without[0]
+def _read_json(file: Path) -> Any:
     return load_json(file.read_text(encoding="utf-8-sig"))
+
+
+def _read_json_if_any(file: Path) -> Any:
+    return _read_json(file) if file.exists() else {}
 
 
 def _read_pooling(folder: Path, config: Mapping[str, Any]) -> str:
@@ -262,13 +330,13 @@ def _read_pooling(folder: Path, config: Mapping[str, Any]) -> str:
     return str(modes[0])
 
 
-def _read_limit(folder: Path, shape: Mapping[str, Any], sentence_config: Mapping[str, Any]) -> int:
+def _read_limit(folder: Path, shape: Mapping[str, Any], sentence: Mapping[str, Any]) -> int:
     """Return how many tokens the model reads at once."""
     positions = int(shape.get("max_position_embeddings") or 0)
     offset = _OFFSET if shape.get("model_type") in _OFFSET_FAMILIES else 0
     room = max((positions if positions > 0 else _POSITIONS) - offset, 1)
-    tokenizer = _read_json(folder / "tokenizer_config.json", {})
-    limit = int(sentence_config.get("max_seq_length") or 0)
+    limit = int(sentence.get("max_seq_length") or 0)
     if limit <= 0:
+        tokenizer = _read_json_if_any(folder / "tokenizer_config.json")
         limit = int(min(tokenizer.get("model_max_length") or room, room))
     return min(limit, room) if limit > 0 else room
