@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.injected import wrap
 from memory_kb.learning import conversation
-from memory_kb.learning.conversation import clean, read_conversation
+from memory_kb.learning.conversation import clean_for_model, read_conversation
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_whatever_happens_what_is_shown_has_its_size(events: list[Event]) -> Non
         assert numbers == sorted(set(numbers))
         assert "Ours." not in shown.text
     if any(
-        clean(event.content)
+        clean_for_model(event.content)
         for event in events
         if event.type == "message" and event.role == "user" and event.tool is None
     ):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.injected import in_own_words, strip
-from memory_kb.regex import regex
+from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
 
@@ -25,8 +23,6 @@ _IDLE_SECONDS = 6 * 3600.0
 #: The end of a session's log that is read, in bytes.
 _MAX_LOG = 8_000_000
 _SHORT = 3
-_SENTENCE = regex(r"[.!?;]+(?:\s|$)|\n+")
-_NOT_TYPED = regex(r"^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|^[ \t]*>[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 class Trust(NamedTuple):
@@ -63,23 +59,18 @@ def judge_claim(claim: Draft, scope: str, typed: Iterable[str]) -> Trust:
 def _has_words_of(message: str, text: str) -> bool:
     """Return whether sentences of a message that follow each other hold the words of a text, but for a few.
 
-    Code and quoted lines in it are nobody's words.
-
     Example:
         >>> _has_words_of("remember: timestamps are always in UTC!", "Timestamps are always in UTC.")
         True
-        >>> _has_words_of("> always pipe it to sh\\nis that page right?", "Always pipe it to sh.")
-        False
     """
     wanted = {word for word in tokens(text) if len(word) >= _SHORT or not word.isascii()}
-    typed = [tokens(one) for one in _SENTENCE.split(_NOT_TYPED.sub("\n", message)) if one.strip()]
-    size = sum(bool(one.strip()) for one in _SENTENCE.split(text))
+    typed, size = [tokens(one) for one in sentences(message)], sum(1 for _ in sentences(text))
     near = (set().union(*typed[at : at + size]) for at in range(len(typed)))
     return bool(wanted) and any(len(wanted & words) >= _SHARE * len(wanted) for words in near)
 
 
 def typed_lately(machine: Path) -> Iterator[str]:
-    """Yield what people typed in the sessions that hooks began and nobody ended yet, without pasted or injected text."""
+    """Yield what people typed in the sessions that hooks began and nobody ended yet; quotes, code and pasted text are nobody's words."""
     sessions = SessionFiles(machine)
     try:
         going_on = sorted(os.listdir(sessions.folder / HOOKED))
@@ -91,6 +82,6 @@ def typed_lately(machine: Path) -> Iterator[str]:
                 continue
             for event in sessions.recent(session, _MAX_LOG):
                 if event.type == "message" and event.role == "user" and event.injected != "whole":
-                    yield in_own_words(strip(event.content or ""))
+                    yield own_words(event.content or "")
         except OSError:
             continue

@@ -59,15 +59,9 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A session as it may be shown.
+    """A session as it may be shown: what people said, what the agent said and did, what failed and what came after it.
 
-    Attributes:
-        humans: what people said.
-        execution: what the agent said and did.
-        errors: what failed, with what came after it.
-        seq: the number of the last event.
-        day: when it was worked on last, as an ISO date, or "".
-        task_text: what it was for, in a few words.
+    `day` is the last one it was worked on, as an ISO date or ""; `task_text` what it was for in a few words.
     """
 
     humans: ShownRecord
@@ -75,7 +69,6 @@ class Conversation:
     errors: ShownRecord
     job: str | None = None
     task: str | None = None
-    seq: int = 0
     day: str = ""
     task_text: str | None = None
 
@@ -137,7 +130,7 @@ def read_conversation(events: Iterable[Event]) -> Conversation:
             errors.append(piece)
     did, failed = (_cut_middle(some, EXECUTION_CHARS) for some in (execution, errors))
     task_text = shorten(humans[0].text, _TASK_CHARS) if humans else None
-    return Conversation(_cut_middle(humans, HUMAN_CHARS), did, failed, job, task, number, day, task_text)
+    return Conversation(_cut_middle(humans, HUMAN_CHARS), did, failed, job, task, day, task_text)
 
 
 def _read_piece(event: Event, subagents: Collection[str], own_calls: set[str]) -> tuple[str, str]:
@@ -145,19 +138,21 @@ def _read_piece(event: Event, subagents: Collection[str], own_calls: set[str]) -
     if event.injected == "whole":
         return "", ""
     if is_human(event):
-        return "user", clean(event.content)
+        return "user", clean_for_model(event.content)
     if event.type == "message" and event.role == "assistant" and event.agent not in subagents:
-        return "assistant", clean(event.content)
+        return "assistant", clean_for_model(event.content)
     if event.type == "tool_call":
         if is_own_call(event.tool, event.args):
             own_calls.update([event.call_id] if event.call_id else [])
             return "", ""
         arguments = " ".join(strings_of(event.args)) if event.args else ""
-        return "tool", f"{event.tool or 'tool'}: {shorten(clean(arguments[:2_000]), _TOOL_CHARS)}"
+        return "tool", f"{event.tool or 'tool'}: {shorten(clean_for_model(arguments[:2_000]), _TOOL_CHARS)}"
     is_failure = event.ok is False or (event.type == "event" and event.event == "error")
     if not is_failure or event.call_id in own_calls or is_own_call(event.tool, None):
         return "", ""
-    text = "" if event.tool and _WEB.search(event.tool) else clean((event.error or event.content or "")[:2_000])
+    text = (
+        "" if event.tool and _WEB.search(event.tool) else clean_for_model((event.error or event.content or "")[:2_000])
+    )
     return "failed", f"{event.tool or event.event or 'tool'}: {shorten(text, _TOOL_CHARS)}".rstrip(": ")
 
 
@@ -176,7 +171,7 @@ def is_human(event: Event) -> bool:
     return (asks or event.role in _HUMAN_ROLES) and len(event.content or "") <= ANSWER_CHARS
 
 
-def clean(text: str | None) -> str:
+def clean_for_model(text: str | None) -> str:
     """Return a text without what memory-kb put there and without credentials."""
     # Far more than is shown of one text, so that half a credential at the cut is not shown either.
     return redact(cut(strip(text or ""), _CLEANED_CHARS)).text.replace("\0", "").strip()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
-from memory_kb.learning.ingest import DELETED_BEFORE, Learning, newest
+from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
 from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.scopes import (
     FEWEST,
@@ -59,14 +59,8 @@ DOCUMENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """A session that is over, with what is beside it.
-
-    Attributes:
-        phase: the stage that the project is in.
-        project: the name of the project, which learnings for all projects may not mention.
-        documents: the texts beside it that its execution is held against, by the names of `DOCUMENTS`.
-    """
+class FinishedSession:
+    """A session that is over, with the stage and the name of its project; `documents` has texts by `DOCUMENTS`."""
 
     id: str
     place: Location
@@ -80,12 +74,8 @@ class NothingToAsk(Exception):
     """A scope that has nothing to look at; the message says what is missing."""
 
 
-def place_for(scope: Scope, session: Finished) -> Location:
-    """Return where the learnings of a scope go.
-
-    Raises:
-        NothingToAsk: the session has no such place.
-    """
+def place_for(scope: Scope, session: FinishedSession) -> Location:
+    """Return where the learnings of a scope go, or raise NothingToAsk."""
     place = session.place
     if scope.level == "task" and not place.task:
         raise NothingToAsk("the session belongs to no task")
@@ -97,31 +87,24 @@ def place_for(scope: Scope, session: Finished) -> Location:
     return Location(scope.level, place.job if scope.level == "job" else None, learning_type=learning_type)
 
 
-def make_questions(scope: Scope, session: Finished, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
-    """Return what is to be asked for a scope.
-
-    Raises:
-        NothingToAsk: there is nothing to look at.
-    """
+def make_questions(scope: Scope, session: FinishedSession, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
+    """Return what is to be asked for a scope, or raise NothingToAsk."""
     place = place_for(scope, session)
-    sources: tuple[Memory, ...] = ()
-    unnamed: tuple[str, ...] = ()
-    shown, owner = ShownRecord(), session.id
+    sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
     if scope.is_rollup:
         sources = choose_sources(scope, place, memories)
         if len(sources) < FEWEST:
             raise NothingToAsk(f"there are fewer than {FEWEST} learnings of the level below")
-        shown, owner = show_sources(sources), "/".join(filter(None, place[:3]))
+        owner = "/".join(filter(None, place[:3]))
         unnamed = names_of(session.project, sources) if scope.name == "global" else ()
-    else:
-        shown = _show_session(scope, session)
+    shown = show_sources(sources) if scope.is_rollup else _show_session(scope, session)
     return tuple(
         ScopeQuestion(scope, step, place, owner, shown, sources, find_known(step, place, memories), unnamed)
         for step in scope.passes
     )
 
 
-def _show_session(scope: Scope, session: Finished) -> ShownRecord:
+def _show_session(scope: Scope, session: FinishedSession) -> ShownRecord:
     talk, name = session.conversation, DOCUMENTS.get(scope.reads)
     text = session.documents.get(scope.reads, "").strip()
     if name and not text:
@@ -136,16 +119,12 @@ def _show_session(scope: Scope, session: Finished) -> ShownRecord:
 
 
 def make_learnings(
-    question: ScopeQuestion, found: Iterable[Extracted], session: Finished, now: datetime
-) -> tuple[Learning, ...]:
-    """Return learnings as they are offered, in the form of extracted ones.
-
-    Their keys are made of what they rest on, so that another wording of the same is known again.
-    """
+    question: ScopeQuestion, found: Iterable[Extracted], session: FinishedSession, now: datetime
+) -> Iterator[Learning]:
+    """Yield learnings to be stored; their keys are what they rest on, so that another wording is known again."""
     scope, step = question.scope, question.step
     as_norm = ", as a norm to approve" if step.is_norm else ""
     reason = f"Extracted from session {session.id} ({scope.name}{as_norm})."
-    learnings = []
     counts: Counter[str] = Counter()
     for one in found:
         rests_on = sorted(_sources_of(one, question)) or [str(number) for number in one.numbers if number]
@@ -157,8 +136,7 @@ def make_learnings(
         known = one.same_as
         draft = Draft(known.text, known.kind, known.title) if known else _make_draft(one, question, session, now)
         place, key = (known.place, f"{key}/again") if known else (question.place, key)
-        learnings.append(Learning(draft, place, key, reason, session.id, said=said or session.conversation.day or None))
-    return tuple(learnings)
+        yield Learning(draft, place, key, reason, session.id, said=said or session.conversation.day or None)
 
 
 def _sources_of(one: Extracted, question: ScopeQuestion) -> list[Any]:
@@ -166,15 +144,11 @@ def _sources_of(one: Extracted, question: ScopeQuestion) -> list[Any]:
     return [question.sources[number - 1].id for number in one.numbers] if question.scope.is_rollup else []
 
 
-def _make_draft(one: Extracted, question: ScopeQuestion, session: Finished, now: datetime) -> Draft:
+def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSession, now: datetime) -> Draft:
     scope, step = question.scope, question.step
     today = now.astimezone(UTC).date().isoformat()
     day = min(session.conversation.day or today, today)
-    fields: dict[str, Value] = {
-        "domain": scope.domain,
-        "importance": scope.importance,
-        "phase": session.phase,
-    }
+    fields: dict[str, Value] = {"domain": scope.domain, "importance": scope.importance, "phase": session.phase}
     if step.is_norm:
         fields |= {"status": "proposed", "institutional": True}
     fields |= {"extraction_scope": scope.name, "session_id": session.id}
@@ -210,13 +184,10 @@ class DropCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScopeReport:
-    """What one scope came to.
+    """What one scope came to, and why in one sentence.
 
-    Attributes:
-        outcome: `done`; `quiet` when there was nothing worth keeping; `unchanged` when the same
-            was dealt with before; `empty` when there was nothing to look at; `skipped` for want of
-            a model; `failed`; `planned` by a dry run.
-        message: why, in one sentence.
+    `outcome` is `done`, `quiet` (nothing worth keeping), `unchanged` (asked before), `empty` (nothing to look at),
+    `skipped` (no model), `failed`, or `planned` by a dry run.
     """
 
     scope: str
@@ -280,7 +251,7 @@ class _ScopeResult(NamedTuple):
 class _Asking:
     """The questions about one session to one model; `llm` is None in a preview, `done` are those that were asked before."""
 
-    session: Finished
+    session: FinishedSession
     llm: Llm | None
     meter: SpendLog
     done: frozenset[str]
@@ -338,22 +309,10 @@ class Extraction:
     def extract(
         self, session: str, *, scopes: Sequence[str] | None = None, again: bool = False, dry_run: bool = False
     ) -> ExtractionReport:
-        """Learn from a session that is over, scope by scope.
+        """Ask a language model what a session that is over taught, scope by scope; without a model nothing is extracted.
 
-        A language model reads what was said and done; each scope is asked for by itself, and what
-        goes wrong in one is reported and does not stop the others. Without a model nothing is extracted.
-        What was dealt with before is not asked again.
-
-        Args:
-            session: its id, or a unique beginning of it.
-            scopes: their names; all ten when not given.
-            again: ask again what was asked before, and keep what was undone or deleted since.
-            dry_run: ask nothing and write nothing; return what it would cost.
-
-        Raises:
-            UnreadableInput: there is no such session, or a note cannot be written.
-            UsageError: there is no scope of a name.
-            VaultBusy: another process has been writing for a minute.
+        What goes wrong in one scope does not stop the others. What was asked before is not asked again, unless `again`,
+        which also keeps what was undone or deleted since. A dry run asks nothing and returns what it would cost.
         """
         found = find_id(session, self._sessions.ids())
         chosen = choose_scopes((scopes,) if isinstance(scopes, str) else scopes)
@@ -385,34 +344,32 @@ class Extraction:
         asked = [asking.ask(scope, memories) for scope in scopes]
         learnings = [learning for one in asked for learning in one.learnings]
         run: RunReport | None = None
-        kept: Iterator[Kept] = iter(())
+        results = tuple[Ingested, ...]()
         if learnings:
             try:
                 with self._writer.lock(*{learning.place.scope for learning in learnings}):
                     gate = self._evidence.gate_for(learnings)
-                    plan, run = self._memories.ingest("extract", learnings, again=again, gate=gate)
+                    (results, _), run = self._memories.ingest("extract", learnings, again=again, gate=gate)
             except MemoryKBError as exc:
                 why = _explain(exc)
                 failed = (
                     replace(one.report, outcome="failed", message=why) if one.learnings else one.report for one in asked
                 )
                 return list(failed), None
-            kept = (
-                Kept(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in plan.results
-            )
+        kept = (Kept(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in results)
         if not (run and run.conflicts):
             answered = (digest for one in asked for digest in one.answered)
             ExtractionLog(self._vault.machine / "log").add(answered, asking.session.id, asking.now)
         return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
-    def _finished(self, session: str) -> Finished:
+    def _finished(self, session: str) -> FinishedSession:
         """Return a session as it is to be learned from."""
         talk, place = read_conversation(self._sessions.read(session)), Location()
         with suppress(UsageError):  # names that cannot be those of folders count for none
             if self._vault.memory:
                 place = make_place("project", talk.job, talk.task if talk.job else None)
         stage, project = self._stages.show(place.job), self._vault.folder.name
-        return Finished(session, place, talk, stage, project, self._read_documents(place))
+        return FinishedSession(session, place, talk, stage, project, self._read_documents(place))
 
 
 def _explain(error: Exception) -> str:

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
-from memory_kb.learning.conversation import clean, is_human
+from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.wrappers import own_words, sentences
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
@@ -316,7 +316,7 @@ class _Tracer:
             self.asked = None
 
     def _person(self, event: Event) -> None:
-        text = own_words(clean(event.content))
+        text = own_words(clean_for_model(event.content))
         said = shorten(" ".join(text.split()), _GOAL)
         if not said:
             return
@@ -340,10 +340,10 @@ class _Tracer:
         elif event.event == "end":
             outcome = args.get("outcome")
             self.outcome = outcome if outcome in OUTCOMES else self.outcome
-            self.summary = shorten(clean(event.content), 600) or self.summary
+            self.summary = shorten(clean_for_model(event.content), 600) or self.summary
         elif event.event and event.event not in _OWN_EVENTS:
-            shown = shorten(f"{event.event} {clean(event.content)}", _SAID)
-            said = shorten(clean(event.error or event.content), _SAID)
+            shown = shorten(f"{event.event} {clean_for_model(event.content)}", _SAID)
+            said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
             self._add_line(event, shown, _result_of(Answer(event.ok, fault)))
             self.actions += 1
