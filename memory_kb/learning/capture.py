@@ -37,15 +37,9 @@ class UserMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What became of one statement, or of a message that was not read.
+    """What became of one statement, recognised by its marker, or of a message that was not read.
 
-    Attributes:
-        action: `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the
-            message holds a credential.
-        reason: why, in words.
-        marker: what the statement was recognised by.
-        text: the sentence that is kept.
-        session: where the message comes from; `seq` is the number of its event.
+    `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message holds a credential.
     """
 
     action: str
@@ -161,20 +155,13 @@ class Captures:
     ) -> CaptureReport:
         """Keep what people state with an explicit marker, such as "from now on" or "we use X, not Y".
 
-        A statement that is stored already is reinforced, once for each session; one that was
-        forgotten stays away; one that says otherwise than an older one supersedes it. The same
-        events may be given any number of times.
+        A statement that is stored already is reinforced, once for each session; one that was forgotten stays away; one that
+        says otherwise than an older one supersedes it. The same events may be given any number of times.
 
         Args:
             messages: texts that a person wrote, or events, of which only the messages of people are
                 looked at; when not given, the events that the log of the session holds.
-            job: keep it with this job; `task` likewise. By default it holds for the project.
             session: where the messages come from, for those that do not say so themselves.
-            dry_run: write nothing; the report's run says what would be written.
-
-        Raises:
-            UsageError: the call makes no sense.
-            UnreadableInput: there is no such session, or a file cannot be written.
         """
         place = self._vault.place_for("project", job, task)
         given = (messages,) if isinstance(messages, str) else messages or ()

@@ -45,14 +45,10 @@ _WORD = re.compile(r"\w")
 
 
 class CitationFinding(NamedTuple):
-    """The verdict on one citation.
+    """The verdict on one citation, and its reason as a part of a sentence, such as `changed`.
 
-    Attributes:
-        verdict: `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or
-            `unrecorded` (nobody has recorded what it said).
-        now: where the cited text, or what may have become of it, is now, as a reference.
-        reason: the verdict as a part of a sentence, such as `changed` or `is gone`.
-        hint: what changed since it was recorded, a line each.
+    It is `fresh`, `moved`, `drifted` (changed), `gone`, `unreadable` (nothing can be said), or `unrecorded` (nobody has
+    recorded what it said). `now` is where the cited text is now, as a reference, `hint` what changed, a line each.
     """
 
     ref: str
@@ -70,9 +66,8 @@ class CitationFinding(NamedTuple):
 class ClaimState(NamedTuple):
     """The worst that the citations of an entry and its `valid_until` say.
 
-    Attributes:
-        verdict: `fresh`, `moved`, `drifted`, `gone`, `over` past its date, or None where there is
-            nothing to judge. One of several citations that is gone leaves the rest: `drifted`.
+    It is `fresh`, `moved`, `drifted`, `gone`, `over` past its date, or None where there is nothing to judge. One of
+    several citations that is gone leaves the rest: `drifted`.
     """
 
     verdict: str | None
@@ -127,11 +122,7 @@ class CitedReport(NamedTuple):
 
 
 def record(reference: CodeReference, project: ProjectFiles) -> Citation:
-    """Return a citation with the hash of what it cites as it is now.
-
-    Raises:
-        InvalidReference: there is nothing that could be known again.
-    """
+    """Return a citation with the hash of what it cites as it is now; InvalidReference where nothing could be known again."""
     if reference.commit:
         whole = project.git.find_commit(reference.commit)
         if not whole:
@@ -159,50 +150,50 @@ def _hash_file(source: CitedFile) -> str:
     return hash_lines(split_lines(source.text))
 
 
-#: A verdict with its reason, and the lines that it is about as they are now.
-_Verdict = tuple[str, str, tuple[int, int] | None]
-
-
 def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
     """Return the verdict on one citation; without a recorded hash nothing is judged."""
     reference = citation.reference
-    verdict: _Verdict
+    found = CitationFinding(reference.text, "fresh", reference.commit or reference.path)
     if citation.fault:
-        return CitationFinding(reference.text, "unreadable", "", f"cannot be used: {citation.fault}")
+        return found._replace(verdict="unreadable", now="", reason=f"cannot be used: {citation.fault}")
     if not reference.commit:
-        verdict = _judge_file(citation, project)
-    elif not citation.hash:
-        verdict = "unrecorded", "", None
-    elif project.git.find_commit(citation.hash):
-        verdict = "fresh", "", None
-    else:  # it may be on a branch that was never fetched, so nothing says that it is gone for good
-        verdict = "unreadable", "cannot be looked up here", None
-    return CitationFinding(reference.text, verdict[0], _place(reference, verdict[2]), verdict[1])
+        return _judge_file(citation, project, found)
+    if not citation.hash:
+        return found._replace(verdict="unrecorded")
+    # It may be on a branch that was never fetched, so nothing says that it is gone for good.
+    is_here = project.git.find_commit(citation.hash)
+    return found if is_here else found._replace(verdict="unreadable", reason="cannot be looked up here")
 
 
-def _place(reference: CodeReference, lines: tuple[int, int] | None) -> str:
-    return f"{reference.path}#{span_text(*lines)}" if lines else reference.commit or reference.path
-
-
-def _judge_file(citation: Citation, project: ProjectFiles) -> _Verdict:
-    wanted, known = citation.hash, citation.reference.lines
+def _judge_file(citation: Citation, project: ProjectFiles, found: CitationFinding) -> CitationFinding:
+    wanted, lines = citation.hash, citation.reference.lines
     source = project.read(citation.reference.path)
     if source.state == "unreadable":
-        return "unreadable", source.reason, None
+        return found._replace(verdict="unreadable", reason=source.reason)
+    if not wanted and source.state == "missing":
+        return found._replace(verdict="unreadable", reason="is not there")
     if not wanted:
-        return ("unreadable", "is not there", None) if source.state == "missing" else ("unrecorded", "", None)
+        return found._replace(verdict="unrecorded")
     if source.state == "missing":
-        return "gone", "is gone", None
-    if known is None:
-        return ("fresh", "", None) if _hash_file(source) == wanted else ("drifted", "changed", None)
+        return found._replace(verdict="gone", reason="is gone")
+    if lines is None:
+        return found if _hash_file(source) == wanted else found._replace(verdict="drifted", reason="changed")
     if source.state == "binary":
-        return "drifted", "is no text any more", None
-    lines = split_lines(source.text)
+        return found._replace(verdict="drifted", reason="is no text any more")
+    return _judge_lines(found, citation.reference, lines, wanted, split_lines(source.text))
+
+
+def _judge_lines(
+    found: CitationFinding, reference: CodeReference, known: tuple[int, int], wanted: str, lines: Sequence[str]
+) -> CitationFinding:
     start = find_lines(lines, wanted, known[1] - known[0] + 1, known[0])
     if start is None:
-        return "drifted", "changed", known if known[1] <= len(lines) else None
-    place = (start, start + known[1] - known[0])
-    return ("fresh", "", place) if place == known else ("moved", f"is now {span_text(*place)}", place)
+        now = reference.text if known[1] <= len(lines) else found.now
+        return found._replace(verdict="drifted", now=now, reason="changed")
+    moved = reference._replace(start=start, end=start + known[1] - known[0])
+    if moved == reference:
+        return found._replace(now=reference.text)
+    return found._replace(verdict="moved", now=moved.text, reason=f"is now {moved.text.rpartition('#')[2]}")
 
 
 def _explain_drift(citation: Citation, finding: CitationFinding, project: ProjectFiles) -> CitationFinding:
@@ -215,7 +206,7 @@ def _explain_drift(citation: Citation, finding: CitationFinding, project: Projec
     if source.state != "text" or hash_lines(before[span[0] - 1 : span[1]]) != citation.hash:
         return finding
     shown, lines = compare_lines(before, split_lines(source.text), span)
-    now = _place(reference, lines) if reference.lines and lines else finding.now
+    now = f"{reference.path}#{span_text(*lines)}" if reference.lines and lines else finding.now
     return finding._replace(now=now, hint=shown)
 
 
@@ -300,10 +291,9 @@ def _renewed(item: Any, citation: Citation) -> Any:
 
 
 def _plan_renewal(memories: Iterable[Memory], project: ProjectFiles, today: date) -> tuple[Plan, tuple[str, ...]]:
-    """Plan to record what entries cite as it is now, and that a person has looked at them.
+    """Plan to record what entries cite as it is now, lines that moved too, and that a person has looked at them.
 
-    Lines that moved follow, and the mark of a stale claim goes. An entry stays as it is where something
-    that it cites cannot be recorded. Return also which, and why.
+    An entry stays as it is where something that it cites cannot be recorded; return also which, and why.
     """
     changes: list[Change | None] = []
     notices: list[str] = []
@@ -324,9 +314,9 @@ def _record_again(item: Any, project: ProjectFiles) -> Any:
     """Return an item of `cites` as its text is now, where that is now."""
     try:
         citation = read_citation(item)
-        reference = citation.reference
-        lines = None if reference.commit else _judge_file(citation, project)[2]
-        return _renewed(item, record(CodeReference(reference.path, *lines) if lines else reference, project))
+        found = judge(citation, project)
+        reference = parse_reference(found.now) if found.verdict == "moved" else citation.reference
+        return _renewed(item, record(reference, project))
     except InvalidReference as exc:
         raise InvalidReference(f"{item_text(item)} cannot be recorded: {exc}") from exc
 
@@ -366,16 +356,8 @@ class Citations:
     ) -> CitedReport:
         """Record what an entry is about in the project's files, with a hash of the cited text.
 
-        Args:
-            wanted: the entry.
-            references: `path`, `path#L10-L20`, `path:10-20`, or a commit.
-            from_text: also the code spans and links of its text that can be recorded.
-                Without this and without references they are only suggested.
-            dry_run: write nothing.
-
-        Raises:
-            UsageError: a reference cannot be recorded, or the entry is global.
-            UnknownEntry: there is no such entry.
+        A reference is `path`, `path#L10-L20`, `path:10-20`, or a commit. `from_text` also records the code spans and links
+        of its text; without this and without references they are only suggested.
         """
         found, project = self._memories.find(wanted), self._project()
         if found.place.scope == "global":
@@ -407,18 +389,11 @@ class Citations:
     def verify(
         self, *wanted: str, all: bool = False, update: bool = False, flag: bool = False, dry_run: bool = False
     ) -> ClaimsReport:
-        """Compare what entries cite with what it said when it was recorded.
+        """Compare what entries cite with what it said when it was recorded; without names every live entry that cites.
 
-        Args:
-            wanted: the entries; every live one that cites something when none is named.
-            all: every one of them, said aloud, for `update`.
-            update: somebody has looked at them: record what they cite as it is now, and the day.
-            flag: put those that drifted or are gone in the review queue, and take those out that are as they were.
-            dry_run: write nothing.
-
-        Raises:
-            UsageError: an update names no entries.
-            UnknownEntry: there is no such entry.
+        With `update` somebody has looked at them: what they cite is recorded as it is now, with the day; all of them have to
+        be asked for with `all`. `flag` puts those that drifted or are gone in the review queue, and takes those out that
+        are as they were.
         """
         if update and not wanted and not all:
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")

@@ -24,13 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownTo:
-    """One time that an entry was shown; what is not known is None.
+    """One time that an entry was shown, `injected` if to an agent unasked; what is not known is None.
 
-    Attributes:
-        injected: whether it was put before an agent unasked.
-        outcome: how the task went, by the next outcome that was reported for it.
-        credit: what the entry itself got for that: `success`, `failure` or `mixed`.
-        session_outcome: how the session ended, by its log.
+    `outcome` is how the task went, by the next that was reported for it, `credit` what the entry itself got for that.
     """
 
     ts: str
@@ -59,12 +55,7 @@ class Descendant:
 
 
 class Totals(NamedTuple):
-    """How often, to whom, and at what cost.
-
-    Attributes:
-        outcomes: how the tasks went, each task of an agent once.
-        tokens_each: what the entry costs now each time, by the estimate of every budget.
-    """
+    """How often an entry was shown, to whom, how each task and session went, and what it costs in tokens."""
 
     shown: int
     injected: int
@@ -79,12 +70,9 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Where an entry has been, the oldest showing first.
+    """Where an entry has been, the oldest showing first; its path is None where only the log knows it any more.
 
-    Attributes:
-        path: None where the entry is there no more and only the log knows it.
-        derived: what was made of it or points to it; `sources` is what it was made of itself.
-        since: how far the log goes back; None where it is empty.
+    `derived` was made of it or points to it, `sources` is what it was made of; the log goes back to `since`.
     """
 
     id: str
@@ -181,10 +169,6 @@ class Exposures:
         """Return which sessions, agents and tasks were shown an entry, and what became of them.
 
         An entry that is there no more is found by its whole id, as long as the log remembers it.
-
-        Raises:
-            UnknownEntry: neither the notes nor the log know it.
-            AmbiguousId: there are several.
         """
         logs = self._vault.machine / "log"
         retrievals = list(RetrievalLog(logs).read())

@@ -34,11 +34,7 @@ _PATIENCE_WITH_ALL = 2.0
 
 
 class Guard(NamedTuple):
-    """The patterns of a rule, its command, and the files that they are about; every file where it names none.
-
-    Attributes:
-        seconds: how long the patterns may take for one file.
-    """
+    """The patterns of a rule, its command, the files they are about (or all), and the seconds they may take for one."""
 
     rule: str
     forbid: re.Pattern[str] | None
@@ -54,10 +50,7 @@ class Guard(NamedTuple):
     def find_broken(self, lines: Iterable[tuple[int, str]], text: Callable[[], str]) -> tuple[int, str] | None:
         """Return the first line that the rule forbids, or line 1 where the file lacks what is required; None if neither.
 
-        `lines` come to the file, with their numbers; `text` returns the file as it is with them.
-
-        Raises:
-            TooSlow: a pattern takes too long.
+        `lines` come to the file, with their numbers; `text` returns the file as it is with them. May raise TooSlow.
         """
         lines, forbid = list(lines), self.forbid
         with _time_limit(self):
@@ -68,11 +61,7 @@ class Guard(NamedTuple):
         return (1, "") if lines and self.misses(text) else None
 
     def misses(self, text: Callable[[], str]) -> bool:
-        """Return whether a file lacks what the rule requires of it.
-
-        Raises:
-            TooSlow: the pattern takes too long.
-        """
+        """Return whether a file lacks what the rule requires of it; may raise TooSlow."""
         if self.require is None:
             return False
         looked_at = text()[:LONGEST_FILE]
@@ -90,11 +79,7 @@ def is_guard(memory: Memory) -> bool:
 
 
 def read_guard(memory: Memory) -> Guard:
-    """Return what a rule forbids, requires or checks.
-
-    Raises:
-        UsageError: it has none of them, or a pattern is no regular expression.
-    """
+    """Return what a rule forbids, requires or checks; UsageError where that is nothing, or no regular expression."""
     if not is_guard(memory):
         raise UsageError(
             f"rule {memory.id} has neither forbid: nor require: nor check:",

@@ -24,11 +24,7 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 
 class Marker(NamedTuple):
-    """What a sentence begins with that is kept, and as what kind.
-
-    Attributes:
-        is_dropped: whether only what follows is kept.
-    """
+    """What a sentence begins with that is kept, and as what kind; `is_dropped` if only what follows is kept."""
 
     kind: str
     shape: re.Pattern[str]
@@ -163,13 +159,9 @@ _REVERT = _shape(
 
 
 class Statement(NamedTuple):
-    """Something a person stated.
+    """A preference, policy or fact that a person stated: the sentence without its lead-in, and its marker.
 
-    Attributes:
-        kind: preference, policy or fact.
-        text: the sentence without its lead-in.
-        marker: what it was recognised by.
-        is_proposal: whether a person has to decide on it.
+    On a proposal a person has to decide.
     """
 
     kind: str

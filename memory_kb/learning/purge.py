@@ -56,10 +56,8 @@ _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
 class PurgedText(NamedTuple):
     """What is looked for, whatever its case, spacing and punctuation.
 
-    Attributes:
-        whole: the text, its paragraphs and the credentials in it; None where it is too short to be looked for.
-        parts: those, and its sentences and lines; for files that nobody edits.
-        marks: every place of a part contains one of these words, in lower case; b"" is in every place.
+    `whole` is the text, its paragraphs and the credentials in it, None where that is too short to be looked for; `parts`
+    are those, its sentences and lines, for files that nobody edits. Each has one of the `marks`, in lower case.
     """
 
     whole: re.Pattern[str] | None
@@ -170,11 +168,7 @@ def purge(
 ) -> tuple[RunReport, Purged]:
     """Erase an entry and every repetition of its text; return what was changed, and where it was deleted.
 
-    The vault's lock is held.
-
-    Raises:
-        ChangedOnDisk: somebody else wrote to a note meanwhile; the entry itself still has its text.
-        CannotSplice: the entry's file cannot be written to.
+    The vault's lock is held. Where somebody else writes to a note meanwhile, ChangedOnDisk leaves the entry its text.
     """
     note = read_note_text(entry.path, vault.resolve(entry.path))
     found = find_entry(note.text, note.path, entry.id)

@@ -116,13 +116,7 @@ class InvalidReference(ValueError):
 
 
 class CodeReference(NamedTuple):
-    """A place in a project.
-
-    Attributes:
-        path: the file, relative to the project; empty for a commit.
-        start, end: its lines, from 1, both included; None where it is not about lines.
-        commit: a commit's hash, perhaps shortened.
-    """
+    """A file of a project by its path, some of its lines, from 1 and both included, or a commit."""
 
     path: str
     start: int | None = None
@@ -144,12 +138,9 @@ class CodeReference(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """A reference as an entry holds it.
+    """A reference as an entry holds it, with the hash of the cited text when it was recorded, or of the commit.
 
-    Attributes:
-        hash: of the cited text when it was recorded, or the whole hash of a commit; None where nobody has.
-        commit: the last commit of the project at that time.
-        fault: why it cannot be used; the path of its reference is then the text as it is written.
+    `commit` is the project's last one at that time. `fault` says why it cannot be used; its path is then as written.
     """
 
     reference: CodeReference
@@ -243,11 +234,7 @@ def item_text(item: object) -> str:
 
 
 def read_citation(item: object) -> Citation:
-    """Read one item of `cites`.
-
-    Raises:
-        InvalidReference: it is none.
-    """
+    """Read one item of `cites`, or raise InvalidReference."""
     if isinstance(item, str):
         recorded = _RECORDED.fullmatch(item.strip())
         return Citation(parse_reference(recorded[1]), recorded[2]) if recorded else Citation(parse_reference(item))
