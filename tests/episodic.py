@@ -11,7 +11,7 @@ from typing import Any
 from conftest import REPOSITORY
 
 from memory_kb import KnowledgeBase
-from memory_kb.episodes.diary import cut_sections, items_of
+from memory_kb.episodes.diary_text import cut_sections, items_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.store.events import Event, parse_event
 

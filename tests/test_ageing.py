@@ -12,7 +12,7 @@ from episodic import CHECKOUT, DEPLOY, WEBHOOK, episode_text, events_of, put_ses
 from support import notes_of
 
 from memory_kb import KnowledgeBase
-from memory_kb.episodes.diary import cut_sections, items_of
+from memory_kb.episodes.diary_text import cut_sections, items_of
 from memory_kb.episodes.episode import stage_of
 from memory_kb.sessions.trace import trace_session
 

@@ -27,7 +27,7 @@ from memory_kb.episodes.consolidation import (
     pattern_similarity,
     recent_episodes,
 )
-from memory_kb.episodes.diary import EpisodeRecord
+from memory_kb.episodes.diary_text import EpisodeRecord
 from memory_kb.episodes.error_pitfalls import pitfall_confidence
 from memory_kb.learning.memories import Meanings
 from memory_kb.model import Location, Memory

@@ -12,7 +12,7 @@ from conftest import Files, Run
 from episodic import CHECKOUT, DEPLOY, REFACTOR, episode_text, put_session, reflect
 
 from memory_kb import KnowledgeBase
-from memory_kb.episodes.diary import quality_score
+from memory_kb.episodes.diary_text import quality_score
 from memory_kb.errors import SecretRefused, UsageError
 
 Open = Callable[..., KnowledgeBase]

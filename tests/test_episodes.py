@@ -25,7 +25,7 @@ from episodic import (
 
 from memory_kb import KnowledgeBase
 from memory_kb.credentials import find_secret
-from memory_kb.episodes.diary import cut_sections, items_of, write_body
+from memory_kb.episodes.diary_text import cut_sections, items_of, write_body
 from memory_kb.episodes.episode import make_episode
 from memory_kb.errors import ProviderFailed
 from memory_kb.injected import wrap

@@ -8,7 +8,7 @@ from episodic import agent, bash, user
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.episodes.diary import judge_outcome
+from memory_kb.episodes.diary_text import judge_outcome
 from memory_kb.episodes.episode import make_episode
 from memory_kb.session_facts import CheckResult, Commit, Trace
 from memory_kb.sessions.tool_calls import Call, read_answer, read_call

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.episodes.diary import DiaryEntry, EpisodeRecord, cut_sections, infer_category, items_of, read_diary
+from memory_kb.episodes.diary_text import DiaryEntry, EpisodeRecord, cut_sections, infer_category, items_of, read_diary
 from memory_kb.episodes.error_pitfalls import Pitfall, find_pitfalls, tags_of, write_pitfall
 from memory_kb.learning.ingest import Ingested, Learning, plan_sighting
 from memory_kb.learning.render_entry import TWIN_SIMILARITY, Draft, moment_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from memory_kb.episodes.diary import (
+from memory_kb.episodes.diary_text import (
     DiaryLists,
     Reflected,
     cut_sections,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from memory_kb.episodes.diary import EpisodeRecord, ErrorLine
+from memory_kb.episodes.diary_text import EpisodeRecord, ErrorLine
 from memory_kb.learning.error_text import generalise, is_bare, is_informative, same_words
 from memory_kb.learning.ingest import Learning
 from memory_kb.learning.render_entry import Draft

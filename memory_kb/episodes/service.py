@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, Semantic
-from memory_kb.episodes.diary import (
+from memory_kb.episodes.diary_text import (
     DiaryLists,
     Reflected,
     Reflection,
@@ -44,7 +44,7 @@ from memory_kb.text import fits_tag, hash_of, printable, shorten
 if TYPE_CHECKING:
     from datetime import date
 
-    from memory_kb.episodes.diary import DiaryEntry
+    from memory_kb.episodes.diary_text import DiaryEntry
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
     from memory_kb.learning.rule_gate import RuleGate
