@@ -308,7 +308,7 @@ class Hooks:
         is_wanted = agent.refusal and self._vault.settings.context.hooks
         if not (call.asked and call.asked.args and call.session and is_wanted):
             return ""
-        from memory_kb.agents.edits import read_edits
+        from memory_kb.agents.payloads import read_edits
         from memory_kb.learning.guards import GuardLog, find_broken_rules, read_guards
         from memory_kb.learning.playbook import rule_text
 
@@ -354,7 +354,7 @@ class Hooks:
 
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
-    from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH
+    from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH, read_edits
     from memory_kb.store.project import locate
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
@@ -370,8 +370,6 @@ def _file_of(call: HookCall, project: Path) -> str | None:
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
         paths = [locate(word, project, here) for word in words if not word.startswith("-")]
     elif any(PATCH in str(value) for value in args.values()):
-        from memory_kb.agents.edits import read_edits
-
         paths = [one.path for one in read_edits(args, project, here)]
     return next((path for path in paths if path and (project / path).is_file()), None)
 
