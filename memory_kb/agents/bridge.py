@@ -1,35 +1,159 @@
-"""Keep a file of ours in an agent's own memory, merged with what was changed there."""
+"""Keep a file of ours in an agent's own memory, merged with what was changed there, and find what is wrong in such memories."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.agents.agent import MarkedLines
 from memory_kb.agents.agents_md import select_standing
-from memory_kb.agents.bridge_stores import WORD, Store, find_store
 from memory_kb.agents.files import AgentFiles
 from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
+from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import text_blocks
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import Memory
+from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import RunReport
+from memory_kb.search.host import POINTER, without_ours
+from memory_kb.store.host_memory import (
+    INDEX,
+    MOST_BYTES,
+    MOST_LINES,
+    SUMMARY,
+    SUMMARY_TOKENS,
+    HostFile,
+    claude_home,
+    claude_memory_folders,
+    codex_home,
+    find_host_files,
+    measure,
+)
 from memory_kb.store.plan import Change, replace_entry
-from memory_kb.text import decode, load_json
+from memory_kb.text import count_tokens, decode, load_json, tokens
 from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
-    from memory_kb.model import Problem
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
+
+#: The word of our block in a file of ours.
+WORD = "bridge"
+_FILE = "memory-kb.md"
+_ABOUT = "policies and rules from memory-kb"
+_CLAUDE_HEAD = """---
+name: memory-kb
+description: Policies and rules of this project that always hold, from memory-kb
+type: project
+---
+
+"""
+#: Codex reads the instructions of an extension of its memory before it consolidates what is there.
+_CODEX_EXTENSION = Path("extensions/memory-kb")
+_CODEX_INSTRUCTIONS = """# memory-kb
+
+Each file in resources/ holds the policies and rules of one project, written by memory-kb; an entry has its id in a comment.
+They are complete: leave them as they are, and copy nothing of them into MEMORY.md, memory_summary.md or skills/.
+Keep the lines of memory_summary.md between the marks of memory-kb to the letter. Each names the file that an agent is
+to open before it works in that project."""
+_NO_WORD = re.compile(r"[^A-Za-z0-9]+")
+
+
+class AgentMemory(NamedTuple):
+    """A memory that an agent keeps, as far as a bridge writes to it.
+
+    Attributes:
+        title: what the agent is called.
+        file: our file; `index_file` the one that the agent loads, with a block of our `word` for the pointer line.
+        link: our file as the index names it.
+        heads: how a file begins that is not there yet.
+        instructions: a further file that explains ours to the agent, and its text.
+    """
+
+    title: str
+    file: Path
+    index_file: Path
+    word: str
+    link: str
+    pointer: str
+    heads: dict[Path, str]
+    instructions: tuple[Path, str] | None = None
+    notice: str = ""
+
+    def check_size(self, index: bytes) -> None:
+        """Check that the agent loads all of an index."""
+        excess = explain_excess(self.index_file.name, decode(index))
+        if excess:
+            raise UsageError(f"{self.index_file.name} would have {excess}", "shorten it first")
+
+
+def explain_excess(name: str, text: str) -> str:
+    """Return how much more an index holds than its agent loads; "" where that is all of it."""
+    if name == SUMMARY:
+        size = count_tokens(text)
+        return f"{size:,} tokens; Codex loads {SUMMARY_TOKENS:,}" if size > SUMMARY_TOKENS else ""
+    lines, size = measure(text)
+    if lines <= MOST_LINES and size <= MOST_BYTES:
+        return ""
+    return f"{lines:,} lines and {size:,} bytes; Claude Code loads {MOST_LINES} lines and {MOST_BYTES:,}"
+
+
+def find_memory(agent: str, vault: Vault) -> AgentMemory:
+    """Return where an agent keeps its memory of a vault's project."""
+    makers = {"claude-code": _claude_code, "codex": _codex}
+    if agent not in makers:
+        raise UsageError(
+            f"there is no bridge to {agent[:40]!r}",
+            "there is one to claude-code and codex; `memory-kb export agents-md --file AGENTS.md` serves the others",
+        )
+    return makers[agent](vault)
+
+
+def _claude_code(vault: Vault) -> AgentMemory:
+    claude, home = claude_home(vault.environ)
+    _require_folder("Claude Code", claude)
+    folders = list(claude_memory_folders(vault.project, claude, home, others=False))
+    folder = Path(os.path.realpath(next((one for one in folders if one.is_dir()), folders[0])))
+    pointer = f"- [What always holds here]({_FILE}): {_ABOUT}"
+    return AgentMemory(
+        "Claude Code", folder / _FILE, folder / INDEX, WORD, _FILE, pointer, {folder / _FILE: _CLAUDE_HEAD}
+    )
+
+
+def _codex(vault: Vault) -> AgentMemory:
+    """Return Codex's memory, which is one for all projects; what is in it for one of them bears its name."""
+    codex = codex_home(vault.environ)
+    _require_folder("Codex", codex)
+    folder = Path(os.path.realpath(codex / "memories"))
+    name = _NO_WORD.sub("-", str(vault.project)).strip("-")[-100:]
+    link = (_CODEX_EXTENSION / "resources" / f"{name}.md").as_posix()
+    return AgentMemory(
+        "Codex",
+        folder / link,
+        folder / SUMMARY,
+        f"{WORD}-{name}",
+        link,
+        f"- [What always holds in {vault.project}]({link}): {_ABOUT}; open it before you work there",
+        {folder / SUMMARY: "v1\n\n"},
+        (folder / _CODEX_EXTENSION / "instructions.md", _CODEX_INSTRUCTIONS),
+        ""
+        if folder.is_dir()
+        else "Codex reads its memories only with `memories = true` under [features] of its config.toml",
+    )
+
+
+def _require_folder(title: str, folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"{title} keeps nothing here: there is no folder {folder}", f"start {title} once")
+
 
 _LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
 _MAX_ENTRY = 2_000
@@ -118,11 +242,11 @@ class Bridge:
 
         What was changed in that file since goes into the vault, each text for itself, where the vault has not changed it too.
         """
-        store = find_store(agent, self._vault)
+        store = find_memory(agent, self._vault)
         with self._writer.lock(dry_run=dry_run):
             return self._put(store, take=take, dry_run=dry_run)
 
-    def _put(self, store: Store, *, take: bool, dry_run: bool) -> RunReport:
+    def _put(self, store: AgentMemory, *, take: bool, dry_run: bool) -> RunReport:
         _refuse_links(store)
         files, bases = self._files(), self._read_bases()
         place = str(store.file)
@@ -160,7 +284,7 @@ class Bridge:
 
         Files that nobody wrote to since are byte for byte what they were; from others only our parts go.
         """
-        store = find_store(agent, self._vault)
+        store = find_memory(agent, self._vault)
         _refuse_links(store)
         with self._writer.lock(dry_run=dry_run):
             files = self._files()
@@ -178,8 +302,6 @@ class Bridge:
 
     def examine(self) -> tuple[Problem, ...]:
         """Return what is wrong with the memories that agents keep of this project, also without a bridge."""
-        from memory_kb.agents.bridge_doctor import examine
-
         return tuple(examine(self._vault))
 
     def _plan(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
@@ -227,7 +349,7 @@ class Bridge:
             file.unlink(missing_ok=True)
 
 
-def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
+def _parts(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
     """Return what of ours is in which file, the index last."""
     blocks_of = {store.file: (WORD, lines)}
     if store.instructions:
@@ -236,7 +358,7 @@ def _parts(store: Store, lines: str) -> dict[Path, MarkedLines]:
     return {file: MarkedLines(*block) for file, block in blocks_of.items()}
 
 
-def _refuse_links(store: Store) -> None:
+def _refuse_links(store: AgentMemory) -> None:
     """Refuse to write through a link to where a file of ours would be; the index is the person's own."""
     for file in _parts(store, ""):
         if file != store.index_file and os.path.realpath(file) != os.fspath(file):
@@ -245,7 +367,7 @@ def _refuse_links(store: Store) -> None:
             )
 
 
-def _is_shared(store: Store) -> bool:
+def _is_shared(store: AgentMemory) -> bool:
     """Return whether the files of other projects are beside ours."""
     return any(one != store.file for one in store.file.parent.glob("*.md"))
 
@@ -258,3 +380,69 @@ def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
     span = text_blocks.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
+
+
+_MAX_BYTES, _MAX_ENTRIES = 200_000, 500
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+")
+_FRONTMATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+def examine(vault: Vault) -> Iterator[Problem]:
+    """Yield what is wrong: indexes too long or pointing nowhere, memories nobody reads, and entries that contradict."""
+    files = find_host_files(vault)
+    for one in files:
+        yield from _examine_index(one)
+    yield from _unread(vault)
+    yield from _contradictions(files)
+
+
+def _examine_index(one: HostFile) -> Iterator[Problem]:
+    if (one.host, one.file.name) not in (("codex", SUMMARY), ("claude-code", INDEX)):
+        return
+    text = _read_text(one.file)
+    if excess := explain_excess(one.file.name, text):
+        yield Problem(one.shown, 1, f"has {excess}")
+    for found in POINTER.finditer(text):
+        if "://" not in found[1] and not (one.file.parent / found[1]).is_file():
+            line = text.count("\n", 0, found.start()) + 1
+            yield Problem(one.shown, line, f"points to {found[1]}, which does not exist")
+
+
+def _unread(vault: Vault) -> Iterator[Problem]:
+    """Yield memories of other working trees of the project."""
+    claude, home = claude_home(vault.environ)
+    ours = set(claude_memory_folders(vault.project, claude, home, others=False))
+    for folder in claude_memory_folders(vault.project, claude, home):
+        if folder not in ours and any(folder.glob("*.md")):
+            yield Problem(str(folder), 1, "belongs to another working tree; Claude Code does not read it here")
+
+
+def _contradictions(files: tuple[HostFile, ...]) -> Iterator[Problem]:
+    """Yield entries of two agents of which one says the contrary of the other."""
+    entries = [(one, line, text, tokens(text)) for one in files for line, text in _entries(one)][:_MAX_ENTRIES]
+    for (one, line, text, words), (other, number, contrary, others) in itertools.combinations(entries, 2):
+        if one.host != other.host and len(words & others) >= 2 and (why := find_opposition(text, contrary)):
+            yield Problem(one.shown, line, f"contradicts {other.shown}:{number}: {why}")
+
+
+def _entries(one: HostFile) -> Iterator[tuple[int, str]]:
+    """Yield the items and paragraphs of a file, each with its line."""
+    text = without_ours(_read_text(one.file).encode(), one.file).decode()
+    text = _FRONTMATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
+    start, words = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        is_new = bool(_ITEM.match(line)) or not line.strip() or line.startswith("#")
+        if is_new and words:
+            yield start, " ".join(words)
+            words.clear()
+        if line.strip() and not line.startswith("#"):
+            start = start if words else number
+            words.append(_ITEM.sub("", line).strip())
+
+
+def _read_text(file: Path) -> str:
+    try:
+        with read_plain(file) as stream:
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+    except OSError:
+        return ""

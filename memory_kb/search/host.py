@@ -105,7 +105,7 @@ class HostMemory:
                     except OSError:
                         continue
                     digest = hash_of(raw.data)
-                    raw = raw._replace(data=own_words(raw.data, Path(stat.location)))
+                    raw = raw._replace(data=without_ours(raw.data, Path(stat.location)))
                     note = read_note(raw, Location(), "active")
                     writer.put(stat, digest, (), [_named(chunk) for chunk in note.chunks], is_known=False)
         return True
@@ -120,7 +120,7 @@ def _wants_host(filters: Filters) -> bool:
     return not filters.scopes or HOST in filters.scopes
 
 
-def own_words(data: bytes, file: Path) -> bytes:
+def without_ours(data: bytes, file: Path) -> bytes:
     """Return a file without what memory-kb put there and without pointers to files that are found by themselves."""
 
     def blank(found: re.Match[str]) -> str:
