@@ -21,11 +21,21 @@ from memory_kb.context.framing import Given
 from memory_kb.context.prompts import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.git.past_notes import NotesInGit, PastNotes
+from memory_kb.git.past import choose
+from memory_kb.git.repository import Repository
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.importing import Labels, TranscriptImport
-from memory_kb.sessions.needs import SORTS, Need, Past, SessionNeeds, count_failed, mentions, plain, read_needs
+from memory_kb.sessions.needs import (
+    SORTS,
+    Need,
+    Past,
+    SessionNeeds,
+    comparable_text,
+    count_failed,
+    mentions,
+    read_needs,
+)
 from memory_kb.stop_words import stop_words
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
@@ -35,6 +45,71 @@ WAYS = ("memory-kb", "nothing", "grep", "MEMORY.md")
 _GREP_LINES = 20
 _BACKTICKED = re.compile(r"`([^`\n]+)`")
 _WORD = re.compile(r"\w{3,}")
+#: The files that a person curates for agents, in a project's folder; one of them is often a link to another.
+CURATED = (
+    "MEMORY.md",
+    "CLAUDE.md",
+    "AGENTS.md",
+    "GEMINI.md",
+    ".claude/CLAUDE.md",
+    ".cursorrules",
+    ".github/copilot-instructions.md",
+)
+_RULES = re.compile(r"\.(?:claude/rules/.*\.md|cursor/rules/.*\.mdc)\Z")
+_NOTE_BYTES = 200_000
+_LINK = "120000"
+
+
+class PastNotes(NamedTuple):
+    """The notes of one moment: what a person wrote for agents, and the vault's notes by their path in the project."""
+
+    curated: str = ""
+    files: Mapping[str, bytes] = {}
+
+
+class NotesInGit:
+    """The notes of a project, as they were."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._repository: Repository | None = None
+        self._inner = ""
+        self._known: dict[str, PastNotes] = {}
+        try:
+            repository = Repository(folder, environ)
+            if repository.has_commits:
+                self._repository, self._inner = repository, repository.prefix(folder)
+        except (MemoryKBError, OSError):
+            pass
+
+    def at(self, moment: str) -> PastNotes:
+        """Return the notes of the last commit before a moment of the branch that is checked out."""
+        if self._repository is None or not moment:
+            return PastNotes()
+        found = self._repository.git("rev-list", "-1", f"--before={moment}", "HEAD").decode().strip()
+        if not found:
+            return PastNotes()
+        if found not in self._known:
+            self._known[found] = self._read(self._repository, found)
+        return self._known[found]
+
+    def _read(self, repository: Repository, commit: str) -> PastNotes:
+        """Return the notes of a commit; links to other files count once, as those files."""
+        blobs = [one for one in repository.files(commit, self._inner) if one.mode != _LINK]
+        notes = {one.path for one in choose(blobs, is_memory=True) if one.path.endswith(".md")}
+        wanted = [one for one in blobs if one.path in CURATED or one.path in notes or _RULES.match(one.path)]
+        texts = {one.path: data[:_NOTE_BYTES] for one, data in repository.read(wanted)}
+        words = {path: data.decode("utf-8", "replace").strip() for path, data in texts.items()}
+        curated = [words[name] for name in CURATED if name in words]
+        curated += [text for path, text in words.items() if _RULES.match(path) and _always_holds(path, text)]
+        files = {path: data for path, data in texts.items() if path in notes}
+        return PastNotes("\n\n".join(filter(None, dict.fromkeys(curated))), files)
+
+
+def _always_holds(path: str, rule: str) -> bool:
+    """Return whether an agent gives its model a rule at every session, not only at some files."""
+    if path.endswith(".mdc"):
+        return "alwaysApply: true" in rule
+    return not re.match(r"\ufeff?---\r?\n(?:.*\n)*?paths:", rule[:4_000])
 
 
 class Giver:
@@ -187,12 +262,9 @@ class NeedCheck(NamedTuple):
 class Benefit:
     """What the replay of a folder of transcripts came to.
 
-    Attributes:
-        found_again: what was known from an earlier session and found out again, by sort.
-        failed_commands: how many commands failed on the way to it; `tokens` what they cost.
-        never_paid: entries that were given and said nothing that was needed; `wrong`: entries that name a command
-            which then failed and never went through.
-        curated: in how many sessions the project had a file that a person wrote for agents.
+    `found_again` was known from an earlier session, by sort; `failed_commands` on the way to it cost `tokens`. Entries
+    that were given `never_paid` if they said nothing that was needed, and are `wrong` if they name a command which then
+    failed and never went through. In `curated` sessions the project had a file that a person wrote for agents.
     """
 
     sessions: int = 0
@@ -219,13 +291,8 @@ class Benefit:
 def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, project: Path | None = None) -> Benefit:
     """Replay the transcripts below a folder in order of time and count what a memory would have given.
 
-    Args:
-        folder: transcripts of any agent that `session import` reads, at any depth; sessions of one project share a vault.
-        on_session: called with the number of sessions done and of all.
-        project: the folder whose git history has the notes; by itself the one in which a session ran.
-
-    Raises:
-        UnreadableInput: there is no transcript in the folder.
+    Sessions of one project share a vault. `on_session` is called with the number of sessions done and of all; `project`
+    is the folder whose git history has the notes, by itself the one in which a session ran.
     """
     made = Benefit(scores={name: Score() for name in WAYS})
     with tempfile.TemporaryDirectory(prefix="memory-kb-benefit-") as place:
@@ -313,7 +380,7 @@ class _ProjectReplay:
         for name, giver in self._givers.items():
             given = _give(giver, session, notes)
             made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
-            texts[name] = [(seq, plain(one.text)) for seq, one in given if one.text]
+            texts[name] = [(seq, comparable_text(one.text)) for seq, one in given if one.text]
             shown.update(*(one.ids for _, one in given))
         made.curated += bool(notes.curated)
         made.prompts += len(session.prompts)
@@ -342,7 +409,7 @@ class _ProjectReplay:
             if memory.id not in ids:
                 continue
             self._shown.add(memory.id)
-            text = plain(f"{memory.title} {memory.text}")
+            text = comparable_text(f"{memory.title} {memory.text}")
             if any(mentions(text, need) for need in known):
                 self._paid.add(memory.id)
             commands = () if memory.kind in ("episode", "pitfall") else _BACKTICKED.findall(memory.text)

@@ -19,7 +19,7 @@ from memory_kb.store.files import NoteText
 from memory_kb.store.plan import WriteFile
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
-from memory_kb.working.continuity import SECTIONS, find_damage, name_line, own_words, plan_continuity
+from memory_kb.working.continuity import SECTIONS, find_damage, first_own_words, name_line, plan_continuity
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -188,7 +188,7 @@ def test_what_is_ours_is_known_as_ours() -> None:
     made = planned("")
     assert made
     assert injected.judge(made) == "whole"
-    assert own_words("Fix the parser.\n" + made, 100) == "Fix the parser."
+    assert first_own_words("Fix the parser.\n" + made, 100) == "Fix the parser."
 
 
 # -- the verb ------------------------------------------------------------------------------

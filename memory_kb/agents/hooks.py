@@ -346,9 +346,9 @@ class Hooks:
         words = ""
         with contextlib.suppress(OSError):
             data = read_file(self._vault.scope_folder("project") / "CONTINUITY.md", _MAX_LOG)
-            from memory_kb.working.continuity import own_words
+            from memory_kb.working.continuity import first_own_words
 
-            words = own_words(data.decode("utf-8", "replace"), _MAX_TASK)
+            words = first_own_words(data.decode("utf-8", "replace"), _MAX_TASK)
         return words or _branch_words(call.folders)
 
 

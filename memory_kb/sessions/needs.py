@@ -27,13 +27,10 @@ _RUN = frozenset({"run", "test", "build", "lint", "install", "deploy", "commit"}
 
 
 class Need(NamedTuple):
-    """One thing that a session found out.
+    """One thing that a session found out, and the event from which on it was needed.
 
-    Attributes:
-        sort: a word of `SORTS`.
-        seq: the event from which on it was needed.
-        fact: the command that worked, the file, the error's message, or what the person said.
-        failures: the events with the commands that failed for want of it, each with its tokens.
+    The fact is the command that worked, the file, the error's message, or what the person said; `failures` are the events
+    with the commands that failed for want of it, each with its tokens.
     """
 
     sort: str
@@ -130,7 +127,7 @@ class _CallReader:
     def _fail(self, started: _Started, answer: Answer) -> None:
         call, failure, fault = started.call, (started.seq, started.cost), answer.fault
         if fault and fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
-            self.found.add(Need("error", started.seq, plain(fault.message)[:_MESSAGE], (failure,)))
+            self.found.add(Need("error", started.seq, comparable_text(fault.message)[:_MESSAGE], (failure,)))
         self.found.failed.add(_named(call))
         same = next((one for one in self.failing if _is_one_job(one.call, call)), None)
         if same:
@@ -174,7 +171,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
             reader.take(event, event.seq or number)
     for message in read_messages(events):
         for statement in message.statements:
-            found.add(Need("correction", message.event.seq, plain(statement.text)))
+            found.add(Need("correction", message.event.seq, comparable_text(statement.text)))
     return found
 
 
@@ -187,11 +184,11 @@ def _named(call: Call) -> str:
     return " ".join(call.shown.replace("`", "").split())
 
 
-def plain(text: str) -> str:
+def comparable_text(text: str) -> str:
     """Return a text by which two of them are compared.
 
     Example:
-        >>> plain("  Run `make  test` ")
+        >>> comparable_text("  Run `make  test` ")
         'run make test'
     """
     return " ".join(text.replace("`", "").casefold().split())
@@ -218,7 +215,7 @@ class Past:
 
 
 def mentions(text: str, need: Need) -> bool:
-    """Return whether a text, as `plain` returns it, says what was found out.
+    """Return whether a text, as `comparable_text` returns it, says what was found out.
 
     Example:
         >>> mentions("use uv run pytest -q here", Need("command", 1, "uv run pytest -q")), mentions("see src/api/x.py", Need("file", 1, "src/api/x.py"))
@@ -227,7 +224,7 @@ def mentions(text: str, need: Need) -> bool:
     if need.sort == "correction":
         words = tokens(need.fact)
         return bool(words) and len(words & tokens(text)) >= _SAME * len(words)
-    fact = plain(need.fact)
+    fact = comparable_text(need.fact)
     return (fact if need.sort != "file" else "/".join(fact.split("/")[-2:])) in text
 
 

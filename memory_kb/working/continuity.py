@@ -67,7 +67,10 @@ def plan_continuity(
     text = note.text if note else ""
     if not (relevant or avoid or any(find(path, text, name) for name in SECTIONS)):
         return None
-    lines = {"relevant": [name_line(one) for one in relevant], "avoid": [f"- {plain(_said_of(one))}" for one in avoid]}
+    lines = {
+        "relevant": [name_line(one) for one in relevant],
+        "avoid": [f"- {safe_line(_said_of(one))}" for one in avoid],
+    }
     for name, heading in SECTIONS.items():
         text = put(path, text, name, "\n".join([heading, *([""] if lines[name] else []), *lines[name]]))
     reason = "What fits the work at hand."
@@ -88,17 +91,17 @@ def find_damage(path: str, text: str) -> str | None:
 
 def name_line(one: Memory) -> str:
     """Return a line that names an entry, by an id that `show` finds."""
-    return f"- [{'skill: ' if one.kind == 'skill' else ''}{plain(one.id)}] {plain(_said_of(one))}".rstrip()
+    return f"- [{'skill: ' if one.kind == 'skill' else ''}{safe_line(one.id)}] {safe_line(_said_of(one))}".rstrip()
 
 
-def plain(text: str) -> str:
+def safe_line(text: str) -> str:
     """Return a text on one line, in which no comment begins or ends, so that no mark can be faked."""
     line = shorten(on_one_line(text), _SUMMARY)
     line = line.replace("<!--", "<! --").replace("-->", "-- >")
     return re.sub(r"memory-kb:(?=\s*(?:begin|end|start)\b)", "memory-kb ", line)
 
 
-def own_words(text: str, limit: int) -> str:
+def first_own_words(text: str, limit: int) -> str:
     """Return the first words of a file that are the agent's own, as what it is working on."""
     lines = (line.strip().lstrip("#>-*").strip() for line in strip(text.removeprefix("\ufeff")).splitlines())
     return " ".join(line for line in lines if line)[:limit].strip()
@@ -139,7 +142,9 @@ class Continuity:
             CannotSplice: the marks in the file are damaged.
         """
         path, note = self.read(job)
-        words = (task or "").strip() or (own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else "")
+        words = (task or "").strip() or (
+            first_own_words(note.data.decode("utf-8", "replace"), _OWN_WORDS) if note else ""
+        )
         if only_if_there and (note is None or not words):
             return ContinuityReport(path, (), (), RunReport(None, "continuity"))
         if not words:
