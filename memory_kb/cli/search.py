@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import flag, option, together, verb
-from memory_kb.cli.hits import print_found
 from memory_kb.cli.options import Day, limit_option, vaults_option
 from memory_kb.cli.output import (
     Options,
-    Progress,
     as_plain,
     pick,
     print_entry_line,
@@ -25,9 +23,10 @@ from memory_kb.cli.output import (
     print_text,
     say,
 )
+from memory_kb.cli.plain import find_notes
 from memory_kb.cli.styles import clean, format_id, format_place, one_line, style
 from memory_kb.errors import UsageError
-from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, PER_ENTRY, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
+from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES
 
 if TYPE_CHECKING:
     from memory_kb.context.sections import Context
@@ -92,10 +91,8 @@ def search_verb(options: Options, /, query: tuple[str, ...], no_sync: bool, as_o
         raise UsageError("--agent and --outcome go with --kind session alone", "leave out the other kinds")
     if not text.strip() and chosen["file"] is None:
         raise UsageError("there is nothing to search for", 'try: memory-kb search "flaky tests"')
-    per_entry, sync = 0 if options.as_json else PER_ENTRY, not no_sync or as_of is not None
-    with _open_at(options, as_of) as kb, Progress() as progress:
-        result = kb.search(text, sync=sync, per_entry=per_entry, progress=progress, **chosen)
-    print_found(options, result, chosen["file"])
+    with _open_at(options, as_of) as kb:
+        find_notes(options, kb, text, sync=not no_sync or as_of is not None, **chosen)
 
 
 def _search_sessions(options: Options, query: str, chosen: Mapping[str, Any]) -> None:

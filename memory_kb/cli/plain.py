@@ -1,0 +1,132 @@
+"""The commands `search` and `index` as they are called most: without click, which is slow to load.
+
+Every other command line, and whatever is wrong with these, is left to click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memory_kb.cli.output import Options, Progress, as_plain, echo, print_json, print_notes, print_problems, say
+from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, use_colour, wrap
+from memory_kb.model import PER_ENTRY
+
+if TYPE_CHECKING:
+    from memory_kb.kb import KnowledgeBase
+    from memory_kb.model import Hit, SearchResult
+
+#: So many lines of a passage are shown, and so many of the further places of a text.
+_LINES, _SHOWN_COPIES = 4, 3
+_VALUES = {"--vault": "vault", "--home": "home", "--limit": "limit", "-k": "limit"}
+
+
+def run_plain(arguments: Sequence[str], options: Options) -> bool:
+    """Run a search without filters, or `index`; return whether the command line says no more than that."""
+    words: list[str] = []
+    values: dict[str, str] = {}
+    left = iter(arguments)
+    for word in left:
+        if word in _VALUES:
+            values[_VALUES[word]] = next(left, "")
+        elif not word.startswith("-"):
+            words.append(word)
+        elif word != "--json":
+            return False
+    verb, query = words[:1], " ".join(words[1:])
+    is_search = verb == ["search"] and bool(query.strip())
+    is_index = verb == ["index"] and not query and "limit" not in values
+    limit = values.pop("limit", "10")
+    if not (is_search or is_index) or not all(values.values()) or not (limit.isdecimal() and 1 <= int(limit) <= 1000):
+        return False
+    options.vault, options.home, options.as_json = values.get("vault"), values.get("home"), "--json" in arguments
+    if is_index:
+        index_notes(options)
+    else:
+        find_notes(options, options.kb, query, limit=int(limit))
+    return True
+
+
+def index_notes(options: Options, *, rebuild: bool = False, embed: bool = True) -> None:
+    """Bring the index up to date, and print what changed."""
+    with Progress() as progress, Progress("Embedding", "passages") as embedding:
+        report = options.kb.sync(
+            rebuild=rebuild,
+            embed=embed,
+            progress=progress,
+            embed_progress=embedding,
+            on_wait=lambda: say("waiting for another process that is indexing …"),
+        )
+    if options.answer(report._asdict() | {"seconds": round(report.seconds, 3)}):
+        return
+    print_notes(report.notices)
+    print_problems(report.problems)
+    counts = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, {report.unchanged:,} unchanged"
+    embedded = f", {report.embedded:,} embedded" if report.embedded else ""
+    echo(f"{counts}{embedded} in {report.seconds:.2f} s")
+
+
+def find_notes(options: Options, kb: KnowledgeBase, query: str, **chosen: Any) -> None:
+    """Search, and print what was found."""
+    with Progress() as progress:
+        result = kb.search(query, per_entry=0 if options.as_json else PER_ENTRY, progress=progress, **chosen)
+    _print_found(options, result, chosen.get("file"))
+
+
+def _print_found(options: Options, result: SearchResult, file: str | None) -> None:
+    """Print the hits of a search, which may have been one for what covers a file."""
+    if options.as_json:
+        fields = as_plain(result)
+        for hit in fields["hits"]:
+            for name in ("explanation", "copies", "vault"):
+                if not hit[name]:
+                    del hit[name]
+        print_json(fields)
+        return
+    print_notes(result.degraded)
+    for hits in result.notes:
+        for number, hit in enumerate(hits):
+            _print_hit(hit, result.query, is_further=number > 0)
+    if not result.hits and file:
+        say(f"No entry that answers this applies to {one_line(file)}.")
+    elif not result.hits:
+        say("No results. Try other words, or `memory-kb status` to see what is indexed.")
+
+
+def _print_hit(hit: Hit, query: str, *, is_further: bool) -> None:
+    """Print a hit: what and where it is, and how the passage begins; of a further one in its note only the lines."""
+    lines = f"{hit.line}-{hit.end_line}" if hit.end_line > hit.line else str(hit.line)
+    rank, score = style(f"{hit.rank:>2}.", dim=True), style(f"{hit.score:.3f}", fg="cyan")
+    if is_further:
+        word = "lines" if hit.end_line > hit.line else "line"
+        echo(f"    {rank} {style(f'{word} {lines}', fg='green')}  {score}")
+    else:
+        marks = [hit.kind, hit.scope] + ([] if hit.status in ("active", "compacted") else [hit.status])
+        place = format_place(f"{hit.vault}:{hit.path}" if hit.vault else hit.path, lines)
+        echo(f"{rank} {style(clean(hit.title), bold=True)}  {score}")
+        echo(f"    {place}  {style(', '.join(marks), dim=True)}  {dim_id(hit.id)}")
+    _print_text(hit, query)
+
+
+def _print_text(hit: Hit, query: str) -> None:
+    lines = [line.rstrip() for line in hit.text.splitlines() if line.strip()]
+    if lines and lines[0].lstrip("# ") == hit.title:
+        del lines[0]
+    if lines:
+        rest = ["…"] if len(lines) > _LINES else []
+        echo(_highlight(wrap(clean("\n".join(lines[:_LINES] + rest))), query))
+    if hit.copies:
+        shown = ", ".join(map(one_line, hit.copies[:_SHOWN_COPIES]))
+        more = ", …" if len(hit.copies) > _SHOWN_COPIES else ""
+        echo(style(f"    +{len(hit.copies)} {'copies' if len(hit.copies) > 1 else 'copy'}: {shown}{more}", dim=True))
+    for line in hit.explanation:
+        echo(style(f"      {line}", dim=True))
+
+
+def _highlight(text: str, query: str) -> str:
+    """Return a text with the words of a query emphasised, where colour is wanted."""
+    if not use_colour():
+        return text
+    from memory_kb.web.highlight import mark
+
+    return "".join(style(one.text, fg="yellow", bold=True) if one.is_hit else one.text for one in mark(text, query))
