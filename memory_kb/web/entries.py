@@ -6,6 +6,7 @@ import contextlib
 import shlex
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -25,7 +26,7 @@ from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
-from memory_kb.web.site import BadForm, Parameters, Site, one, see_other
+from memory_kb.web.site import BadForm, Handler, Parameters, Site, one, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -127,25 +128,21 @@ def _read_passage(lines: str, first: int) -> range:
     return range(max(0, int(start[:9]) - first), max(0, int((end or start)[:9]) - first + 1))
 
 
-async def show_links(site: Site, request: Request) -> Response:
-    """What it links to, and what links to it."""
-    wanted = read_wanted(request.query_params)
-    report = await site.study(lambda kb: kb.links(wanted.name(kb)))
-    return site.page(request, "links.html", report=report, wanted=wanted)
+def _part(template: str, look: Callable[[KnowledgeBase, str], object]) -> Handler:
+    """Return the handler of a part of an entry's page that takes a slow read."""
+
+    async def show(site: Site, request: Request) -> Response:
+        wanted = read_wanted(request.query_params)
+        found = await site.study(lambda kb: look(kb, wanted.name(kb)))
+        return site.page(request, template, found=found, wanted=wanted)
+
+    return show
 
 
-async def show_exposure(site: Site, request: Request) -> Response:
-    """Who was shown it, and what became of them."""
-    wanted = read_wanted(request.query_params)
-    seen = await site.study(lambda kb: kb.exposure(wanted.name(kb)))
-    return site.page(request, "exposure.html", seen=seen, wanted=wanted)
-
-
-async def show_changes(site: Site, request: Request) -> Response:
-    """What runs changed in it, and what git knows of that."""
-    wanted = read_wanted(request.query_params)
-    past = await site.study(lambda kb: kb.past_of(wanted.name(kb)))
-    return site.page(request, "changes.html", past=past, wanted=wanted)
+#: What it links to and what links to it; who was shown it; what runs and commits changed in it.
+show_links = _part("links.html", lambda kb, name: kb.links(name))
+show_exposure = _part("exposure.html", lambda kb, name: kb.exposure(name))
+show_changes = _part("changes.html", lambda kb, name: kb.past_of(name))
 
 
 async def show_hash(site: Site, request: Request) -> Response:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
-from memory_kb.browsing import LastLook, Upkeep
+from memory_kb.browsing import LastLook
 from memory_kb.index.facts import Look
 from memory_kb.index.link_map import LinkMap
 from memory_kb.kb import KnowledgeBase
-from memory_kb.reports import RunView, Stats, Status
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, one, read_query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
 
 _RUNS, _PROBLEMS = 15, 300
 
 
-class Health(NamedTuple):
-    """What is known without a slow read."""
-
-    status: Status
-    stats: Stats
-    upkeep: Upkeep
-    runs: tuple[RunView, ...]
-    warnings: tuple[str, ...]
-
-
 async def show_health(site: Site, request: Request) -> Response:
     """How fresh the index is, what it holds, what was done and what it cost."""
 
-    def look(kb: KnowledgeBase) -> Health:
-        return Health(kb.status(), kb.stats(), kb.upkeep(), kb.runs()[:_RUNS], tuple(kb.vault.warnings))
+    def look(kb: KnowledgeBase) -> dict[str, Any]:
+        known = {"status": kb.status(), "stats": kb.stats(), "upkeep": kb.upkeep()}
+        return known | {"runs": kb.runs()[:_RUNS], "warnings": kb.vault.warnings}
 
     return site.page(request, "health.html", health=await site.study(look), said=one(request.query_params, "said"))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from memory_kb.errors import UsageError
 from memory_kb.kb import KnowledgeBase
-from memory_kb.learning.review import ReviewItem, ReviewView
+from memory_kb.learning.review import ReviewView
 from memory_kb.web.entries import read_wanted
 from memory_kb.web.render import LinkBase, render
 from memory_kb.web.site import PAGE_SIZE, Site, one, read_query, see_other
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 _LONGEST_TEXT, _MOST_DAYS = 1_000_000, 365
 
 
-class Waiting(NamedTuple):
-    """A page of the queue; `chosen` is the one to be judged first."""
-
-    items: tuple[ReviewItem, ...]
-    total: int
-
-
 async def show_review(site: Site, request: Request) -> Response:
     """What waits for a judgment."""
     asked = read_query(request.query_params)
@@ -39,7 +32,7 @@ async def show_review(site: Site, request: Request) -> Response:
     shown = items[first : first + PAGE_SIZE]
     texts = [Markup(render(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
     return site.page(
-        request, "review.html", asked=asked, waiting=Waiting(shown, len(items)), texts=texts,
+        request, "review.html", asked=asked, items=shown, total=len(items), texts=texts,
         pages=-(-len(items) // PAGE_SIZE), said=one(request.query_params, "said"), run=one(request.query_params, "run"),
     )  # fmt: skip
 

@@ -38,13 +38,6 @@ class ShownHit(NamedTuple):
         return f"{entry_address(hit.id, hit.path, hit.line)}&lines={hit.line}-{hit.end_line}#passage"
 
 
-class SearchPage(NamedTuple):
-    """What a search gave, ready to be drawn: the hits of each note together."""
-
-    notes: list[list[ShownHit]]
-    result: SearchResult
-
-
 async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     limit = _MORE if one(request.query_params, "more") else _LIMIT
@@ -72,10 +65,12 @@ async def _draw(
 ) -> Response:
     asked = read_query(request.query_params)
     work = partial(_search, asked=asked, limit=limit, vaults=site.info.vaults, is_typing=is_typing)
-    answer = await site.read(work) if asked.query.strip() else None
-    home = {} if answer else await _find_home(site, asked)
+    notes, result = await site.read(work) if asked.query.strip() else ([], None)
+    home = {} if result else await _find_home(site, asked)
     choices = await site.choices()
-    return site.page(request, template, headers=headers, asked=asked, answer=answer, choices=choices, **home)
+    return site.page(
+        request, template, headers=headers, asked=asked, notes=notes, result=result, choices=choices, **home
+    )
 
 
 async def show_browse(site: Site, request: Request) -> Response:
@@ -111,7 +106,8 @@ async def _find_home(site: Site, asked: PageQuery) -> dict[str, Any]:
 
 def _search(
     kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool = False
-) -> SearchPage:
+) -> tuple[list[list[ShownHit]], SearchResult]:
+    """Return the hits of each note together, ready to be drawn, and all that the search says."""
     result = kb.search(
         asked.query,
         limit=limit,
@@ -123,7 +119,7 @@ def _search(
         **asked.filters,
     )
     own = kb.index.team.name if vaults else None
-    return SearchPage([[_show(hit, asked.query, own) for hit in hits] for hits in result.notes], result)
+    return [[_show(hit, asked.query, own) for hit in hits] for hits in result.notes], result
 
 
 def _show(hit: Hit, query: str, own_vault: str | None) -> ShownHit:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from memory_kb.kb import KnowledgeBase
-from memory_kb.store.events import Event
 from memory_kb.web.highlight import Stretch
 from memory_kb.web.site import PAGE_SIZE, Site, one, read_query
 
@@ -18,13 +16,6 @@ if TYPE_CHECKING:
 _EVENTS = 200
 #: So much of a long text is shown at first.
 _LONG = 1_500
-
-
-class Replay(NamedTuple):
-    """Some events of a session, and whether more follow."""
-
-    events: tuple[Event, ...]
-    has_more: bool
 
 
 async def show_sessions(site: Site, request: Request) -> Response:
@@ -45,15 +36,15 @@ async def show_sessions(site: Site, request: Request) -> Response:
 async def show_session(site: Site, request: Request) -> Response:
     """One session, event by event."""
     asked, session = read_query(request.query_params), one(request.query_params, "session")
-    replay = await site.study(lambda kb: _replay(kb, session, (asked.page - 1) * _EVENTS))
+    first = (asked.page - 1) * _EVENTS
+    events = await site.study(
+        lambda kb: list(itertools.islice(kb.sessions.replay(session), first, first + _EVENTS + 1))
+    )
     every = (await site.study(lambda kb: kb.sessions.list())).sessions
-    seen = next((one for one in every if one.session == session), None)
-    return site.page(request, "session.html", seen=seen, asked=asked, session=session, replay=replay, long=_LONG)
-
-
-def _replay(kb: KnowledgeBase, session: str, first: int) -> Replay:
-    events = tuple(itertools.islice(kb.sessions.replay(session), first, first + _EVENTS + 1))
-    return Replay(events[:_EVENTS], len(events) > _EVENTS)
+    return site.page(
+        request, "session.html", seen=next((one for one in every if one.session == session), None), asked=asked,
+        session=session, events=events[:_EVENTS], has_more=len(events) > _EVENTS, long=_LONG,
+    )  # fmt: skip
 
 
 def read_snippet(text: str) -> tuple[Stretch, ...]:
