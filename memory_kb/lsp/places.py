@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from lsprotocol import types as lsp
+from pygls.workspace import PositionCodec
 
 from memory_kb.index.catalog import Catalog
 from memory_kb.lsp.spots import blocks
@@ -34,13 +35,8 @@ class Ruler:
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:
         self.text = text
-        self._encoding = encoding
+        self._codec = PositionCodec(encoding)
         self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
-
-    @property
-    def end(self) -> lsp.Position:
-        """The place behind the last character."""
-        return self.position(len(self.text))
 
     def position(self, offset: int) -> lsp.Position:
         """Return the place of a character."""
@@ -54,14 +50,8 @@ class Ruler:
             return len(self.text)
         start, end = self._starts[position.line], self.line_end(position.line)
         line = self.text[start:end]
-        if line.isascii() or self._encoding == "utf-32":
-            return min(start + position.character, end)
-        units = 0
-        for place, sign in enumerate(line):
-            if units >= position.character:
-                return start + place
-            units += self._units(sign)
-        return end
+        within = lsp.Position(0, min(position.character, self._units(line)))
+        return start + self._codec.position_from_client_units([line], within).character
 
     def line_end(self, line: int) -> int:
         """Return where a line ends, without its line end."""
@@ -75,11 +65,7 @@ class Ruler:
         return lsp.Range(self.position(span.start), self.position(span.end))
 
     def _units(self, text: str) -> int:
-        if text.isascii() or self._encoding == "utf-32":
-            return len(text)
-        if self._encoding == "utf-8":
-            return len(text.encode("utf-8", "surrogatepass"))
-        return len(text) + sum(sign > "\uffff" for sign in text)
+        return len(text) if text.isascii() else self._codec.client_num_units(text)
 
 
 class Page:

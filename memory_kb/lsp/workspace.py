@@ -9,10 +9,10 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote
 
 from lsprotocol import types as lsp
+from pygls.uris import to_fs_path
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
@@ -100,11 +100,9 @@ class Workspace:
 
     def path_of(self, uri: str) -> str | None:
         """Return the path in output of a note, or None for what is none."""
-        parts = urlsplit(uri)
-        if parts.scheme != "file" or self.vault is None:
-            return None
-        file = Path(os.path.realpath(url2pathname(unquote(parts.path)) if os.name == "nt" else unquote(parts.path)))
-        if file.suffix.lower() != ".md":
+        named = to_fs_path(uri)
+        file = Path(os.path.realpath(named or ""))
+        if not named or self.vault is None or file.suffix.lower() != ".md":
             return None
         for root in self.vault.roots:
             inside = file.is_relative_to(root.folder) and not any(
