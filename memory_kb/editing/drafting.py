@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 #: Files that the format names.
 _FIXED_NAMES = ("memory.md", "institutional.md", "proxy.md")
-#: What can be done to an entry by hand: in words, and what each is called here.
-ACTIONS = ("retire", "approve", "promote", "merge")
 
 
 class EntryUse(NamedTuple):
@@ -267,17 +265,20 @@ class Drafting:
         return sorted(found)
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
-        """Return what one of `ACTIONS` would make of the files, with the drafts in their places."""
+        """Return what it would make of the files to retire, approve, promote or merge an entry, with the drafts in their places."""
         memory = self._at(path, entry_id, drafts)
-        makers: Mapping[str, Callable[[], Sequence[Change]]] = {
-            "retire": lambda: list(filter(None, [plan_fields(memory, {"status": "retired"}, "Forgotten on request.")])),
-            "approve": lambda: self._plan_approving(memory, drafts),
-            "promote": lambda: self._plan_promoting(memory),
-            "merge": lambda: self._plan_merging(memory, other, drafts),
-        }
-        if action not in makers:
-            raise UsageError(f"unknown action {action!r}", f"it may be {', '.join(ACTIONS)}")
-        return self._composed(makers[action](), drafts)
+        if action == "retire":
+            retired = plan_fields(memory, {"status": "retired"}, "Forgotten on request.")
+            plan: Sequence[Change] = [retired] if retired else []
+        elif action == "approve":
+            plan = self._plan_approving(memory, drafts)
+        elif action == "promote":
+            plan = self._plan_promoting(memory)
+        elif action == "merge":
+            plan = self._plan_merging(memory, other, drafts)
+        else:
+            raise UsageError(f"unknown action {action!r}", "it may be retire, approve, promote or merge")
+        return self._composed(plan, drafts)
 
     def _plan_approving(self, memory: Memory, drafts: Drafts) -> Sequence[Change]:
         approval = self._review.approval()
@@ -289,17 +290,11 @@ class Drafting:
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         learning = copy_for_wider_scope(memory, self._vault.clock())
-        if learning is None:
-            said = f"{memory.id} cannot be promoted from {memory.place.scope}"
+        changes = self._memories.plan_ingest([learning]).changes if learning else ()
+        if not changes:
+            said = f"{memory.id} cannot be promoted from {memory.place.scope}, or it is there already"
             raise UsageError(said, "only live entries rise, and the home is the top")
-        plan = self._memories.plan_ingest([learning])
-        (taken,) = plan.results
-        if taken.action not in ("created", "reinforced"):
-            is_known = taken.action == "known"
-            raise UsageError(
-                f"{taken.id or memory.id} is there already" if is_known else f"not promoted: {taken.message}"
-            )
-        return plan.changes
+        return changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
         found = self._examination.catalog().ids.get(other, ())

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from memory_kb.editing.renaming import rename_links
+from memory_kb.editing.renaming import plan_rewrite, rename_links
 from memory_kb.markdown.links import escape_address, find_wikilinks, is_attachment, rewrite_targets, without_code
 from memory_kb.markdown.splice import read_entries
 from memory_kb.model import Span
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, move, write_file
+from memory_kb.store.plan import Change, move
 
 #: Of links to files beside a note that are no notes, such as pictures: `](../img/a.png`.
 _BESIDE = re.compile(r"(?<=\]\()(?![a-zA-Z][\w+.-]*:|[/#<])[^\s()#?]+")
@@ -49,16 +49,11 @@ def plan_moving(moving: Moving, notes: Iterable[NoteText]) -> tuple[Change, ...]
         >>> [change.action.data for change in plan_moving(moving, notes)[:2]]
         [b'[y](../a/y.md) [[z]]', b'[x](c/v.md#p) [[c/v]] [[v]]']
     """
-    changes: list[Change] = []
-    moves: list[Change] = []
     reason = f"Moved {', '.join(f'from {old} to {new}' for old, new in list(moving.moves.items())[:3])}."
-    for note in notes:
-        text = _rewrite(note, moving) if note.path.lower().endswith(".md") else note.text
-        if text != note.text:
-            changes.append(write_file(note, text, reason))
-        if note.path in moving.moves:
-            moves.append(move(note, moving.moves[note.path], reason))
-    return tuple(change.joined(f"move {min(moving.moves)}") for change in (*changes, *moves))
+    name, notes = f"move {min(moving.moves)}", list(notes)
+    moved = (move(note, moving.moves[note.path], reason) for note in notes if note.path in moving.moves)
+    changes = plan_rewrite(notes, lambda note: _rewrite(note, moving), reason, name)
+    return (*changes, *(change.joined(name) for change in moved))
 
 
 def _rewrite(note: NoteText, moving: Moving) -> str:
@@ -66,6 +61,8 @@ def _rewrite(note: NoteText, moving: Moving) -> str:
         return _new_target(target, note.path, moving)
 
     text = note.text
+    if not note.path.lower().endswith(".md"):
+        return text
     for entry in reversed(list(read_entries(text, note.path))):
         if entry.has_frontmatter and entry.fault is None:
             text = rename_links(text, entry, rename)

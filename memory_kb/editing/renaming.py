@@ -114,12 +114,20 @@ def plan_renaming(renaming: Renaming, notes: Iterable[NoteText]) -> tuple[Change
         >>> [change.action.data for change in plan]
         [b'---\\nid: tea\\n---\\nOne.\\n', b'See [[tea|this]].\\n']
     """
-    changes = []
-    for note in notes:
-        text = _NoteRenaming(note.path, renaming).apply(renaming.change_anchors(note.text, note.path))
-        if text != note.text:
-            changes.append(write_file(note, text, f"Renamed from {renaming.old} to {renaming.new}."))
-    return tuple(change.joined(f"rename {renaming.entry_id}") for change in changes)
+
+    def rewrite(note: NoteText) -> str:
+        return _NoteRenaming(note.path, renaming).apply(renaming.change_anchors(note.text, note.path))
+
+    reason = f"Renamed from {renaming.old} to {renaming.new}."
+    return plan_rewrite(notes, rewrite, reason, f"rename {renaming.entry_id}")
+
+
+def plan_rewrite(
+    notes: Iterable[NoteText], rewrite: Callable[[NoteText], str], reason: str, name: str
+) -> tuple[Change, ...]:
+    """Plan to write notes whose texts are others by `rewrite`; all of it happens, or nothing."""
+    texts = ((note, rewrite(note)) for note in notes)
+    return tuple(write_file(note, text, reason).joined(name) for note, text in texts if text != note.text)
 
 
 class _NoteRenaming(NamedTuple):
@@ -300,13 +308,13 @@ def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) 
     wanted = normal_heading(renaming.new)
     if any(normal_heading(one.words) == wanted and one != renaming.heading for one in find_headings(renaming.text)):
         raise UsageError(f"{renaming.path} has a heading {renaming.new!r} already", "choose another name")
-    changes = []
-    for note in notes:
+
+    def rewrite(note: NoteText) -> str:
         text = note.text
         if note.path == renaming.path:
             start, end = heading_words_span(text, renaming.heading.span)
             text = text[:start] + renaming.new + text[end:]
-        text = renaming.rewrite_links(text, note.path)
-        if text != note.text:
-            changes.append(write_file(note, text, f"Renamed from {renaming.heading.words} to {renaming.new}."))
-    return tuple(change.joined(f"rename {renaming.path}") for change in changes)
+        return renaming.rewrite_links(text, note.path)
+
+    reason = f"Renamed from {renaming.heading.words} to {renaming.new}."
+    return plan_rewrite(notes, rewrite, reason, f"rename {renaming.path}")
