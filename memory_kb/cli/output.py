@@ -224,7 +224,7 @@ def describe_progress(done: int, total: int, unit: str, rate: float) -> str:
 
     Example:
         >>> describe_progress(640, 0, "files", 320.4), describe_progress(600, 1200, "passages", 3.0)
-        ('… 640 files', '… 600 of 1,200 passages, 3 min left')
+        ('… 640 files', '… 600 of 1,200 passages, 4 min left')
     """
     if not total:
         return f"… {done:,} {unit}"
