@@ -112,14 +112,10 @@ Part = Server | ListItem | MarkedLines
 
 
 class AgentFile(NamedTuple):
-    """A file of an agent, and our parts of it.
+    """A file of an agent, our parts in the order in which they are put in, and how a file that is made begins.
 
-    Attributes:
-        names: its name from the project's or the user's folder; where the first is not there and
-            another is, that one. `$NAME/` at the front is a variable with its default in
-            `Agent.homes`.
-        parts: in the order in which they are put in.
-        head: what a file that is made begins with.
+    Of several names, from the project's or the user's folder, the first that is there counts. `$NAME/` at the front is a
+    variable with its default in `Agent.homes`.
     """
 
     names: tuple[str, ...]
@@ -304,11 +300,7 @@ def recognise(word: str) -> str | None:
 
 
 def find_agent(name: str) -> Agent:
-    """Return the agent with a name.
-
-    Raises:
-        UsageError: there is none that we know.
-    """
+    """Return the agent with a name."""
     agent = next((one for one in _AGENTS if one.name == name), None)
     if agent is None:
         raise UsageError(

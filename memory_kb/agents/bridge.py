@@ -68,14 +68,10 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
 class AgentMemory(NamedTuple):
-    """A memory that an agent keeps, as far as a bridge writes to it.
+    """The memory of an agent, as far as a bridge writes to it.
 
-    Attributes:
-        title: what the agent is called.
-        file: our file; `index_file` the one that the agent loads, with a block of our `word` for the pointer line.
-        link: our file as the index names it.
-        heads: how a file begins that is not there yet.
-        instructions: a further file that explains ours to the agent, and its text.
+    Our file is `link` in the `index_file` that the agent loads, which gets a block of our `word` with the pointer line.
+    `heads` are how files begin that are not there yet, `instructions` a further file that explains ours, with its text.
     """
 
     title: str
@@ -160,13 +156,9 @@ _MAX_ENTRY = 2_000
 
 
 class Merged(NamedTuple):
-    """What the block is to hold, and what follows for the vault.
+    """What the block is to hold, the text of each entry that both sides agree on, and what was changed in the block.
 
-    Attributes:
-        lines: the lines of the block.
-        base: the text of each entry that both sides agree on, by id.
-        edits: the old and the new text of entries that were changed in the agent's memory.
-        notices: what was left alone, and why.
+    `edits` have the old and the new text; `notices` say what was left alone, and why.
     """
 
     lines: tuple[str, ...]
@@ -182,14 +174,10 @@ def merge(
     why_not: Callable[[str, str, str], str] = lambda *_: "",
     name: str = "the file",
 ) -> Merged:
-    """Merge the entries of the vault with the lines of the block, from what both were.
+    """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
-    Args:
-        ours: the texts of the entries as they are now, by id, in order.
-        theirs: the lines of the block as they are now.
-        base: the texts that both sides had.
-        why_not: returns why the new text of an entry cannot go into the vault in the place of the old one; "" where it can.
-        name: what notices call the file with the block.
+    `why_not` returns why the new text of an entry cannot go into the vault in the place of the old one, "" where it can;
+    `name` is what notices call the file with the block.
 
     Example:
         >>> made = merge({"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."})

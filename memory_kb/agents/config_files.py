@@ -25,12 +25,7 @@ class NotPlainJson(CannotSplice):
 
 
 def parse_json(name: str, text: str) -> dict[str, Any]:
-    """Return what a text says; an empty one says `{}`.
-
-    Raises:
-        NotPlainJson: it is no JSON, or has comments.
-        CannotSplice: it is no object.
-    """
+    """Return what a text says; an empty one says `{}`. NotPlainJson for what is no JSON or has comments."""
     plain = text.removeprefix("\ufeff")
     try:
         value = json.loads(plain) if plain.strip() else {}

@@ -40,15 +40,9 @@ class _Planned(NamedTuple):
 
 
 class AgentFiles:
-    """Files of agents that are to be written together.
+    """Files of agents that are to be written together: in the vault's folder as a run, others beside it.
 
-    Args:
-        vault: the vault; files in its folder are written as a run, which `undo` undoes, others beside it.
-        writer: its writer.
-        record: where it is recorded what was put into which file.
-
-    Attributes:
-        notices: what is left to the person, and why.
+    It is recorded in a file what was put into which; `notices` say what is left to the person, and why.
     """
 
     def __init__(self, vault: Vault, writer: Writer, record: Path) -> None:

@@ -59,12 +59,7 @@ _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
 class HookAnswer(NamedTuple):
-    """What a hook gives back: what to print, and what to do without keeping the agent waiting.
-
-    Attributes:
-        over: the sessions to end.
-        is_behind: whether the index is to be brought up to date.
-    """
+    """What to print, and then without keeping the agent: sessions to end, and whether to bring the index up to date."""
 
     output: str = ""
     over: tuple[str, ...] = ()

@@ -50,12 +50,7 @@ _ASK = "; where none of it is before you, ask `memory_context` with the task"
 
 
 class Setup(NamedTuple):
-    """How memory-kb is called by an agent.
-
-    Attributes:
-        command: the words that start it.
-        server_vault: the vault as an argument of the server, "" where it finds it by itself; `hook_vault` for the hooks.
-    """
+    """The words by which an agent starts memory-kb, and the vault for its server and hooks, "" where they find it."""
 
     command: tuple[str, ...] = ("memory-kb",)
     server_vault: str = ""
@@ -93,12 +88,7 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
 
 
 def place_file(name: str, root: PurePath, homes: Mapping[str, str] | None, environ: Mapping[str, str]) -> PurePath:
-    """Return where a file of an agent is, below a project or a person's home.
-
-    Example:
-        >>> place_file("$CODEX_HOME/config.toml", PurePath("/home/a"), {"CODEX_HOME": ".codex"}, {}).as_posix()
-        '/home/a/.codex/config.toml'
-    """
+    """Return where a file of an agent is, below a project or a person's home, or in a folder that a variable names."""
     if not name.startswith("$"):
         return root / name
     variable, _, rest = name[1:].partition("/")
@@ -192,18 +182,10 @@ class Agents:
     ) -> RunReport:
         """Write memory-kb into the configuration of an agent: its server, its hooks, and a few lines of instructions.
 
-        Everything else in those files stays byte for byte; what is there already is not written
-        again, and a server of our name that somebody wrote by hand stays. A file inside the vault's
-        folder is written as a run, which `undo` undoes; for those elsewhere `uninstall` is the
-        way back.
-
-        Args:
-            agent: one of `memory_kb.agents.agent.NAMES`.
-            scope: `project`, or `user` for everything that a person does.
-            folder: the project, when it is not the vault's folder.
-            pin: name this vault in what is written, so that every project uses it. A project
-                outside the vault's folder gets the name in any case.
-            dry_run: write nothing; the report says what would be written.
+        The scope is `project`, in the vault's folder or in `folder`, or `user` for everything that a person does. Everything
+        else in those files stays byte for byte, and a server of our name that somebody wrote by hand stays. `undo` undoes
+        what is in the vault's folder, `uninstall` all of it. With `pin` what is written names this vault, so that every
+        project uses it; a project outside the vault's folder names it in any case.
         """
         target = self._target(agent, scope, folder, is_named=pin)
         with self._writer.lock(dry_run=dry_run):
@@ -246,9 +228,8 @@ class Agents:
     ) -> RunReport:
         """Take memory-kb out of the configuration of an agent.
 
-        A file that nobody wrote to since is what it was before, byte for byte; from another only
-        our own parts go, and a server of our name that somebody wrote by hand stays. What another
-        agent uses as well stays until that one is uninstalled.
+        A file that nobody wrote to since is what it was before, byte for byte; from another only our own parts go. What
+        another agent uses as well stays until that one is uninstalled.
         """
         target = self._target(agent, scope, folder, is_named=False)
         with self._writer.lock(dry_run=dry_run):

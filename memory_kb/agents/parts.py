@@ -26,15 +26,10 @@ _OWN = re.compile(r"""(?:memory-kb|mkb|memory_kb)(?:\.exe)?["']?\s+hook\s""")
 
 
 class Installed(NamedTuple):
-    """What was put into a file, so that it can be taken out byte for byte.
+    """What was put into a file for some agents, so that it can be taken out byte for byte.
 
-    Attributes:
-        after: the hash of the file with it.
-        is_made: whether there was no file before.
-        inserted: the stretches of the file that are ours; None where the rest is not what was before.
-        server: our server as it was written; None where there is none, or somebody's own of our name.
-        folders: how many folders around the file were made.
-        agents: who uses it.
+    `after` is the hash of the file with it, `inserted` the stretches that are ours, None where the rest is not what was
+    before; `server` is ours as it was written, None where somebody's own is there; `folders` were made around the file.
     """
 
     after: str

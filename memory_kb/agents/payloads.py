@@ -36,17 +36,10 @@ _EXIT = regex(r"(?m)^Exit Code: (-?\d+)\b")
 
 
 class HookCall(NamedTuple):
-    """What a hook receives.
+    """What a hook receives: the session as an id of ours, the folders it works in, the prompt, events for the log.
 
-    Attributes:
-        session: the agent's session as an id of ours; None where it names none.
-        folders: where it works, most informative first.
-        prompt: what the person said; "" outside of `prompt`.
-        events: what happened, for the log of the session.
-        source: why a session starts, in the agent's word, such as `compact`.
-        transcript: the agent's own file of the session; "" where it names none.
-        asked: the tool that is about to be called, at `before-tool`.
-        can_be_asked: whether this is the first stop of a main agent that came to its end by itself.
+    `source` is why a session starts, in the agent's word, `asked` the tool that is about to be called. The agent can be
+    asked something at the first stop of a main agent that came to its end by itself.
     """
 
     session: str | None = None
@@ -193,13 +186,7 @@ def _is_good(agent: Agent, values: Mapping[str, Any], result: object, error: str
 
 
 def format_question(agent: Agent, text: str) -> str:
-    """Return a question to an agent's model in the form that its stop hook takes; "" where there is none.
-
-    Example:
-        >>> from memory_kb.agents.agent import find_agent
-        >>> format_question(find_agent("codex"), "Anything to keep?")
-        '{"decision": "block", "reason": "Anything to keep?"}'
-    """
+    """Return a question to an agent's model in the form that its stop hook takes; "" where there is none."""
     if agent.question is None:
         return ""
     form = agent.question[1]
@@ -207,13 +194,7 @@ def format_question(agent: Agent, text: str) -> str:
 
 
 def format_refusal(agent: Agent, text: str) -> str:
-    """Return the refusal of a tool in the form that an agent's hook takes; "" for nothing, or where there is none.
-
-    Example:
-        >>> from memory_kb.agents.agent import find_agent
-        >>> format_refusal(find_agent("gemini-cli"), "Never print.")
-        '{"decision": "deny", "reason": "Never print."}'
-    """
+    """Return the refusal of a tool in the form that an agent's hook takes; "" for nothing, or where there is none."""
     hook = agent.hook_for("before-tool")
     if not (text and hook):
         return ""

@@ -83,9 +83,6 @@ class Episodes:
         Built again from the same events nothing changes. A session that went on renews its episode, unless somebody has
         edited that or taken it away; `again` builds what was taken away, too. `on_problem` is called with the number of a
         line that is no event, and why.
-
-        Raises:
-            UnreadableInput: there is no such session, or a file cannot be written.
         """
         files = SessionFiles(self._vault.machine)
         session = find_id(session, files.ids())
@@ -141,11 +138,7 @@ class Episodes:
         agent: str | None = None,
         dry_run: bool = False,
     ) -> Learned:
-        """Record that something happened, as an episode of its own; the same event of the same day is the same episode.
-
-        Raises:
-            UsageError: the outcome is none of success, failure, mixed and partial, or there is no text.
-        """
+        """Record that something happened, as an episode of its own; the same event of the same day is the same episode."""
         place = self._vault.place_for("project", job, task)
         now = self._vault.clock()
         if outcome is not None and outcome not in OUTCOMES:

@@ -269,10 +269,6 @@ class Outcomes:
 
         Where nothing was shown for the task by name, it is what hooks showed in its session: the one that is named here or by
         `MEMORY_KB_SESSION`, else the one in which hooks showed this agent something last, within a day.
-
-        Raises:
-            UsageError: there is no such outcome.
-            UnknownEntry: one that was used does not exist.
         """
         word = read_outcome(outcome)
         agent, task = redact(agent).text, redact(task).text

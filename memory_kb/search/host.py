@@ -41,12 +41,7 @@ class HostMemory:
         self._files: dict[str, HostFile] = {}
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
-        """Return the hits among what agents remember, best first, in the scope `host`.
-
-        Args:
-            request: what is asked for.
-            only_ungiven: leave out what the agent gives its model by itself.
-        """
+        """Return the hits among what agents remember, best first; `only_ungiven` leaves out what its agent gives its model."""
         if not _wants_host(request.filters) or not self._open():
             return ()
         assert self._index is not None
@@ -55,11 +50,7 @@ class HostMemory:
         return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
 
     def show(self, wanted: str) -> EntryView | None:
-        """Return what an id, a unique beginning of one, `path.md:LINE` or a title names, with its lines; None for nothing.
-
-        Raises:
-            AmbiguousId: it names several.
-        """
+        """Return what an id, a unique beginning of one, `path.md:LINE` or a title names, with its lines; None for nothing."""
         if not self._open():
             return None
         from dataclasses import replace

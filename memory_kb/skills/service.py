@@ -147,15 +147,12 @@ class Skills:
         """Keep a skill, or change the one of that name in the same scope.
 
         What is not given stays as it is there, its counters too. `template` is a prompt or a piece of code with
-        `{parameters}`; each of `errors` reads `error: fix`.
-
-        Raises:
-            UsageError: it has no name, or the call makes no sense.
-            Forgotten: one of that name was forgotten, and `force` is not set.
+        `{parameters}`; each of `errors` reads `error: fix`. One that was forgotten comes back with `force` alone.
         """
         lists = (_filled(prerequisites), _filled(steps), _filled(errors), _filled(exit_criteria))
         text = SkillText(name, description, *lists, template)
-        draft = SkillDraft(text, None if tags is None else tuple(tags), source, created_by)
+        fields = (("created_by", created_by),) if created_by else ()
+        draft = SkillDraft(text, None if tags is None else tuple(tags), source, fields=fields)
         place = self._vault.place_for(scope, job, task)
         return self._keep("skills create", draft, place, force=force, dry_run=dry_run)
 
@@ -260,12 +257,8 @@ class Skills:
     ) -> SkillsImported:
         """Import skills from a catalogue, a `SKILL.md`, or a folder with any number of both.
 
-        Outcomes come with them. A skill that is there already keeps its text, and gets those
-        outcomes it has fewer of, unless `update` takes the file's text over; importing again changes nothing. With
-        `with_files` the files beside a `SKILL.md` are copied too.
-
-        Raises:
-            UnreadableInput: there is no such file, or no skill in it.
+        Outcomes come with them. A skill that is there already keeps its text, and gets those outcomes it has fewer of,
+        unless `update` takes the file's text over. With `with_files` the files beside a `SKILL.md` are copied too.
         """
         place = self._vault.place_for(scope, job, task)
         problems: list[Problem] = []

@@ -80,7 +80,6 @@ class SkillDraft:
     text: SkillText
     tags: tuple[str, ...] | None = None
     source: str | None = None
-    created_by: str | None = None
     body: str | None = None
     fields: tuple[tuple[str, Value], ...] = ()
     id: str | None = None
@@ -180,11 +179,7 @@ def usable_skills(memories: Iterable[Memory]) -> list[Memory]:
 
 
 def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, ...]:
-    """Return skills best first, each with the score it has got.
-
-    `thompson` draws one sample for each skill from its distribution, in the order of their
-    ids, so that one seed gives one order whatever order they come in.
-    """
+    """Return skills best first, each with its score; `thompson` draws one sample for each, in the order of their ids."""
     if by not in ORDERS:
         raise UsageError(f"skills cannot be ranked by {by!r}", f"it may be {', '.join(ORDERS)}")
 
@@ -197,11 +192,7 @@ def rank_skills(skills: Iterable[Skill], by: str, rng: Random) -> tuple[Skill, .
 
 
 def choose_candidates(hits: Sequence[Hit], skills: Iterable[Skill], count: int) -> list[Skill]:
-    """Return the skills that fit a query well enough to compete, the best first.
-
-    How often a skill worked says nothing of what it is for, so those that fit less than half as
-    well as the best are left out.
-    """
+    """Return the skills that fit a query well enough to compete: at least half as well as the best, which comes first."""
     known = {skill.id: skill for skill in skills}
     best = max((hit.parts.relevance for hit in hits), default=0.0)
     fitting = dict.fromkeys(hit.id for hit in hits if hit.id in known and hit.parts.relevance >= _FITTING * best)
@@ -231,16 +222,12 @@ def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     text = replace(draft.text, name=name, description=read_text(draft.text.description))
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)
-    refuse_secrets(draft.body or "", draft.created_by or "", *texts_of(dict(draft.fields)), allow=allow_secret)
+    refuse_secrets(draft.body or "", *texts_of(dict(draft.fields)), allow=allow_secret)
     return replace(draft, text=text)
 
 
 def find_same(memories: Iterable[Memory], draft: SkillDraft, place: Location, *, force: bool = False) -> Memory | None:
-    """Return the live skill of a scope that has the draft's name.
-
-    Raises:
-        Forgotten: there is none, but one that was retired or rejected, and `force` is not set.
-    """
+    """Return the live skill of a scope that has the draft's name; Forgotten where one was, unless `force`."""
     name = draft.text.name
     here = [memory for memory in memories if memory.kind == "skill" and memory.place[:3] == place[:3]]
     same = [memory for memory in here if is_named(memory, name)]
@@ -258,8 +245,8 @@ def make_slug(name: str) -> str:
     """Return a name as a file name of safe characters, on any system.
 
     Example:
-        >>> make_slug("../../Release: Train!"), make_slug("NUL"), make_slug("¡!")
-        ('release-train', 'nul-skill', 'note-skill')
+        >>> make_slug("../../Release: Train!"), make_slug("NUL")
+        ('release-train', 'nul-skill')
     """
     slug = slugify(unicodedata.normalize("NFC", name))
     return f"{slug}-skill" if slug in _RESERVED else slug
@@ -267,10 +254,9 @@ def make_slug(name: str) -> str:
 
 def plan_new_skill(draft: SkillDraft, entry_id: str, path: str, now: datetime, reason: str) -> Change:
     """Plan the file of a new skill, with the counters of one that was never tried unless it brings its own."""
-    about = {"name": draft.text.name, "description": draft.text.description, "created_by": draft.created_by}
-    fields: dict[str, Value] = {name: value for name, value in about.items() if value}
+    described = {"description": draft.text.description} if draft.text.description else {}
+    fields: dict[str, Value] = {"name": draft.text.name} | described | dict(draft.fields)
     body = draft.body if draft.body is not None else render_skill(draft.text)
-    fields |= dict(draft.fields)
     kept = Draft(body, "skill", tags=draft.tags or (), source=draft.source, fields=tuple(fields.items()))
     return create_file(path, render(kept, entry_id, now), reason, entry_id)
 

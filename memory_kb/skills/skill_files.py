@@ -57,11 +57,7 @@ class FoundSkill(NamedTuple):
 
 
 def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple[Problem, ...]]:
-    """Read a catalogue: a list of skills, by itself or below `skills`, or skills by their ids.
-
-    Raises:
-        UnreadableInput: it is no YAML, or holds no skills.
-    """
+    """Read a catalogue: a list of skills, by itself or below `skills`, or skills by their ids."""
     items = cut_items(text, path, ("skills",), "skills", is_keyed=True)
     if not items:
         raise UnreadableInput(f"{path}:1: there are no skills in it", "a skill has a `name`, and mostly a `template`")
@@ -81,7 +77,9 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     is_body = template is not None and (item.get("is_body") is True or template.startswith("# Skill: "))
     lists = {part: tuple(map(str, item[part])) for part in _LISTS if isinstance(item.get(part), list)}
     text = SkillText(name, read_text(item.get("description")), template=None if is_body else template, **lists)
-    fields: dict[str, Any] = {
+    created_by = read_text(item.get("created_by"))
+    fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
+    fields |= {
         "success_count": _count(item, "success_count", "alpha"),
         "failure_count": _count(item, "failure_count", "beta"),
     }
@@ -90,7 +88,6 @@ def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -
     draft = SkillDraft(
         text,
         read_words(item["tags"]) if item.get("tags") else None,
-        created_by=read_text(item.get("created_by")),
         body=template if is_body else None,
         fields=tuple(fields.items()),
         id=entry_id,
@@ -135,7 +132,6 @@ def _catalogue_item(memory: Memory) -> dict[str, Any]:
 def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     """Read a `SKILL.md`: its frontmatter, further keys included, and its body as it is.
 
-    A block that is not quite YAML, as where a description has a colon in it, is read line by line.
     `folder` names a skill that does not name itself.
     """
     block = _FRONTMATTER.match(text)
@@ -143,10 +139,9 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     own = head.get("metadata")
     metadata = dict(own) if isinstance(own, dict) else {}
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
-    fields: dict[str, Any] = {
-        "success_count": _count(ours, "success-count"),
-        "failure_count": _count(ours, "failure-count"),
-    }
+    created_by = read_text(ours["created-by"])
+    fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
+    fields |= {"success_count": _count(ours, "success-count"), "failure_count": _count(ours, "failure-count")}
     fields |= {key: value for key, value in head.items() if key not in _OWN and key != "metadata"}
     optional = {
         "metadata": metadata or (None if isinstance(own, dict) else own),
@@ -157,7 +152,6 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     draft = SkillDraft(
         SkillText(name, read_text(head.get("description")) or parse_skill(body).description),
         read_words(head.get("tags") if ours["tags"] is None else ours["tags"]) or None,
-        created_by=read_text(ours["created-by"]),
         body=body.strip("\r\n").rstrip(),
         fields=tuple(fields.items()),
     )
@@ -165,19 +159,12 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
 
 
 def _read_head(block: str) -> dict[str, Any]:
-    """Read a block of frontmatter; what is no YAML as lines of `key: value`, indented ones going on with the one before."""
+    """Read a block of frontmatter; one that is no YAML, as where a description has a colon, as lines of `key: value`."""
     try:
         return load_mapping(block)
     except InvalidBlock:
-        head: dict[str, Any] = {}
-    last = ""
-    for line in block.splitlines():
-        if found := _PAIR.match(line):
-            last = found[1]
-            head[last] = "" if found[2] in ("|", ">", "|-", ">-") else found[2].strip().strip("\"'")
-        elif last and line.strip():
-            head[last] = f"{head[last]} {line.strip()}".strip()
-    return head
+        pairs = filter(None, map(_PAIR.match, block.splitlines()))
+        return {found[1]: found[2].strip().strip("\"'") for found in pairs}
 
 
 def plain_name(name: str, taken: Collection[str] = ()) -> str:
@@ -229,9 +216,6 @@ def _dumper() -> type[yaml.SafeDumper]:
 
     class SkillDumper(yaml.SafeDumper):
         """The safe dumper with texts of several lines as they are."""
-
-        def ignore_aliases(self, _data: object) -> bool:
-            return True
 
     def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)

@@ -33,12 +33,7 @@ _NO_WORD = regex(r"[^A-Za-z0-9]")
 
 
 class HostFile(NamedTuple):
-    """A file of an agent's own memory.
-
-    Attributes:
-        shown: its path in output, below `~` or the project.
-        is_given: whether the agent gives it to its model by itself, at every session.
-    """
+    """A file of an agent's own memory, and whether the agent gives it to its model by itself, at every session."""
 
     shown: str
     file: Path

@@ -134,12 +134,8 @@ class Continuity:
     ) -> ContinuityReport:
         """Bring the two sections of CONTINUITY.md up to date: what fits the task, and what to avoid.
 
-        Without a task the file's own first words say what it is. All else in the file stays byte
-        for byte. With `only_if_there` nothing is done where there is no such file, or nothing in it to go by.
-
-        Raises:
-            UsageError: nothing says what to look for.
-            CannotSplice: the marks in the file are damaged.
+        Without a task the file's own first words say what it is. All else in the file stays byte for byte. With
+        `only_if_there` nothing is done where there is no such file, or nothing in it to go by.
         """
         path, note = self.read(job)
         words = (task or "").strip() or (
