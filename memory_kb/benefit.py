@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_kb.context.framing import Given
-from memory_kb.context.prompts import build_prompt_context, find_task, look_up
+from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
 from memory_kb.git.past import choose

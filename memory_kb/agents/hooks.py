@@ -219,7 +219,7 @@ class Hooks:
 
     def _start_context(self, call: HookCall, agent: Agent) -> str:
         """Return what a session starts with; where it goes on with what it knew, only what is new."""
-        from memory_kb.context.prompts import look_up
+        from memory_kb.context.hook_context import look_up
         from memory_kb.context.session_start import build_start, read_start
 
         settings = self._vault.settings.context
@@ -242,7 +242,7 @@ class Hooks:
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
         """Return what bears on a prompt and was not shown in this session yet."""
-        from memory_kb.context.prompts import build_prompt_context, find_task, look_up
+        from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
 
         task = find_task(call.prompt)
         if not task:
@@ -257,7 +257,7 @@ class Hooks:
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
         """Return why hooks do not put an entry before an agent at a prompt."""
-        from memory_kb.context.prompts import explain_silence, find_task, look_up, own_words
+        from memory_kb.context.hook_context import explain_silence, find_task, look_up, own_words
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
@@ -289,7 +289,7 @@ class Hooks:
         file = _file_of(call, self._vault.project)
         if not file:
             return ""
-        from memory_kb.context.at_file import build_file_context, read_naming
+        from memory_kb.context.hook_context import build_file_context, read_naming
 
         naming = self._index().read(lambda index: read_naming(index, file))
         if not naming:

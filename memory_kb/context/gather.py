@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import Topic, fits_files, is_about, may_be_given, shared_words, stem, weigh_words
+from memory_kb.context.relevance import (
+    Topic,
+    fits_files,
+    is_about,
+    may_be_given,
+    shared_words,
+    strip_endings,
+    weigh_topic,
+)
 from memory_kb.index.port import Question
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, Memory
@@ -42,10 +50,12 @@ def find_labels(task: str, rules: Iterable[Memory]) -> tuple[str, ...]:
     stop = stop_words(tokens)
     words = ["" if token in stop else token for token in tokens]
     pairs = [(one, other) for one, other in pairwise(words) if one and other]
-    said = {stem(word) for word in words if word} | {stem(f"{one}{other}") for one, other in pairs}
-    said |= {f"{stem(one)} {stem(other)}" for one, other in pairs}
+    said = {strip_endings(word) for word in words if word} | {strip_endings(f"{one}{other}") for one, other in pairs}
+    said |= {f"{strip_endings(one)} {strip_endings(other)}" for one, other in pairs}
     tags = dict.fromkeys(tag for rule in rules for tag in rule.tags)
-    return tuple(tag for tag in tags if " ".join(stem(word) for word in _TOKEN.findall(tag.casefold())) in said)
+    return tuple(
+        tag for tag in tags if " ".join(strip_endings(word) for word in _TOKEN.findall(tag.casefold())) in said
+    )
 
 
 _LIVE = tuple(sorted(LIVE_STATUSES))
@@ -56,7 +66,7 @@ _WORDS = 40
 _ECHO = "episode"
 
 
-class Wanted(NamedTuple):
+class ContextTask(NamedTuple):
     """The task that a context is for; `files` are relative to the project, `place` is the scope from which it looks up."""
 
     task: str
@@ -94,26 +104,22 @@ class Material(NamedTuple):
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True)
 class Gathering:
     """One reading of the index for one task; `is_kept` says of an entry whether it may be given at all."""
 
-    def __init__(
-        self,
-        index: SqliteIndex,
-        wanted: Wanted,
-        request: Request,
-        ranking: Ranking,
-        today: date,
-        question: Question | None,
-        is_kept: Callable[[Memory], bool],
-    ) -> None:
-        self._index, self._wanted, self._request, self._is_kept = index, wanted, request, is_kept
-        self._ranking, self._today, self._question = ranking, today, question
-        self._read = functools.cache(self._read_file)
+    index: SqliteIndex
+    task: ContextTask
+    request: Request
+    ranking: Ranking
+    today: date
+    question: Question | None
+    is_kept: Callable[[Memory], bool]
+    _files: dict[str, dict[str, Memory]] = field(default_factory=dict)
 
     def read(self) -> Material:
         """Return all that the sections are made of."""
-        place, files = self._wanted.place, self._wanted.files
+        place, files = self.task.place, self.task.files
         chain = tuple(scope for scope in SCOPES[SCOPES.index(place.scope) :] if scope != "job" or place.job)
         here = Filters(scopes=chain, statuses=_LIVE, job=place.job, task=place.task)
         topic = self._topic()
@@ -124,11 +130,11 @@ class Gathering:
         proxy = _unique(*self._search(topic, Filters(learning_types=("proxy",)), _FEW))
         return Material(
             institutional=sorted(
-                filter(self._is_kept, institutional),
+                filter(self.is_kept, institutional),
                 key=lambda one: (-SCOPES.index(one.place.scope), one.path, one.line),
             ),
-            baseline=[one for one in always if one.place.learning_type == "task" and self._is_kept(one)],
-            rules=[one if self._is_kept(one) else one._replace(status="retired") for one in rules],
+            baseline=[one for one in always if one.place.learning_type == "task" and self.is_kept(one)],
+            rules=[one if self.is_kept(one) else one._replace(status="retired") for one in rules],
             found=found,
             skills=_unique(*self._search(topic, Filters(kinds=("skill",), learning_types=("task",)), _FEW)),
             proxy=[one for one in proxy if "proxy-tasks" in one.memory.path],
@@ -138,63 +144,66 @@ class Gathering:
 
     def _rules(self, here: Filters, found: Container[str]) -> tuple[tuple[str, ...], list[Memory]]:
         """Return the rules of the task's labels; without any, of the tags that the task says, and these."""
-        chosen, files = self._wanted.labels, self._wanted.files
+        chosen, files = self.task.labels, self.task.files
         wanted = here._replace(kinds=RULE_KINDS, statuses=(*_LIVE, "retired", "archived"), tags=chosen)
         rules = []
         for one in self._memories(wanted):
-            holds = fits_files(one, files) and not is_doubted(one, self._today) and not one.is_quarantined
+            holds = fits_files(one, files) and not is_doubted(one, self.today) and not one.is_quarantined
             rules.append(one if holds or not one.is_live else one._replace(status="retired"))
         if chosen:
             return chosen, rules
-        labels = find_labels(self._wanted.task, rules)
+        labels = find_labels(self.task.task, rules)
         shares = [(measure_relevance(rule.tags, labels), rule) for rule in rules]
         fitting = [rule for share, rule in shares if share == 1.0 or (share >= _LEAST_SHARE and rule.id in found)]
         return labels, fitting
 
     def _memories(self, filters: Filters) -> list[Memory]:
-        return list(self._index.memories(filters))
+        return list(self.index.memories(filters))
 
     def _topic(self) -> Topic:
-        terms = parse_query(self._request.text).terms[:_WORDS]
+        terms = parse_query(self.request.text).terms[:_WORDS]
         queries = [parse_query(term).expression for term in terms]
-        counts, entries = self._index.count_entries(queries, _ECHO)
-        return weigh_words(terms, counts, max(entries, 1))
+        counts, entries = self.index.count_entries(queries, _ECHO)
+        return weigh_topic(terms, counts, max(entries, 1))
 
     def _search(self, topic: Topic, filters: Filters, limit: int = 0) -> Iterator[FittingEntry]:
         """Yield what a search finds, what is about the task and for its files alone."""
-        place = self._wanted.place
+        place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
-        request = self._request._replace(filters=wanted, limit=limit or self._request.limit)
+        request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
         if not topic.words:
             return
-        hits, _ = retrieve(self._index, request, self._ranking, self._today, self._question)
+        hits, _ = retrieve(self.index, request, self.ranking, self.today, self.question)
         for one in self._entries_of(hits):
-            is_for_files = fits_files(one.memory, self._wanted.files)
-            if is_for_files and is_about(topic, shared_words(topic, one.memory), one.hit) and self._is_kept(one.memory):
+            is_for_files = fits_files(one.memory, self.task.files)
+            if is_for_files and is_about(topic, shared_words(topic, one.memory), one.hit) and self.is_kept(one.memory):
                 yield one
 
     def _for_files(self) -> Iterator[FittingEntry]:
         """Yield the entries whose globs name a file of the task."""
-        place = self._wanted.place
-        for file in self._wanted.files:
+        place = self.task.place
+        for file in self.task.files:
             filters = Filters(file=file, statuses=_LIVE, learning_types=("task",), job=place.job, task=place.task)
-            hits, _ = retrieve(self._index, Request("", filters, limit=_FOR_FILE), self._ranking, self._today)
-            yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self._is_kept(one.memory))
+            hits, _ = retrieve(self.index, Request("", filters, limit=_FOR_FILE), self.ranking, self.today)
+            yield from (one for one in self._entries_of(hits) if one.memory.applies_to and self.is_kept(one.memory))
 
     def _entries_of(self, hits: Iterable[Hit]) -> Iterator[FittingEntry]:
         """Yield the entries of some hits that agents may be given."""
         for hit in hits:
             memory = self._read(hit.path).get(hit.id)
-            if memory and may_be_given(memory, self._today):
+            if memory and may_be_given(memory, self.today):
                 yield FittingEntry(memory, hit)
 
-    def _read_file(self, path: str) -> dict[str, Memory]:
-        return {memory.id: memory for memory in self._index.memories(EVERYTHING, path)}
+    def _read(self, path: str) -> dict[str, Memory]:
+        """Return the entries of a file by their ids; a file is read once."""
+        if path not in self._files:
+            self._files[path] = {memory.id: memory for memory in self.index.memories(EVERYTHING, path)}
+        return self._files[path]
 
     def _look_up(self, entry_id: str) -> Memory | None:
-        entry = next((one for one in self._index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
+        entry = next((one for one in self.index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
         memory = self._read(entry.source).get(entry_id) if entry else None
-        return memory if memory and not is_doubted(memory, self._today) and self._is_kept(memory) else None
+        return memory if memory and not is_doubted(memory, self.today) and self.is_kept(memory) else None
 
 
 def _unique(*found: FittingEntry) -> Sequence[FittingEntry]:
@@ -210,7 +219,7 @@ _CANDIDATES = 40
 
 
 def gather(
-    vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: Wanted, is_kept: Callable[[Memory], bool]
+    vault: Vault, vault_index: VaultIndex, searching: Searching, wanted: ContextTask, is_kept: Callable[[Memory], bool]
 ) -> tuple[Material, tuple[str, ...]]:
     """Return what the sections of a context are made of, as the index has it now, and what was missing."""
 

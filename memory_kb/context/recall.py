@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import may_be_given, says, stem
+from memory_kb.context.relevance import may_be_given, rarity, says, strip_endings
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
 from memory_kb.search.query import parse_query
 from memory_kb.settings import ScopeWeights
@@ -70,19 +70,19 @@ class Scale(NamedTuple):
     needed: float
 
 
-def weigh_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Scale:
+def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Scale:
     """Return what the words of a prompt are worth, by how few of so many sections have them; None stands for too many.
 
     `floor` is the share of the words that a section must say. A word that no section has counts half in what is
     needed: the prompt is about that, too.
 
     Example:
-        >>> scale = weigh_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
+        >>> scale = weigh_rare_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
         >>> {word: round(worth, 2) for word, worth in scale.worth.items()}, round(scale.needed, 2)
         ({'quokka': 4.22}, 1.9)
     """
-    rarest = math.log((sections + 2) / 1.5)
-    worth = {word: math.log((sections + 2) / (count + 0.5)) for word, count in counts.items() if count}
+    rarest = rarity(1, sections)
+    worth = {word: rarity(count, sections) for word, count in counts.items() if count}
     rare = {word: one for word, one in worth.items() if one >= min(_RARE * rarest, _RARE_WORTH)}
     unknown = sum(count == 0 for count in counts.values())
     return Scale(rare, floor * sum(heapq.nlargest(_RAREST, (*rare.values(), *[rarest / 2] * unknown))))
@@ -90,7 +90,7 @@ def weigh_words(counts: Mapping[str, int | None], sections: int, floor: float) -
 
 def _most_rare(sections: int) -> int:
     """Return how many sections may have a word that is still rare."""
-    return math.ceil((sections + 2) / math.exp(min(_RARE * math.log((sections + 2) / 1.5), _RARE_WORTH)))
+    return math.ceil((sections + 2) / math.exp(min(_RARE * rarity(1, sections), _RARE_WORTH)))
 
 
 class Recall:
@@ -99,21 +99,21 @@ class Recall:
     def __init__(self, index: SqliteIndex, prompt: str, floor: float, today: date, near: Collection[int] = ()) -> None:
         """Look up the words of a prompt, within a snapshot of the index.
 
-        What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_words`.
+        What the sections `near` to it in meaning say counts twice; `floor` is as in `weigh_rare_words`.
         """
         self._index, self._today, self._near = index, today, frozenset(near)
         # In scripts without spaces a word is several overlapping pairs of letters.
         self._least = 2 * LEAST_WORDS if has_cjk(prompt) else LEAST_WORDS
         self._echoes = index.keys_of_kind(_ECHO)
         sections = index.count_chunks()
-        terms = {stem(term.strip('"')): term for term in parse_query(prompt).terms[:_WORDS]}
+        terms = {strip_endings(term.strip('"')): term for term in parse_query(prompt).terms[:_WORDS]}
         most = _most_rare(sections) + len(self._echoes)
         self._keys = {word: index.keys_saying(term, most) for word, term in terms.items()}
         counts = {word: None if keys is None else len(keys) for word, keys in self._keys.items()}
-        self._beside_all = weigh_words(counts, sections, floor)
+        self._beside_all = weigh_rare_words(counts, sections, floor)
         # A word that only sessions say is as rare in the notes as one can be.
         own = {word: count and (len(self._sections_of(word) - self._echoes) or 1) for word, count in counts.items()}
-        self._beside_notes = weigh_words(own, sections - len(self._echoes), floor)
+        self._beside_notes = weigh_rare_words(own, sections - len(self._echoes), floor)
 
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -22,31 +22,33 @@ _SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
 class Topic(NamedTuple):
     """What a task is about: its words, and what each is worth; `rarest` is the most one can be."""
 
-    words: tuple[tuple[str, float], ...]
+    words: Mapping[str, float]
     rarest: float
 
 
-def weigh_words(terms: Sequence[str], frequencies: Sequence[int], notes: int) -> Topic:
-    """Return the words of a task with their worth, by how few of so many notes have them.
+def rarity(count: int, texts: int) -> float:
+    """Return what a word is worth that so many of some texts have; one that is in a single text is worth the most.
 
     Example:
-        >>> topic = weigh_words(["redis", "test"], [1, 50], 100)
-        >>> [(word, round(worth, 2)) for word, worth in topic.words], round(topic.rarest, 2)
-        ([('redi', 4.22), ('test', 0.7)], 4.22)
+        >>> round(rarity(1, 100), 2), round(rarity(50, 100), 2)
+        (4.22, 0.7)
     """
-    total = notes + 1
-    worth = {}
-    for term, count in zip(terms, frequencies, strict=True):
-        worth[stem(term.strip('"'))] = math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0
-    return Topic(tuple(worth.items()), math.log(1 + (total - 0.5) / 1.5))
+    return math.log((texts + 2) / (count + 0.5))
 
 
-def stem(word: str) -> str:
-    """Return a word without its usual English endings, good enough to compare two.
+def weigh_topic(terms: Sequence[str], counts: Sequence[int], notes: int) -> Topic:
+    """Return the words of a task with their worth, by how many of so many notes have them; in none, they prove nothing."""
+    counted = zip(terms, counts, strict=True)
+    words = {strip_endings(term.strip('"')): rarity(count, notes) if count else 0.0 for term, count in counted}
+    return Topic(words, rarity(1, notes))
+
+
+def strip_endings(word: str) -> str:
+    """Return a word without its usual English endings: what is left begins the word, so that a text can be searched for it.
 
     Example:
-        >>> stem("Deployments"), stem("deploying"), stem("merge"), stem("merging"), stem("bus")
-        ('deploy', 'deploy', 'merg', 'merg', 'bus')
+        >>> [strip_endings(word) for word in ("Deployments", "deploying", "merge", "merging", "bus")]
+        ['deploy', 'deploy', 'merg', 'merg', 'bus']
     """
     short = word.casefold()
     for _ in range(2):
@@ -58,22 +60,22 @@ def is_about(topic: Topic, shared: Collection[str], hit: Hit) -> bool:
     """Return whether a hit that shares some words with the task has to do with it."""
     if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
         return True
-    worth = sum(worth for word, worth in topic.words if word in shared)
+    worth = sum(topic.words[word] for word in shared)
     return len(shared) >= _MIN_SHARE * len(topic.words) or worth >= _MIN_WORTH * topic.rarest
 
 
 def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
     """Return the words of a task that an entry says, too."""
     text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return frozenset(word for word, _ in topic.words if says(text, word))
+    return frozenset(word for word in topic.words if says(text, word))
 
 
 def says(text: str, word: str) -> bool:
-    """Return whether a casefolded text has a word with some stem; to look for it is faster than to cut the text into its words."""
+    """Return whether a casefolded text has a word that is this one without its endings; cutting it into words is slower."""
     start = text.find(word) if word else -1
     while start >= 0:
         found = _WORD.match(text, start)
-        if found and not _INSIDE.match(text[start - 1 : start]) and stem(found[0]) == word:
+        if found and not _INSIDE.match(text[start - 1 : start]) and strip_endings(found[0]) == word:
             return True
         start = text.find(word, start + 1)
     return False
@@ -84,6 +86,11 @@ def may_be_given(memory: Memory, today: date) -> bool:
     from memory_kb.learning.playbook import is_doubted
 
     return not (memory.is_superseded or memory.is_quarantined or is_doubted(memory, today))
+
+
+def may_be_given_unasked(memory: Memory) -> bool:
+    """Return whether an entry may be put before an agent whatever it does: somebody stands by it, and nothing replaces it."""
+    return memory.is_live and not (memory.is_superseded or memory.is_unverified or memory.is_quarantined)
 
 
 def fits_files(memory: Memory, files: Sequence[str]) -> bool:

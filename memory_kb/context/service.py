@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.context.framing import as_line
-from memory_kb.context.gather import Wanted, gather
+from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.citations import ClaimState, assess, say_mark
@@ -121,7 +121,7 @@ class Contexts:
             UsageError: there is nothing to go by, or a job or its task cannot be called so.
         """
         place = make_place("project", job, task_id if job else None)
-        wanted = Wanted(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
+        wanted = ContextTask(task.strip(), tuple(filter(None, (*labels, type))), self._locate(task, files), place)
         today, counter = self._vault.clock().date(), self._models.counter
         checks = ClaimChecks(self._make_assessor(today))
         material, degraded = gather(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from memory_kb.context.briefs import Assess, Brief, fill, order_by_use, write_brief
 from memory_kb.context.framing import Given, as_line, frame
 from memory_kb.context.layers import order_baseline
+from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, is_snoozed, load_merged
@@ -59,7 +60,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
     tasks = here._replace(learning_types=("task",))
     stated = [one for one in read(tasks, _STATED) if one.kind not in _NOT_STATED and one.kind not in RULE_KINDS]
     baseline = order_baseline(read(tasks._replace(kinds=BASELINE_KINDS)), today)
-    core = {(one.path, one.id): one for one in (*stated, *baseline) if _may_be_given(one)}
+    core = {(one.path, one.id): one for one in (*stated, *baseline) if may_be_given_unasked(one)}
     rules = load_merged(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
     episodes = index.memories(here._replace(kinds=("episode",)))
@@ -69,7 +70,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
             key=lambda one: (one.place.scope != "global", one.path, one.line),
         ),
         core=list(core.values()),
-        rules=[one for one in rules if _may_be_given(one) and not is_doubted(one, today)],
+        rules=[one for one in rules if may_be_given_unasked(one) and not is_doubted(one, today)],
         handoffs=sorted(handoffs, key=_when, reverse=True),
         episode=max(episodes, key=_when, default=None),
         proposals=sum(not is_snoozed(one, today) for one in proposed),
@@ -120,10 +121,6 @@ def build_start(
 
 def _is_in_time(memory: Memory, assess: Assess) -> bool:
     return "valid_until" not in memory.metadata or assess(memory).verdict != "over"
-
-
-def _may_be_given(memory: Memory) -> bool:
-    return memory.is_live and not memory.is_superseded and not memory.is_unverified and not memory.is_quarantined
 
 
 def _when(memory: Memory) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from html import escape, unescape
 from textwrap import dedent
 from typing import NamedTuple
 
-from memory_kb.context.relevance import stem
+from memory_kb.context.relevance import strip_endings
 from memory_kb.search.query import parse_query
 from memory_kb.stop_words import stop_words
 from memory_kb.text import MARKED_WORD, has_cjk
@@ -95,7 +95,9 @@ def _read(query: str) -> _Wanted:
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
     return _Wanted(
-        frozenset(map(stem, plain)), plain[-1] if ends_open else "", tuple(token for token in tokens if has_cjk(token))
+        frozenset(map(strip_endings, plain)),
+        plain[-1] if ends_open else "",
+        tuple(token for token in tokens if has_cjk(token)),
     )
 
 
@@ -122,7 +124,7 @@ def _find_runs(word: str, offset: int, runs: tuple[str, ...]) -> Iterator[tuple[
 def _fits(word: str, wanted: _Wanted) -> bool:
     if wanted.beginning and word.startswith(wanted.beginning):
         return True
-    return stem(word) in wanted.stems
+    return strip_endings(word) in wanted.stems
 
 
 def _cut(text: str, spans: list[tuple[int, int]]) -> Iterator[Stretch]:

@@ -1,4 +1,4 @@
-"""Find the entries that bear on a prompt, or none."""
+"""Select what hooks give an agent at a prompt and at a file that it opens: entries that bear on it, or none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
+from memory_kb.model import LIVE_STATUSES, Filters
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from memory_kb.model import Memory
     from memory_kb.search.why_not import Absence
 
-#: What a prompt gets at most.
-MOST_ENTRIES, MOST_TOKENS = 3, 600
+#: What a prompt gets at most, and what a file does, the frame left out.
+_MOST_ENTRIES, _PROMPT_TOKENS, _FILE_TOKENS = 3, 600, 300
 #: The part of a prompt that says what it is about, in characters.
 _LONGEST = 2_000
 #: Words of its own that a prompt needs, one more where it is not surely English.
@@ -95,29 +96,21 @@ def explain_silence(
     from memory_kb.search.why_not import Absence
 
     if wanted in shown:
-        return Absence(
-            "shown", "this session was shown it already, and each entry comes once until a compaction or clear"
-        )
+        return Absence("shown", "this session was shown it already; each entry comes once until a compaction or clear")
     bearing = max(map(recall.weigh, keys), key=lambda one: (one.is_enough, one.worth))
     words = f"it shares {', '.join(bearing.shared) or 'none'} of the rare words of the prompt"
     if len(bearing.shared) < bearing.least:
         return Absence("few-rare-words", f"{words}; {bearing.least} are needed")
     if not bearing.is_enough:
-        return Absence(
-            "below-floor",
-            f"{words}, too small a part of what the prompt is about (context.floor {floor:g})",
-            None,
-            bearing.worth,
-            bearing.needed,
-        )
+        reason = f"{words}, too small a part of what the prompt is about (context.floor {floor:g})"
+        return Absence("below-floor", reason, None, bearing.worth, bearing.needed)
     fitting = [one.memory.id for one in recall.find() if one.memory.id not in shown]
     if wanted not in fitting:
-        return Absence(
-            "not-given", f"{words}, but others say far more, or hooks give none of its kind, status or scope"
-        )
+        reason = f"{words}, but others say far more, or hooks give none of its kind, status or scope"
+        return Absence("not-given", reason)
     rank = fitting.index(wanted) + 1
-    if rank > MOST_ENTRIES:
-        return Absence("budget", f"{words}, but {rank - 1} others fit better, and {MOST_ENTRIES} come at most", rank)
+    if rank > _MOST_ENTRIES:
+        return Absence("budget", f"{words}, but {rank - 1} others fit better; {_MOST_ENTRIES} come at most", rank)
     return Absence("found", f"{words}, and comes at rank {rank}", rank)
 
 
@@ -134,5 +127,31 @@ def build_prompt_context(found: Iterable[Recalled], shown: Collection[str], toda
                 passages[memory.id] = passage
                 yield memory
 
-    budget = MOST_TOKENS - len(frame("")) // 4 - 1
-    return fill(take(), budget, today, assess, most=MOST_ENTRIES, passages=passages).framed()
+    budget = _PROMPT_TOKENS - len(frame("")) // 4 - 1
+    return fill(take(), budget, today, assess, most=_MOST_ENTRIES, passages=passages).framed()
+
+
+def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
+    """Return the live entries whose `applies_to` covers a file of the project, or that cite it."""
+    from memory_kb.context.relevance import may_be_given_unasked
+
+    here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
+    found = list(index.memories(here._replace(file=file)))
+    known = {one.id for one in found}
+    for source in dict.fromkeys(one.source for one in index.entries(here, file) if one.entry_id not in known):
+        found += [one for one in index.memories(here, source) if one.id not in known and _cites(one, file)]
+    return list(filter(may_be_given_unasked, found))
+
+
+def build_file_context(naming: Collection[Memory], shown: Collection[str], today: date, assess: Assess) -> Given:
+    """Write the entries that name a file and were not shown yet, the most used first."""
+    from memory_kb.context.briefs import fill, order_by_use
+
+    fresh = [one for one in naming if one.id not in shown and one.kind not in ("episode", "handoff", "ledger")]
+    return fill(order_by_use(fresh, today), _FILE_TOKENS, today, assess, most=_MOST_ENTRIES).framed()
+
+
+def _cites(memory: Memory, file: str) -> bool:
+    from memory_kb.learning.references import read_citations
+
+    return any(one.reference.path == file for one in read_citations(memory))
