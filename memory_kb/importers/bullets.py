@@ -7,29 +7,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from memory_kb.importers.notes import NotePiece, TextFile, came_from, has_words, read_note, tag_of
+from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_words, read_note, tag_of
 from memory_kb.injected import strip
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.scanner import Heading, find_headings, find_items, find_sections
 from memory_kb.model import Span
 from memory_kb.store.host_memory import KINDS_OF_TYPES
 from memory_kb.text import parse_date, read_text, shorten
-from memory_kb.yaml_loader import InvalidBlock, load_mapping
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _IMPORT = re.compile(r"@[\w~./-]+$")
 _MOST = 2_000
 
 _STRICT = re.compile(r"\b(?:MUST(?: NOT)?|NEVER|ALWAYS|IMPORTANT|CRITICAL|FORBIDDEN|REQUIRED|DO NOT)\b")
 _PREFERS = re.compile(r"\b(?:prefer(?:s|red|ably)?|favou?r|rather than|instead of|I (?:like|want))\b", re.IGNORECASE)
-_PERSONAL = re.compile(r"\b(?:preferences?|communication|tone|answers?|responses?|about me|user)\b", re.IGNORECASE)
-_STRUCTURE = re.compile("architecture|structure|layout", re.IGNORECASE)
-_PLAIN = re.compile(
-    r"\b(?:overview|stack|directories|folders|modules|components|glossary|links|resources)\b", re.IGNORECASE
-)
+#: What a bullet is that says neither, by words of the headings above it.
+_KINDS_OF_HEADINGS = {
+    "preference": r"\b(?:preferences?|communication|tone|answers?|responses?|about me|user)\b",
+    "architecture": "architecture|structure|layout",
+    "fact": r"\b(?:overview|stack|directories|folders|modules|components|glossary|links|resources)\b",
+}
+#: Below these headings a bullet with a command in it is a fact.
 _COMMANDS = re.compile(
     r"\b(?:commands?|scripts|build|setup|install(?:ation)?|running|getting started)\b", re.IGNORECASE
 )
@@ -106,47 +106,40 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
         >>> pieces[-1].why
         'a paragraph, not a rule in a list'
     """
-    text, globs = _FRONT.sub(_blank, file.text), _globs(file)
-    for block in _OURS.finditer(text):
-        line = text.count("\n", 0, block.start()) + 1
+    note = read_note(file)
+    globs = _globs(note)
+    for block in _OURS.finditer(note.body):
+        line = note.line + note.body.count("\n", 0, block.start())
         yield NotePiece("block", file.path, line, why="memory-kb keeps this block itself")
-    for item in read_outline(text):
-        if why := _why_not(item):
-            what = "bullet" if item.is_bullet else "import" if _IMPORT.match(item.text) else "paragraph"
-            yield NotePiece(what, file.path, item.line, why=why)
-            continue
-        heading = _nearest_topic(item.headings)
-        title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
-        tags = tuple(filter(None, [tag_of(heading)]))
-        fields = came_from(file.path)
-        draft = Draft(item.text, _kind(item), title, tags, applies_to=globs, source="observed", fields=fields)
-        yield NotePiece("bullet", file.path, item.line, f"{file.path}/{_folded(item.text)}", draft)
+    for item in read_outline(note.body):
+        yield _read_item(item, file.path, item.line + note.line - 1, globs)
 
 
-def _why_not(item: Bullet) -> str:
+def _read_item(item: Bullet, path: str, line: int, globs: tuple[str, ...]) -> NotePiece:
+    """Return what a bullet or paragraph of an instruction file becomes."""
     if not item.is_bullet:
-        is_import = _IMPORT.match(item.text)
-        return (
-            f"names another file, {item.text}; import that by itself"
-            if is_import
-            else "a paragraph, not a rule in a list"
-        )
+        if _IMPORT.match(item.text):
+            return NotePiece("import", path, line, why=f"names another file, {item.text}; import that by itself")
+        return NotePiece("paragraph", path, line, why="a paragraph, not a rule in a list")
     if len(item.text) > _MOST:
-        return f"longer than {_MOST:,} characters"
-    return "" if has_words(item.text) else "it has no words"
+        return NotePiece("bullet", path, line, why=f"longer than {_MOST:,} characters")
+    if not has_words(item.text):
+        return NotePiece("bullet", path, line, why="it has no words")
+    heading = _nearest_topic(item.headings)
+    title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
+    tags = tuple(filter(None, [tag_of(heading)]))
+    draft = Draft(item.text, _kind(item), title, tags, applies_to=globs, source="observed", fields=came_from(path))
+    return NotePiece("bullet", path, line, f"{path}/{_folded(item.text)}", draft)
 
 
 def _kind(item: Bullet) -> str:
     above = " / ".join(item.headings[-2:])
     if _STRICT.search(item.text):
         return "policy"
-    if _PREFERS.search(item.text) or _PERSONAL.search(above):
+    if _PREFERS.search(item.text):
         return "preference"
-    if _STRUCTURE.search(above):
-        return "architecture"
-    if _PLAIN.search(above) or (_COMMANDS.search(above) and "`" in item.text):
-        return "fact"
-    return "rule"
+    named = (kind for kind, words in _KINDS_OF_HEADINGS.items() if re.search(words, above, re.IGNORECASE))
+    return next(named, "fact" if _COMMANDS.search(above) and "`" in item.text else "rule")
 
 
 def _nearest_topic(headings: tuple[str, ...]) -> str:
@@ -157,18 +150,12 @@ def _nearest_topic(headings: tuple[str, ...]) -> str:
     return ""
 
 
-def _globs(file: TextFile) -> tuple[str, ...]:
-    folder, front, named = file.path.rpartition("/")[0], _FRONT.match(file.text), None
-    if front:
-        try:
-            fields = load_mapping(front[1])
-            named = fields.get("globs") or fields.get("paths")
-        except InvalidBlock:
-            named = None
-    if isinstance(named, str):
-        named = named.split(",")
-    if isinstance(named, list):
-        return tuple(glob for one in named if (glob := str(one).strip()))
+def _globs(note: SourceNote) -> tuple[str, ...]:
+    named = note.meta.get("globs") or note.meta.get("paths")
+    globs = named.split(",") if isinstance(named, str) else named
+    if isinstance(globs, list):
+        return tuple(glob for one in globs if (glob := str(one).strip()))
+    folder = note.path.rpartition("/")[0]
     return (f"{folder}/**",) if folder else ()
 
 
@@ -215,7 +202,7 @@ def _read_topic(file: TextFile) -> NotePiece:
         return NotePiece("memory", file.path, note.line, why="it has no words")
     fields = came_from(f"agent's memory: {file.path}")
     kind, title = _topic_kind(note.meta) or "fact", read_text(note.meta.get("name"))
-    draft = Draft(said, kind, title, applies_to=_globs(file), source="observed", fields=fields)
+    draft = Draft(said, kind, title, applies_to=_globs(note), source="observed", fields=fields)
     return NotePiece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 
 
