@@ -23,9 +23,12 @@ from parallel import pytest_addoption, pytest_runtestloop  # noqa: F401 - hooks
 from memory_kb import KnowledgeBase
 
 if TYPE_CHECKING:
+    from asking import Clock, Make
     from fake_provider import FakeProvider
     from postgres_server import OpenTeam, Server
     from repositories import Clone
+
+    from memory_kb.providers.base import Embedder
 
 # Where the tests run in the background of a shell, Ctrl-C is ignored; the processes they start shall hear it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -191,6 +194,32 @@ def fake() -> Iterator[FakeProvider]:
 
     with FakeProvider() as server:
         yield server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock on which the waits of providers take no time."""
+    from asking import Clock
+
+    return Clock()
+
+
+@pytest.fixture(params=["openai", "gemini"])
+def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
+    """A function that makes an embedder of either kind, which asks the fake and waits for nothing."""
+    from asking import making
+
+    with making(request.param, fake, clock) as make_one:
+        yield make_one
+
+
+@pytest.fixture
+def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
+    """An embedder that asks the fake and waits for nothing."""
+    from asking import making
+
+    with making("openai", fake, clock) as make_one:
+        yield make_one()
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from asking import EMBEDDERS, KEY, Clock, Make, failure_of, making
+from asking import KEY, Make, failure_of
 from conftest import REPOSITORY
 from fake_provider import FakeProvider
 
@@ -19,26 +18,6 @@ from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import DOCUMENTS, QUERY, open_http_client
 from memory_kb.providers.openai import openai_embedder
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=EMBEDDERS)
-def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
-    """A function that makes an embedder of either kind, which asks the fake and waits for nothing."""
-    with making(request.param, fake, clock) as make_one:
-        yield make_one
-
-
-@pytest.fixture
-def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
-    embedder = openai_embedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
-    yield embedder
-    embedder.close()
-
 
 # What comes back.
 

@@ -5,28 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from asking import FILLED, FORM, KEY, LLMS, proper, quick
 from conftest import REPOSITORY
-from fake_provider import FakeProvider
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.providers.base import Llm
 from memory_kb.providers.openai import openai_llm
 from memory_kb.providers.spending import SpendLog, Usage, cost
 
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
+
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as running:
-        yield running
 
 
 @pytest.fixture

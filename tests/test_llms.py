@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,6 @@ from memory_kb.providers.openai import open_client, openai_llm
 from memory_kb.providers.spending import SpendLog, Usage
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from asking import EMBEDDERS, KEY, Clock, Make, failure_of, making
-from fake_provider import FakeProvider
+from asking import KEY, Clock, Make, failure_of
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder
@@ -19,31 +18,8 @@ from memory_kb.providers.gemini import gemini_embedder
 from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, quote, read_refusal
 from memory_kb.providers.openai import _rows_of, openai_embedder
 
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=EMBEDDERS)
-def make(request: pytest.FixtureRequest, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
-    """A function that makes an embedder of either kind, which asks the fake and waits for nothing."""
-    with making(request.param, fake, clock) as make_one:
-        yield make_one
-
-
-@pytest.fixture
-def openai(fake: FakeProvider, clock: Clock) -> Iterator[Embedder]:
-    embedder = openai_embedder("some-model", fake.base_url, key=KEY, timing=clock.timing)
-    yield embedder
-    embedder.close()
-
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 # What goes wrong.
 

@@ -6,14 +6,17 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import NOW, write_files
-from fake_provider import FakeProvider
 from repositories import Clone, found
 
 from memory_kb import KnowledgeBase
 from memory_kb.store.worktrees import find_siblings
+
+if TYPE_CHECKING:
+    from fake_provider import FakeProvider
 
 COUNT = 40
 FILES = {
@@ -22,12 +25,6 @@ FILES = {
     **{f"memory/learnings/n{number}.md": f"# Note {number}\n\nAll about topic{number}.\n" for number in range(COUNT)},
 }
 Open = Callable[..., KnowledgeBase]
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeProvider]:
-    with FakeProvider() as server:
-        yield server
 
 
 @pytest.fixture
