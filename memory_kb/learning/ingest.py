@@ -100,72 +100,58 @@ class IngestPlan(NamedTuple):
     changes: tuple[Change, ...]
 
 
-def plan_learnings(
-    learnings: Sequence[Learning],
-    index: SqliteIndex,
-    folder_of: Callable[[Location], str],
-    now: datetime,
-    was_made: Callable[[str], bool],
-    gate: Gate | None,
-) -> IngestPlan:
-    """Plan to keep some learnings, in the order in which they were found.
+@dataclass(slots=True)
+class _NewEntry:
+    """An entry that is to be made, as long as a later learning of the plan may replace it."""
 
-    Args:
-        learnings: what was found.
-        index: what is there already.
-        folder_of: the folder of a scope, as paths are written in output.
-        now: the time.
+    learning: Learning
+    draft: Draft
+    path: str
+    at: datetime
+
+    def link(self, relation: str, to: str, **more: Value) -> None:
+        """Add a link to its frontmatter, and other fields."""
+        fields = dict(self.draft.fields)
+        links = fields.get("links")
+        fields["links"] = [*(links if isinstance(links, list) else []), {"to": to, "relation": relation}]
+        self.draft = replace(self.draft, fields=tuple((fields | more).items()))
+
+
+@dataclass(slots=True)
+class IngestPlanner:
+    """One pass over learnings, in the order in which they were found: what each is held against, and what comes of it.
+
+    Attributes:
+        folder_of: returns the folder of a scope, as paths are written in output.
         was_made: returns whether an entry of this id was ever made here; one that is gone since was
             deleted by a person and does not come back.
         gate: asked for every learning that would be new, whether the evidence is enough.
     """
-    planner = _Planner(index, folder_of, now, was_made, gate)
-    taken = tuple(map(planner.take, learnings))
-    new = (plan_entry(one.draft, one.entry_id, one.path, one.at, one.reason) for one in planner.new)
-    return IngestPlan(taken, (*filter(None, planner.changes), *new))
-
-
-@dataclass(slots=True)
-class _New:
-    """An entry that is to be made, as long as a later learning may replace it."""
-
-    draft: Draft
-    entry_id: str
-    path: str
-    at: datetime
-    reason: str
-    place: Location
-
-    def link(self, relation: str, to: str) -> None:
-        fields = dict(self.draft.fields)
-        links = fields.get("links")
-        fields["links"] = [*(links if isinstance(links, list) else []), {"to": to, "relation": relation}]
-        self.draft = replace(self.draft, fields=tuple(fields.items()))
-
-
-@dataclass(slots=True)
-class _Planner:
-    """One pass over the learnings of a plan: what they are held against, and what comes of them."""
 
     index: SqliteIndex
     folder_of: Callable[[Location], str]
     now: datetime
     was_made: Callable[[str], bool]
     gate: Gate | None
-    new: list[_New] = field(default_factory=list)
-    changes: list[Change | None] = field(default_factory=list)
-    before: dict[tuple[Location, str, str], Ingested] = field(default_factory=dict)
+    _new: list[_NewEntry] = field(default_factory=list)
+    _changes: list[Change | None] = field(default_factory=list)
+    _before: dict[tuple[Location, str, str], Ingested] = field(default_factory=dict)
 
-    def take(self, learning: Learning) -> Ingested:
-        """Plan what becomes of one learning."""
-        # The same text of the same plan, in any spacing and case, is not taken twice.
+    def plan(self, learnings: Iterable[Learning]) -> IngestPlan:
+        """Plan to keep some learnings."""
+        results = tuple(map(self._plan_one, learnings))
+        new = (plan_entry(one.draft, one.learning.entry_id, one.path, one.at, one.learning.reason) for one in self._new)
+        return IngestPlan(results, (*filter(None, self._changes), *new))
+
+    def _plan_one(self, learning: Learning) -> Ingested:
+        # The same text of the same plan, in any spacing and case, is not kept twice.
         words = learning.place, learning.draft.kind, fingerprint(comparable(learning.draft.text))
-        taken = self._take(learning, self.before.get(words))
-        if taken.action in ("created", "forgotten"):
-            self.before.setdefault(words, taken)
-        return taken
+        result = self._compare(learning, self._before.get(words))
+        if result.action in ("created", "forgotten"):
+            self._before.setdefault(words, result)
+        return result
 
-    def _take(self, learning: Learning, same: Ingested | None) -> Ingested:
+    def _compare(self, learning: Learning, same: Ingested | None) -> Ingested:
         try:
             draft = not_from_the_future(check_draft(learning.draft), self.now)
         except UsageError as exc:
@@ -176,12 +162,9 @@ class _Planner:
         if known:
             memory = self._memory(known.source, known.entry_id)
             # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
-            is_counted = draft.is_proposal and memory.status == "proposed" and bool(learning.origin)
-            return (
-                self._see_again(learning, memory, at)
-                if is_counted
-                else Ingested(learning, memory.id, memory.path, "known")
-            )
+            if draft.is_proposal and memory.status == "proposed" and learning.origin:
+                return self._see_again(learning, memory, at)
+            return Ingested(learning, memory.id, memory.path, "known")
         if self.was_made(learning.entry_id):
             return Ingested(learning, learning.entry_id, "", "forgotten", DELETED_BEFORE)
         if same:
@@ -193,9 +176,11 @@ class _Planner:
             return self._see_again(learning, self._memory(twin.source, twin.entry_id), at)
         return self._keep(learning, draft, at)
 
-    def _see_again(self, learning: Learning, memory: Memory, at: datetime) -> Ingested:
-        change = plan_sighting(memory, learning.origins, at, learning.reason)
-        self.changes.append(change)
+    def _see_again(
+        self, learning: Learning, memory: Memory, at: datetime, said: str = "", more: Mapping[str, Value] | None = None
+    ) -> Ingested:
+        change = plan_sighting(memory, learning.origins, at, f"{learning.reason} {said}".strip(), more)
+        self._changes.append(change)
         return Ingested(learning, memory.id, memory.path, "reinforced" if change else "known")
 
     def _keep(self, learning: Learning, draft: Draft, at: datetime) -> Ingested:
@@ -204,38 +189,35 @@ class _Planner:
         if verdict and verdict.decision == "reject":
             return Ingested(learning, "", "", "refused", verdict.reason)
         if verdict and verdict.existing:
-            rule = verdict.existing
             # A session that finds a rule again in nearly the same words marks it as helpful, once.
-            more = count_outcome(rule, "success", at.astimezone(UTC).date())
-            change = plan_sighting(rule, learning.origins, at, f"{learning.reason} It says nearly the same.", more)
-            self.changes.append(change)
-            return Ingested(learning, rule.id, rule.path, "reinforced" if change else "known", verdict.reason)
+            more = count_outcome(verdict.existing, "success", at.astimezone(UTC).date())
+            seen = self._see_again(learning, verdict.existing, at, "It says nearly the same.", more)
+            return seen._replace(message=verdict.reason)
         fields = dict(draft.fields)
         if verdict and verdict.confidence is not None:
             fields["confidence"] = verdict.confidence
         if learning.origin is not None:
             fields.setdefault(learning.origin_field, learning.origin)
         draft = replace(draft, fields=tuple(fields.items()))
-        path = (
-            f"{self.folder_of(learning.place)}{name_file(draft, learning.entry_id, at, learning.place.learning_type)}"
-        )
-        made = _New(draft, learning.entry_id, path, at, learning.reason, learning.place)
+        name = name_file(draft, learning.entry_id, at, learning.place.learning_type)
+        made = _NewEntry(learning, draft, f"{self.folder_of(learning.place)}{name}", at)
         if learning.replaces:
             self._replace_older(made)
-        self.new.append(made)
-        return Ingested(learning, learning.entry_id, path, "created")
+        self._new.append(made)
+        return Ingested(learning, learning.entry_id, made.path, "created")
 
-    def _replace_older(self, made: _New) -> None:
+    def _replace_older(self, made: _NewEntry) -> None:
         """Plan to retire the statements, stored or of this plan, that a new one contradicts."""
-        for entry in find_older(self.index, made.draft, made.place, made.at.isoformat()):
+        place, new_id = made.learning.place, made.learning.entry_id
+        for entry in find_older(self.index, made.draft, place, made.at.isoformat()):
             made.link("supersedes", entry.entry_id)
             older, why = self._memory(entry.source, entry.entry_id), "A newer statement says otherwise."
-            self.changes.append(plan_replaced(older, made.entry_id, why, {"status": "retired"}))
-        for one in self.new:
-            if one.place == made.place and is_stated(one.draft) and is_replaced(one.draft.text, made.draft.text):
-                made.link("supersedes", one.entry_id)
-                one.link("superseded_by", made.entry_id)
-                one.draft = replace(one.draft, fields=(*one.draft.fields, ("status", "retired")))
+            self._changes.append(plan_replaced(older, new_id, why, {"status": "retired"}))
+        for one in self._new:
+            is_same_place = one.learning.place == place and is_stated(one.draft)
+            if is_same_place and is_replaced(one.draft.text, made.draft.text):
+                made.link("supersedes", one.learning.entry_id)
+                one.link("superseded_by", new_id, status="retired")
 
     def _memory(self, path: str, entry_id: str) -> Memory:
         return next(one for one in self.index.memories(EVERYTHING, path) if one.id == entry_id)

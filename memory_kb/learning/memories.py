@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.listing import find
-from memory_kb.learning.ingest import plan_learnings
+from memory_kb.learning.ingest import IngestPlanner
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import EVERYTHING, Location
@@ -202,10 +202,11 @@ class Memories:
         made = frozenset() if again else self.made_ids()
         if not self._vault.memory:  # a plain folder of notes has no jobs and tasks
             learnings = [one if one.place.scope == "global" else replace(one, place=Location()) for one in learnings]
-        return self._index.read(
-            lambda index: plan_learnings(learnings, index, self._vault.folder_of, now, made.__contains__, gate),
-            may_wait=False,
-        )
+
+        def plan(index: SqliteIndex) -> IngestPlan:
+            return IngestPlanner(index, self._vault.folder_of, now, made.__contains__, gate).plan(learnings)
+
+        return self._index.read(plan, may_wait=False)
 
     def made_ids(self) -> frozenset[str]:
         """Return the ids of the entries that runs have ever made."""
