@@ -1,4 +1,4 @@
-"""List pages of entries, the link graph and recent changes for the web page."""
+"""What the web page shows of a vault: pages of entries, the link graph, recent changes, the past of an entry."""
 
 from __future__ import annotations
 
@@ -6,35 +6,30 @@ import heapq
 import posixpath
 from collections import Counter
 from contextlib import closing, suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
-from memory_kb.index.catalog import suggest_names, suggest_tags
+from memory_kb.index.catalog import Suggested, suggest_names, suggest_tags
 from memory_kb.index.doctor import cross_check
-from memory_kb.index.facts import FACTS, FactStore
+from memory_kb.index.facts import FACTS, FactStore, Look
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
-from memory_kb.index.listing import find, view
+from memory_kb.index.listing import Reading, find, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
 from memory_kb.store.logs import MaintenanceLog
-from memory_kb.store.undo import undone_by
+from memory_kb.store.undo import Undo, undone_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import date
 
     from memory_kb.git.service import Git
-    from memory_kb.index.catalog import Suggested
-    from memory_kb.index.facts import Look
-    from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
 
 
@@ -42,14 +37,12 @@ if TYPE_CHECKING:
 MANY_FILES = 1_000
 #: Commits that a page looks through, and lines that it shows of one difference.
 _MOST_COMMITS, _MOST_LINES = 100, 200
-
-
 ORDERS = ("newest", "oldest", "title", "path")
 _NOTES, _FOLDERS, _TAGS = 10, 30, 20
 
 
 class Browsed(NamedTuple):
-    """Some of the entries that pass a filter, and how many there are in all."""
+    """A page of the entries that pass a filter; `total` counts all of them."""
 
     entries: tuple[EntryView, ...]
     total: int
@@ -174,7 +167,7 @@ class LastLook(NamedTuple):
 
 
 class Browsing:
-    """Looking around: a page of entries, the map of links, changes of an entry, sessions, upkeep."""
+    """What the web page asks of a vault."""
 
     def __init__(self, vault: Vault, index: VaultIndex, git: Git, reading: Reading, undo: Undo) -> None:
         self._vault = vault
@@ -200,13 +193,7 @@ class Browsing:
         folder: str = "",
         **filters: Unpack[FilterWords],
     ) -> Browsed:
-        """Return some of the entries that pass the filters of `search`, and how many there are.
-
-        With a folder these are the ones of its files and of those below it.
-
-        Raises:
-            UsageError: there is no such order, or a filter is not a word of the format.
-        """
+        """Return some of the entries that pass the filters of `search`, of a folder and those below it, and how many there are."""
         if order not in ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ORDERS)}")
         chosen = self._index.filters(**filters)
@@ -247,17 +234,8 @@ class Browsing:
     def links_around(self, wanted: str, path: str, steps: int, limit: int) -> LinkMap:
         """Return what can be reached from an entry in some steps along links, whichever way they point.
 
-        Of a large vault it is the map of the last `lint`.
-
-        Args:
-            wanted: the entry, by its id, a unique beginning of one, or what a link may call it.
-            path: its file, where several have the id; else "".
-            steps: how many.
-            limit: of entries; those with more links are taken first.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
+        Of a large vault it is the map of the last `lint`. `path` is the file of the entry, where several have the id.
+        Of more entries than the limit those with more links are taken first.
         """
 
         def read(store: FactStore, index: SqliteIndex) -> LinkMap:
@@ -293,23 +271,13 @@ class Browsing:
         return self._index.read(read)
 
     def follow(self, source: str, targets: Sequence[str]) -> dict[str, EntryView]:
-        """Return the entries that links in a file lead to, by what the links say; those that lead nowhere are left out.
-
-        Args:
-            source: the path of the file, "" for none.
-            targets: what the links say, such as `notes/tea` of `[[notes/tea]]`.
-        """
+        """Return the entries that links such as `notes/tea` in a file lead to; those that lead nowhere are left out."""
         names = self._index.read(lambda index: named(index, [(source, target) for target in targets]))
         found = ((target, resolve(names, target, source)) for target in targets)
         return {target: view(entry) for target, entry in found if entry is not None}
 
     def past_of(self, wanted: str) -> tuple[PastStep, ...]:
-        """Return what runs changed in an entry or in its whole file, and the commits that did, in one list, newest first.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
-        """
+        """Return what runs changed in an entry or in its whole file, and the commits that did, in one list, newest first."""
         entry = self._reading.show(wanted)
         runs = self._undo.done_runs()
         undone = undone_by(runs)

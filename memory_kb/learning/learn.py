@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import CannotSplice, ChangedOnDisk, Forgotten, UsageError
-from memory_kb.learning import render_entry
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate, find_near
-from memory_kb.markdown.splice import find_entry
-from memory_kb.model import KINDS, UNVERIFIED, Link, Region
-from memory_kb.reports import Learned, Retired
+from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_entry, plan_erasure
+from memory_kb.markdown.splice import Value, find_entry
+from memory_kb.model import KINDS, UNVERIFIED, Link, Location, Memory, Region, StoredEntry
+from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
 from memory_kb.store.plan import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from memory_kb.index.listing import Reading
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
-    from memory_kb.learning.render_entry import Draft
-    from memory_kb.markdown.splice import Value
-    from memory_kb.model import Location, StoredEntry
-    from memory_kb.reports import EntryView, Near, Purged, RunReport
-    from memory_kb.store.files import NoteText
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -86,55 +78,51 @@ class EntryVerbs:
         Raises:
             SecretRefused: the text, or any other argument, holds what looks like a credential.
             Forgotten: the same text was forgotten before, and `force` is not set.
-            ChangedOnDisk: somebody else wrote to the file meanwhile.
-            UsageError: the call makes no sense.
         """
-        import uuid
-
         check_text(text)
+        old = None if supersedes is None else self._memories().find(supersedes)
         given: dict[str, Value] = {"status": "proposed"} if propose else {}
         given |= {} if confidence is None else {"confidence": confidence}
-        old = None if supersedes is None else self._memories().find(supersedes)
         given |= {"links": [{"to": old.id, "relation": "supersedes"}]} if old else {}
-        draft = render_entry.check_draft(
-            render_entry.Draft(
-                text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items())
-            ),
-            allow_secret=self._vault.allows_secrets,
-        )
+        draft = Draft(text, kind, title, tuple(tags), priority, tuple(applies_to), source, tuple(given.items()))
+        draft = check_draft(draft, allow_secret=self._vault.allows_secrets)
         place = self._vault.place_for(scope, job, task)
-        now = self._vault.clock()
-        near: tuple[Near, ...] = ()
         with self._writer.lock(place.scope, *([old.place.scope] if old else ()), dry_run=dry_run):
-            twin = self._find_duplicate(draft, place) if not force else None
-            if twin and old:
-                known = "it is that entry" if twin.entry_id == old.id else f"{twin.entry_id} says that"
-                raise UsageError(
-                    f"there is nothing new to learn: {known}", "memory-kb supersede OLD NEW links two entries"
-                )
-            if twin and twin.status in FORGOTTEN:
-                raise Forgotten(twin.entry_id, twin.source)
-            if twin:
-                entry_id = twin.entry_id
-                plan = _plan_reinforcement(self._writer.read(twin.source), entry_id, now, draft.source)
-            else:
-                entry_id = str(uuid.uuid4())
-                folder = self._vault.scope_folder(place.scope, place.job, place.task)
-                path = self._vault.show(folder / render_entry.name_file(draft, entry_id, now))
-                plan = render_entry.plan_entry(draft, entry_id, path, now)
-                near = self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
+            twin = None if force else self._find_duplicate(draft, place)
+            plan = self._plan_sighting(twin, draft, old) if twin else self._plan_new(draft, place)
+            entry_id, near = plan.entry_id or "", () if twin else self._find_near(draft, place, old)
             replaced = plan_replaced(old, entry_id, f"{entry_id} takes its place.") if old else None
             run = self._run_one("learn", plan, replaced, dry_run=dry_run)
         is_waiting = twin.status == "proposed" if twin else draft.is_proposal
         return Learned(entry_id, plan.path, "reinforced" if twin else "created", run, is_waiting, near)
 
-    def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
-        """Let an entry take the place of an older one, which from then on weighs half in a search; neither text changes.
+    def _plan_new(self, draft: Draft, place: Location) -> Change:
+        import uuid
 
-        Raises:
-            UnknownEntry: there is no such entry.
-            UsageError: both are the same, or the old one superseded the new one before.
-        """
+        entry_id, now = str(uuid.uuid4()), self._vault.clock()
+        folder = self._vault.scope_folder(place.scope, place.job, place.task)
+        return plan_entry(draft, entry_id, self._vault.show(folder / name_file(draft, entry_id, now)), now)
+
+    def _plan_sighting(self, twin: StoredEntry, draft: Draft, old: Memory | None) -> Change:
+        """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
+        if old:
+            known = "it is that entry" if twin.entry_id == old.id else f"{twin.entry_id} says that"
+            raise UsageError(f"there is nothing new to learn: {known}", "memory-kb supersede OLD NEW links two entries")
+        if twin.status in FORGOTTEN:
+            raise Forgotten(twin.entry_id, twin.source)
+        note = self._writer.read(twin.source)
+        entry = find_entry(note.text, note.path, twin.entry_id)
+        today = self._vault.today().isoformat()
+        values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
+        if draft.source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
+            values["source"] = draft.source
+        return set_fields(note, twin.entry_id, values, "The same was learned again.")
+
+    def _find_near(self, draft: Draft, place: Location, old: Memory | None) -> tuple[Near, ...]:
+        return self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
+
+    def supersede(self, old: str, new: str, *, dry_run: bool = False) -> RunReport:
+        """Let an entry take the place of an older one, which from then on weighs half in a search; neither text changes."""
         replaced, newer = self._memories().find(old), self._memories().find(new)
         if (replaced.path, replaced.id) == (newer.path, newer.id):
             raise UsageError(f"{replaced.id} cannot supersede itself", "name two entries")
@@ -189,10 +177,6 @@ class EntryVerbs:
 
         `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
         logs, caches and databases: that cannot be undone.
-
-        Raises:
-            UnknownEntry: there is none.
-            ChangedOnDisk: somebody else wrote to the file meanwhile.
         """
         view, purged = self._reading().show(wanted), None
         if purge:
@@ -204,7 +188,7 @@ class EntryVerbs:
                 own: dict[str, Value] = {} if find_entry(note.text, note.path, view.id).has_own_id else {"id": view.id}
                 plan = set_fields(note, view.id, own | {"status": "retired"}, "Forgotten on request.")
                 if delete:
-                    plan = render_entry.plan_erasure(note, view.id, self._vault.clock())
+                    plan = plan_erasure(note, view.id, self._vault.clock())
                 run = self._run_one("forget", plan, dry_run=dry_run)
         kept = {field.name: getattr(view, field.name) for field in fields(view)}
         return Retired(**kept, run=run, purged=purged)
@@ -226,13 +210,3 @@ class EntryVerbs:
                 raise ChangedOnDisk(change.path)
             raise CannotSplice(run.conflicts[0].message)
         return run
-
-
-def _plan_reinforcement(note: NoteText, entry_id: str, now: datetime, source: str | None = None) -> Change:
-    """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
-    entry = find_entry(note.text, note.path, entry_id)
-    today = now.astimezone(UTC).date().isoformat()
-    values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
-    if source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
-        values["source"] = source
-    return set_fields(note, entry_id, values, "The same was learned again.")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
 from memory_kb.index.listing import find
-from memory_kb.learning.ingest import IngestPlanner
+from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING, Location
+from memory_kb.model import EVERYTHING, Filters, Location, Memory
 from memory_kb.text import as_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import date
 
     import numpy as np
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.learning.ingest import Gate, IngestPlan, Learning
-    from memory_kb.model import Filters, Memory
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
     from memory_kb.store.plan import Plan
@@ -97,12 +94,7 @@ class Memories:
         )
 
     def find(self, wanted: str) -> Memory:
-        """Return the entry that an id, its unique beginning or `path.md:LINE` names.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
-        """
+        """Return the entry that an id, its unique beginning or `path.md:LINE` names."""
 
         def read(index: SqliteIndex) -> Memory:
             entry = find(self._vault, index, wanted)
@@ -153,10 +145,6 @@ class Memories:
         """Plan changes for the entries as they are, and carry them out as one run.
 
         A file that somebody writes to in the same moment is planned anew. `plan` is what the planner gave already.
-
-        Raises:
-            UnreadableInput: a file cannot be written; everything is as it was.
-            VaultBusy: another process has been writing for a minute.
         """
 
         def replan(path: str) -> Plan:

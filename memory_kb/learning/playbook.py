@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.learning.confidence import OUTCOMES, REMOVAL, read_evidence, settle
 from memory_kb.model import SCOPES, Memory
 from memory_kb.regex import regex
-from memory_kb.store.plan import plan_fields
+from memory_kb.store.plan import Change, plan_fields
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
     from memory_kb.providers.base import TokenCounter
-    from memory_kb.store.plan import Change
 
 #: The kinds that the playbook holds.
 RULE_KINDS = ("rule", "pitfall")

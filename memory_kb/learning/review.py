@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.learning.confidence import needs_inversion, read_evidence
@@ -43,8 +43,6 @@ from memory_kb.store.plan import (
 from memory_kb.text import counted, parse_date, short_id, shorten, slugify
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer

@@ -9,18 +9,16 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.index.event_search import SessionIndex
-from memory_kb.learning.ingest import GateVerdict
+from memory_kb.learning.ingest import Gate, GateVerdict, Learning
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.text_comparison import likeness
-from memory_kb.model import EVERYTHING, Memory, make_place
+from memory_kb.model import EVERYTHING, Location, Memory, make_place
 from memory_kb.search.query import parse_words
 from memory_kb.store.events import EventFilter
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.learning.ingest import Gate, Learning
     from memory_kb.learning.memories import Memories
-    from memory_kb.model import Location
     from memory_kb.vault import Vault
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.confidence import DEMOTION, MATURITIES, OUTCOMES, REMOVAL, find_flag, mature, read_evidence
@@ -23,6 +23,8 @@ from memory_kb.learning.playbook import (
     MAX_RULES,
     MAX_TOKENS,
     RULE_KINDS,
+    PlaybookRule,
+    Selection,
     is_rule,
     load_merged,
     make_rule,
@@ -33,7 +35,7 @@ from memory_kb.learning.playbook import (
 )
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
-from memory_kb.model import EVERYTHING, FilterWords, Memory, make_filters
+from memory_kb.model import EVERYTHING, Filters, FilterWords, Memory, make_filters
 from memory_kb.plainfiles import make_folder, read_plain
 from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
@@ -42,12 +44,8 @@ from memory_kb.text import load_json
 from memory_kb.trust import Seal, write_plain
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
-    from memory_kb.learning.playbook import PlaybookRule, Selection
-    from memory_kb.model import Filters
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
