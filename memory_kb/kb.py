@@ -315,7 +315,7 @@ class KnowledgeBase:
     def compactor(self) -> Compactor:
         from memory_kb.learning.compaction import Compactor
 
-        return Compactor(self.vault, self.index, self.writer, self.memories, self.models)
+        return Compactor(self.vault, self.writer, self.memories, self.models)
 
     @functools.cached_property
     def contexts(self) -> Contexts:

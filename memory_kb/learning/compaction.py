@@ -36,7 +36,6 @@ from memory_kb.store.plan import Change, move, plan_fields, remove, set_body, wi
 from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Meanings, Memories
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
@@ -245,7 +244,6 @@ class Compactor:
     """Merges what says the same, and finds what contradicts each other."""
 
     _vault: Vault
-    _index: VaultIndex
     _writer: Writer
     _memories: Memories
     _models: Models

@@ -56,13 +56,12 @@ def guess_cause(one: Memory, other: Memory) -> Cause:
 
 @dataclass
 class LlmClassifier:
-    """A language model as a classifier; when it fails once, with `failure`, the rule decides about the rest."""
+    """A language model as a classifier; once it has failed, with `failure`, the rule decides about the rest."""
 
     _llm: Llm
     failure: ProviderFailed | None = None
 
     def __call__(self, one: str, other: str, /) -> Cause | None:
-        """Return the cause that the model names, None if it fails."""
         if self.failure is not None:
             return None
         notes = json.dumps({"older": one[:_SHOWN_CHARS], "newer": other[:_SHOWN_CHARS]}, ensure_ascii=False)
