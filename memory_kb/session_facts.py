@@ -1,10 +1,7 @@
-"""What the logs of sessions hold: the facts of one, the events that fit a search, what was written or imported."""
+"""The facts of a session, as its log has them: what was done, what failed, and how it ended."""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 from typing import NamedTuple
-
-from memory_kb.model import Problem
-from memory_kb.reports import StepReport
 
 
 class ActionLine(NamedTuple):
@@ -113,84 +110,3 @@ class Trace(NamedTuple):
     def is_empty(self) -> bool:
         """Whether nothing was done that is worth an episode: a question and its answer are none."""
         return not (self.actions or self.outcome or self.summary)
-
-
-class SessionHit(NamedTuple):
-    """An event that fits a search; `content_snippet` has the words that fit between `>>>` and `<<<`.
-
-    `offset` is where its line begins in the file of the session, in bytes.
-    """
-
-    rank: int
-    session: str
-    seq: int
-    ts: str
-    job: str | None
-    task: str | None
-    agent: str | None
-    type: str
-    event: str | None
-    role: str | None
-    tool: str | None
-    ok: bool | None
-    injected: bool
-    offset: int
-    score: float
-    content_snippet: str
-
-    @property
-    def burst_id(self) -> str:
-        """The session, as the logs of orchestrators call it."""
-        return self.session
-
-
-class SessionSearch(NamedTuple):
-    """The events that fit, best first, and how far that can be trusted."""
-
-    query: str
-    hits: tuple[SessionHit, ...]
-    degraded: tuple[str, ...] = ()
-
-
-class SessionShare(NamedTuple):
-    """How many events went to one of several sessions, and the number of its last."""
-
-    session: str
-    written: int
-    seq: int
-
-
-class SessionWritten(NamedTuple):
-    """What was written to a session, of several to the last; `shares` has it session by session.
-
-    Its `action` is `started`, `resumed`, `appended`, `ended`, or `unchanged`. `redacted` says what the credentials
-    looked like that were taken out before writing.
-    """
-
-    session: str
-    path: str
-    action: str
-    written: int = 0
-    seq: int = 0
-    redacted: tuple[str, ...] = ()
-    steps: tuple[StepReport, ...] = ()
-    shares: tuple[SessionShare, ...] = ()
-
-
-class SessionImported(NamedTuple):
-    """What an import brought into one session: events added, known from an earlier import, ignored as empty records.
-
-    `injected` are events that hold text which memory-kb itself gave the agent. A session that worked in a folder
-    `elsewhere` was left out.
-    """
-
-    session: str
-    source: str
-    format: str
-    added: int = 0
-    known: int = 0
-    ignored: int = 0
-    injected: int = 0
-    problems: tuple[Problem, ...] = ()
-    redacted: tuple[str, ...] = ()
-    elsewhere: str = ""

@@ -24,7 +24,7 @@ from support import PEAK
 from memory_kb.errors import MemoryKBError
 from memory_kb.learning.compaction import Compactor, CompactReport
 from memory_kb.markdown.document import parse_document
-from memory_kb.session_facts import SessionWritten
+from memory_kb.reports import SessionWritten
 from memory_kb.store.events import Event
 from memory_kb.store.logs import MaintenanceLog, log_shown
 

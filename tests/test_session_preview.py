@@ -11,7 +11,7 @@ import pytest
 from ending import ONE, make, open_at
 from episodic import FakeLlm
 
-from memory_kb.session_facts import SessionWritten
+from memory_kb.reports import SessionWritten
 
 if TYPE_CHECKING:
     from conftest import Run

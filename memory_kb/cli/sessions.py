@@ -16,8 +16,7 @@ from memory_kb.cli.output import Options, as_plain, pick, print_json, print_list
 from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
-from memory_kb.reports import StepReport
-from memory_kb.session_facts import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
+from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.text import counted, printable, shorten

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.wrappers import split_message
 from memory_kb.model import Problem
-from memory_kb.session_facts import SessionImported
+from memory_kb.reports import SessionImported
 from memory_kb.sessions.formats import reader_of, sniff
 from memory_kb.sessions.transcripts import FORMATS, MAX_RECORD, LineResult, RawLine
 from memory_kb.store.events import Event

@@ -13,8 +13,7 @@ from memory_kb.store.events import Event, EventFilter
 
 if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionIndex, SessionList
-    from memory_kb.reports import StepReport
-    from memory_kb.session_facts import SessionImported, SessionSearch, SessionWritten
+    from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
     from memory_kb.sessions.steps import Done
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
@@ -53,7 +52,7 @@ class Sessions:
         Raises:
             UsageError: the id cannot be the name of a file.
         """
-        from memory_kb.session_facts import SessionWritten
+        from memory_kb.reports import SessionWritten
         from memory_kb.store.session_log import check_id, prepare
 
         session = check_id(session) if session else self._claim_session()
@@ -74,7 +73,7 @@ class Sessions:
             UsageError: an id cannot be the name of a file.
             VaultBusy: another process held the session for half a minute.
         """
-        from memory_kb.session_facts import SessionShare, SessionWritten
+        from memory_kb.reports import SessionShare, SessionWritten
         from memory_kb.store.session_log import check_id, prepare
 
         default = session or self._vault.environ.get("MEMORY_KB_SESSION") or None
@@ -135,7 +134,7 @@ class Sessions:
             return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
 
     def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
-        from memory_kb.session_facts import SessionWritten
+        from memory_kb.reports import SessionWritten
         from memory_kb.store.session_log import complete_end, prepare
 
         with self.files.writing(session) as writer:
@@ -211,7 +210,7 @@ class Sessions:
             UsageError: a moment is none, or the outcome is not known.
             UnreadableInput: there is no such session.
         """
-        from memory_kb.session_facts import SessionSearch
+        from memory_kb.reports import SessionSearch
         from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
 
         if outcome is not None and outcome not in OUTCOMES:
