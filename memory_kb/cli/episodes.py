@@ -18,13 +18,12 @@ from memory_kb.model import Problem
 from memory_kb.store.events import Event
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import counted, printable
-from memory_kb.working.task_files import RECOMMENDATIONS
+from memory_kb.working.task_files import RECOMMENDATIONS, Milestones
 
 if TYPE_CHECKING:
     from memory_kb.learning.capture import CaptureReport
     from memory_kb.learning.extraction import ExtractionReport, ScopeReport
     from memory_kb.providers.spending import Metered
-    from memory_kb.working.task_files import Milestones
 
 
 _TOLD = {

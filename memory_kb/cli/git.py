@@ -27,14 +27,13 @@ from memory_kb.cli.output import (
 from memory_kb.cli.runs import finish_run, run_as_json
 from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.reports import RunReport
+from memory_kb.reports import RunReport, RunView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from memory_kb.git.ci import EvalReport
     from memory_kb.git.comparison import CiReport, ContextChange
-    from memory_kb.reports import RunView
     from memory_kb.search.evaluation import QuestionResult
 
 

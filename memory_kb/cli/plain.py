@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.cli.output import Options, Progress, as_plain, echo, print_json, print_notes, print_problems, say
 from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, use_colour, wrap
-from memory_kb.model import PER_ENTRY
+from memory_kb.model import PER_ENTRY, Hit, SearchResult
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.model import Hit, SearchResult
 
 #: So many lines of a passage are shown, and so many of the further places of a text.
 _LINES, _SHOWN_COPIES = 4, 3

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from memory_kb.injected import strip
-from memory_kb.model import LIVE_STATUSES, Filters
+from memory_kb.model import LIVE_STATUSES, Filters, Memory
 from memory_kb.stop_words import is_stop_word, is_surely_english, stop_words
 from memory_kb.text import has_cjk
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from memory_kb.context.recall import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Memory
     from memory_kb.search.why_not import Absence
 
 #: What a prompt gets at most, and what a file does, the frame left out.

@@ -14,14 +14,13 @@ from memory_kb.context.gather import ContextTask, gather
 from memory_kb.context.sections import Context, ContextBuilder
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.citations import ClaimState, assess, say_mark
-from memory_kb.model import Memory, make_place
+from memory_kb.model import Hit, Memory, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
 from memory_kb.store.project import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Hit
     from memory_kb.providers.models import Models
     from memory_kb.search.service import Searching
     from memory_kb.store.writer import Writer

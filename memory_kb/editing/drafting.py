@@ -22,36 +22,30 @@ from memory_kb.editing.renaming import (
     way_of,
 )
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.index.catalog import read_unsaved
+from memory_kb.index.catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
 from memory_kb.learning.compaction import archive_path, by_rank, merge
 from memory_kb.learning.lifecycle import copy_for_wider_scope
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.splice import find_entry
-from memory_kb.model import EVERYTHING
+from memory_kb.model import EVERYTHING, Memory
 from memory_kb.search.scoring import decay, prominence
 from memory_kb.store.attachments import Attachments
-from memory_kb.store.files import read_if_there
+from memory_kb.store.files import NoteText, read_if_there
 from memory_kb.store.logs import OutcomeLog, RetrievalLog
-from memory_kb.store.plan import plan_fields
+from memory_kb.store.plan import Change, plan_fields
 from memory_kb.store.project import project_files
-from memory_kb.store.render_changes import compose, paths_of
+from memory_kb.store.render_changes import Composition, compose, paths_of
 from memory_kb.text import encode
-from memory_kb.vault import GLOBAL_PREFIX
+from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 if TYPE_CHECKING:
-    from memory_kb.index.catalog import Catalog
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
     from memory_kb.learning.review import Review
-    from memory_kb.model import Memory
     from memory_kb.reports import RunReport
-    from memory_kb.store.files import NoteText
-    from memory_kb.store.plan import Change
-    from memory_kb.store.render_changes import Composition
     from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
 
 
 #: Files that the format names.

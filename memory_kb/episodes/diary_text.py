@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.credentials import redact
 from memory_kb.model import Memory
 from memory_kb.providers.base import Llm, form_of
-from memory_kb.session_facts import Trace
+from memory_kb.session_facts import ActionLine, Trace
 from memory_kb.similarity import word_set
 from memory_kb.store.events import normal_time
 from memory_kb.text import encode, first_lines, hash_of, printable, shorten
 
 if TYPE_CHECKING:
     from memory_kb.reports import RunReport
-    from memory_kb.session_facts import ActionLine
 
 #: The headings of an episode's body, in their order .
 SECTIONS = ("Action log", "Errors", "Results", "Accomplishments", "Decisions", "Challenges", "Key learnings", "Summary")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, Semantic
 from memory_kb.episodes.diary_text import (
+    DiaryEntry,
     DiaryLists,
     Reflected,
     Reflection,
@@ -38,18 +39,14 @@ from memory_kb.model import EVERYTHING, Memory
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace
 from memory_kb.store.plan import Change, Plan
-from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
+from memory_kb.store.session_log import OUTCOMES, SessionFiles, TraceSession, find_id
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from memory_kb.episodes.diary_text import DiaryEntry
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
     from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.providers.models import Models
-    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.index import postgres_vectors
 from memory_kb.index.postgres_schema import (
@@ -26,8 +26,6 @@ from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
     from psycopg import Connection, Copy
 

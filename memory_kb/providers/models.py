@@ -7,11 +7,10 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.providers.base import TokenCounter
+from memory_kb.providers.base import Llm, TokenCounter
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
-    from memory_kb.providers.base import Llm
     from memory_kb.providers.spending import SpendLog
     from memory_kb.vault import Vault
 

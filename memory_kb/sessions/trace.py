@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
 
 from memory_kb.injected import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
@@ -16,11 +15,8 @@ from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Re
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, PendingCalls, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
-from memory_kb.store.session_log import OUTCOMES
+from memory_kb.store.session_log import OUTCOMES, SessionFiles
 from memory_kb.text import shorten
-
-if TYPE_CHECKING:
-    from memory_kb.store.session_log import SessionFiles
 
 #: Lines of an action log, at its beginning and at its end.
 HEAD, TAIL = 40, 20

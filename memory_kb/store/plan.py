@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.model import Link
+from memory_kb.model import Link, Memory
 from memory_kb.private import cut_private_values
 from memory_kb.text import encode
 
 if TYPE_CHECKING:
     from memory_kb.markdown.splice import Value
-    from memory_kb.model import Memory
     from memory_kb.store.files import NoteText
 
 

@@ -7,7 +7,7 @@ import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
 
 from memory_kb.errors import UnknownEntry
 from memory_kb.store.attachments import list_attachments
@@ -18,7 +18,6 @@ from memory_kb.web.site import Site, one
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
 #: A picture runs no script and loads nothing, even when it is opened alone; browsers show no PDF in a sandbox.
 _POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"

@@ -12,7 +12,7 @@ from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.injected import strip
 from memory_kb.learning.playbook import is_doubted
 from memory_kb.markdown.text_blocks import find, put
-from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, make_filters
+from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Memory, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
 from memory_kb.store.files import NoteText, find_note
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Memory
     from memory_kb.search.service import Searching
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
