@@ -9,8 +9,10 @@ import functools
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from importlib import import_module
+from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from memory_kb.errors import InvalidSettings
 from memory_kb.settings import load_settings
@@ -53,12 +55,11 @@ if TYPE_CHECKING:
     from memory_kb.providers.models import Models
     from memory_kb.reports import StepReport
     from memory_kb.search.service import Searching
-    from memory_kb.sessions.end import SessionEnd
+    from memory_kb.sessions.end import Ended
     from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
     from memory_kb.sessions.trace import Traces
     from memory_kb.skills.service import Skills
-    from memory_kb.store.events import Event
     from memory_kb.store.undo import Undo
     from memory_kb.store.writer import Writer
     from memory_kb.working.continuity import Continuity
@@ -87,6 +88,16 @@ class _Verb(Generic[_P, _R]):
         return self if kb is None else self.find(kb)
 
 
+def _service(path: str, *needs: str) -> Any:
+    """Return an attribute that is made when it is first used: a service, by its module and class, given other attributes."""
+
+    def make(kb: KnowledgeBase) -> Any:
+        module, _, kind = path.rpartition(".")
+        return getattr(import_module(f"memory_kb.{module}"), kind)(*(attrgetter(name)(kb) for name in needs))
+
+    return functools.cached_property(make)
+
+
 class KnowledgeBase:
     """A vault, open for reading and learning.
 
@@ -107,16 +118,14 @@ class KnowledgeBase:
         writer: Writer | None = None,
         models: Models | None = None,
         cache: MemoryCache | None = None,
-        is_preview: bool = False,
-        coming: Event | None = None,
+        ended: Ended | None = None,
     ) -> None:
         self.vault = vault
         self._index = index
         self._writer = writer
         self._models = models
         self._cache = cache
-        self._is_preview = is_preview
-        self._coming = coming
+        self._ended = ended
 
     @classmethod
     def open(
@@ -206,7 +215,8 @@ class KnowledgeBase:
         """The entries as values, and the way in for new ones."""
         from memory_kb.learning.memories import Memories
 
-        return Memories(self.vault, self.index, self.writer, is_preview=self._is_preview, cache=self._cache)
+        is_preview = self._ended is not None and self._ended.is_preview
+        return Memories(self.vault, self.index, self.writer, is_preview=is_preview, cache=self._cache)
 
     def at(self, revision: str) -> Self:
         """Return the vault as it was at a revision, to search and read; its close is up to the caller.
@@ -221,31 +231,32 @@ class KnowledgeBase:
         refuse = self.git.refuse_vectors if self.index.may_embed else None
         return type(self)(vault, index=VaultIndex(vault, choose=refuse))
 
-    def _variant(
-        self,
-        *,
-        use_model: bool = True,
-        occasion: str | None = None,
-        is_preview: bool = False,
-        coming: Event | None = None,
-    ) -> KnowledgeBase:
-        """Return the same services with other options, over the same index."""
-        settings = self.vault.settings
-        if not use_model:
-            settings = settings._replace(llm=settings.llm._replace(provider="none"))
-        return KnowledgeBase(
-            self.vault._replace(settings=settings),
-            index=self.index,
-            writer=self.writer.part_of(occasion) if occasion else self.writer,
-            models=self.models if use_model else None,
-            cache=self.memories.cache,
-            is_preview=is_preview,
-            coming=coming,
-        )
+    def _finish_session(self, ended: Ended) -> tuple[StepReport, ...]:
+        """Do what follows a session, with services whose runs are part of its end."""
+        from memory_kb.sessions.end import SessionEnd
 
-    def _finish_session(self, session: str, end: Event | None, dry_run: bool) -> tuple[StepReport, ...]:  # noqa: FBT001
-        part = self._variant(occasion=f"session {session}", is_preview=dry_run, coming=end if dry_run else None)
-        return part.session_end.run(session, end, dry_run=dry_run)
+        writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
+        own = KnowledgeBase(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
+        judging = own
+        if ended.is_preview:  # it asks no model to judge
+            judging = KnowledgeBase(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
+        return SessionEnd(
+            ended,
+            own.vault,
+            own.index,
+            own.writer,
+            own.memories,
+            own.captures,
+            own.continuity,
+            own.episodes,
+            own.extraction,
+            own.stage,
+            judging.maintenance,
+            own.outcomes,
+            own.review,
+            own.sessions,
+            own.traces.of,
+        ).run()
 
     @functools.cached_property
     def _hurried(self) -> KnowledgeBase:
@@ -253,12 +264,12 @@ class KnowledgeBase:
 
         It asks no language model, embeds only where there are vectors, and gives up indexing soon.
         """
-        settings = self.vault.settings
-        settings = settings._replace(llm=settings.llm._replace(provider="none"))
-        if not (self.vault.machine / "vectors").is_dir():
-            settings = settings._replace(embeddings=settings.embeddings._replace(provider="none"))
-        vault = self.vault._replace(settings=settings)
         from memory_kb.index.vault_index import VaultIndex
+
+        vault = _without_model(self.vault)
+        if not (vault.machine / "vectors").is_dir():
+            embeddings = vault.settings.embeddings._replace(provider="none")
+            vault = vault._replace(settings=vault.settings._replace(embeddings=embeddings))
 
         index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
@@ -282,42 +293,6 @@ class KnowledgeBase:
         return self._models or Models(self.vault)
 
     @functools.cached_property
-    def agents(self) -> Agents:
-        from memory_kb.agents.install import Agents
-
-        return Agents(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def bridges(self) -> Bridge:
-        from memory_kb.agents.bridge import Bridge
-
-        return Bridge(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def browsing(self) -> Browsing:
-        from memory_kb.browsing import Browsing
-
-        return Browsing(self.vault, self.index, self.git, self.reading, self.undo_verbs)
-
-    @functools.cached_property
-    def captures(self) -> Captures:
-        from memory_kb.learning.capture import Captures
-
-        return Captures(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def citations(self) -> Citations:
-        from memory_kb.learning.citations import Citations
-
-        return Citations(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def compactor(self) -> Compactor:
-        from memory_kb.learning.compaction import Compactor
-
-        return Compactor(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
     def contexts(self) -> Contexts:
         from memory_kb.context.service import Contexts
 
@@ -330,85 +305,10 @@ class KnowledgeBase:
         return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
 
     @functools.cached_property
-    def diary(self) -> Diary:
-        from memory_kb.episodes.service import Diary
-
-        return Diary(self.memories)
-
-    @functools.cached_property
-    def drafting(self) -> Drafting:
-        from memory_kb.editing.drafting import Drafting
-
-        return Drafting(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
-
-    @functools.cached_property
-    def editing(self) -> Editing:
-        from memory_kb.editing.source import Editing
-
-        return Editing(self.vault, self.writer, self.reading)
-
-    @functools.cached_property
     def entries(self) -> EntryVerbs:
         from memory_kb.learning.learn import EntryVerbs
 
         return EntryVerbs(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.memories)
-
-    @functools.cached_property
-    def episodes(self) -> Episodes:
-        from memory_kb.episodes.service import Episodes
-
-        return Episodes(self.vault, self.index, self.writer, self.memories, self.models, self.evidence, self.traces.of)
-
-    @functools.cached_property
-    def evaluation(self) -> Evaluation:
-        from memory_kb.git.ci import Evaluation
-
-        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
-
-    @functools.cached_property
-    def evidence(self) -> RuleGate:
-        from memory_kb.learning.rule_gate import RuleGate
-
-        return RuleGate(self.vault, self.memories)
-
-    @functools.cached_property
-    def examination(self) -> Examination:
-        from memory_kb.editing.examination import Examination
-
-        return Examination(self.vault, self.index, self.writer)
-
-    @functools.cached_property
-    def exposures(self) -> Exposures:
-        from memory_kb.learning.exposure import Exposures
-
-        return Exposures(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def extraction(self) -> Extraction:
-        from memory_kb.learning.extraction import Extraction
-
-        return Extraction(
-            self.vault,
-            self.writer,
-            self.memories,
-            self.evidence,
-            self.stage,
-            self.models,
-            self.sessions.files,
-            self.task_files.documents,
-        )
-
-    @functools.cached_property
-    def git(self) -> Git:
-        from memory_kb.git.service import Git
-
-        return Git(self.vault, self.index, self.undo_verbs)
-
-    @functools.cached_property
-    def handoffs(self) -> Handoffs:
-        from memory_kb.working.handoffs import Handoffs
-
-        return Handoffs(self.vault, self.writer, self.memories)
 
     @functools.cached_property
     def hooks(self) -> Hooks:
@@ -417,51 +317,16 @@ class KnowledgeBase:
         return Hooks(self.vault, self.sessions, lambda: self._hurried.index, self._is_left_behind)
 
     @functools.cached_property
-    def imports(self) -> Imports:
-        from memory_kb.importers.service import Imports
-
-        return Imports(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
     def indexing(self) -> Indexing:
         from memory_kb.index.maintenance import Indexing
 
         return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
 
     @functools.cached_property
-    def ledgers(self) -> Ledgers:
-        from memory_kb.working.ledgers import Ledgers
-
-        return Ledgers(self.vault, self.writer, self.memories)
-
-    @functools.cached_property
-    def lifecycle(self) -> Lifecycle:
-        from memory_kb.learning.lifecycle import Lifecycle
-
-        return Lifecycle(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
     def traces(self) -> Traces:
         from memory_kb.sessions.trace import Traces
 
-        return Traces(self.sessions.files, self._coming)
-
-    @functools.cached_property
-    def maintenance(self) -> Maintenance:
-        from memory_kb.sessions.maintenance import Maintenance
-
-        return Maintenance(
-            self.vault,
-            self.index,
-            self.writer,
-            self.citations,
-            self.compactor,
-            self.episodes,
-            self.indexing,
-            self.lifecycle,
-            self.outcomes,
-            self.rules,
-        )
+        return Traces(self.sessions.files, self._ended.coming if self._ended else None)
 
     @functools.cached_property
     def outcomes(self) -> Outcomes:
@@ -471,86 +336,69 @@ class KnowledgeBase:
         return Outcomes(self.vault, self.writer, self.memories, recognise, self.traces.of)
 
     @functools.cached_property
-    def reading(self) -> Reading:
-        from memory_kb.index.listing import Reading
-
-        return Reading(self.vault, self.index)
-
-    @functools.cached_property
-    def review(self) -> Review:
-        from memory_kb.learning.review import Review
-
-        return Review(self.vault, self.index, self.writer, self.memories)
-
-    @functools.cached_property
-    def rules(self) -> Rules:
-        from memory_kb.learning.rules import Rules
-
-        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def searching(self) -> Searching:
-        from memory_kb.search.service import Searching
-
-        return Searching(self.vault, self.index, self.models)
-
-    @functools.cached_property
-    def session_end(self) -> SessionEnd:
-        from memory_kb.sessions.end import SessionEnd
-
-        judging = self._variant(use_model=False) if self._is_preview else self  # a preview asks no model to judge
-        return SessionEnd(
-            self.vault,
-            self.index,
-            self.writer,
-            self.memories,
-            self.captures,
-            self.continuity,
-            self.episodes,
-            self.extraction,
-            self.stage,
-            judging.maintenance,
-            self.outcomes,
-            self.review,
-            self.sessions,
-            self.traces.of,
-        )
-
-    @functools.cached_property
-    def sessions(self) -> Sessions:
-        from memory_kb.sessions.service import Sessions
-
-        return Sessions(self.vault, self._finish_session)
-
-    @functools.cached_property
-    def skills(self) -> Skills:
-        from memory_kb.skills.service import Skills
-
-        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
-
-    @functools.cached_property
-    def stage(self) -> Stages:
-        from memory_kb.learning.stages import Stages
-
-        return Stages(self.vault, self.writer, self.memories, self.models)
-
-    @functools.cached_property
-    def task_files(self) -> TaskFiles:
-        from memory_kb.working.task_files import TaskFiles
-
-        return TaskFiles(self.vault, self.writer)
-
-    @functools.cached_property
-    def undo_verbs(self) -> Undo:
-        from memory_kb.store.undo import Undo
-
-        return Undo(self.vault, self.writer)
-
-    @functools.cached_property
     def watching(self) -> Watching:
         from memory_kb.index.watch import Watching
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
+
+    agents: Agents = _service("agents.install.Agents", "vault", "writer", "memories")
+    bridges: Bridge = _service("agents.bridge.Bridge", "vault", "writer", "memories")
+    browsing: Browsing = _service("browsing.Browsing", "vault", "index", "git", "reading", "undo_verbs")
+    captures: Captures = _service("learning.capture.Captures", "vault", "writer", "memories")
+    citations: Citations = _service("learning.citations.Citations", "vault", "writer", "memories")
+    compactor: Compactor = _service("learning.compaction.Compactor", "vault", "writer", "memories", "models")
+    diary: Diary = _service("episodes.service.Diary", "memories")
+    drafting: Drafting = _service(
+        "editing.drafting.Drafting", "vault", "index", "writer", "memories", "examination", "review"
+    )
+    editing: Editing = _service("editing.source.Editing", "vault", "writer", "reading")
+    episodes: Episodes = _service(
+        "episodes.service.Episodes", "vault", "index", "writer", "memories", "models", "evidence", "traces.of"
+    )
+    evaluation: Evaluation = _service(
+        "git.ci.Evaluation", "vault", "index", "contexts", "git", "searching", "_open_past"
+    )
+    evidence: RuleGate = _service("learning.rule_gate.RuleGate", "vault", "memories")
+    examination: Examination = _service("editing.examination.Examination", "vault", "index", "writer")
+    exposures: Exposures = _service("learning.exposure.Exposures", "vault", "writer", "memories")
+    extraction: Extraction = _service(
+        "learning.extraction.Extraction",
+        "vault",
+        "writer",
+        "memories",
+        "evidence",
+        "stage",
+        "models",
+        "sessions.files",
+        "task_files.documents",
+    )
+    git: Git = _service("git.service.Git", "vault", "index", "undo_verbs")
+    handoffs: Handoffs = _service("working.handoffs.Handoffs", "vault", "writer", "memories")
+    imports: Imports = _service("importers.service.Imports", "vault", "writer", "memories")
+    ledgers: Ledgers = _service("working.ledgers.Ledgers", "vault", "writer", "memories")
+    lifecycle: Lifecycle = _service("learning.lifecycle.Lifecycle", "vault", "writer", "memories", "models")
+    maintenance: Maintenance = _service(
+        "sessions.maintenance.Maintenance",
+        "vault",
+        "index",
+        "writer",
+        "citations",
+        "compactor",
+        "episodes",
+        "indexing",
+        "lifecycle",
+        "outcomes",
+        "rules",
+    )
+    reading: Reading = _service("index.listing.Reading", "vault", "index")
+    review: Review = _service("learning.review.Review", "vault", "index", "writer", "memories")
+    rules: Rules = _service("learning.rules.Rules", "vault", "index", "writer", "memories", "models")
+    searching: Searching = _service("search.service.Searching", "vault", "index", "models")
+    sessions: Sessions = _service("sessions.service.Sessions", "vault", "_finish_session")
+    skills: Skills = _service("skills.service.Skills", "vault", "index", "writer", "memories", "searching")
+    stage: Stages = _service("learning.stages.Stages", "vault", "writer", "memories", "models")
+    task_files: TaskFiles = _service("working.task_files.TaskFiles", "vault", "writer")
+    undo_verbs: Undo = _service("store.undo.Undo", "vault", "writer")
 
     sync = _Verb(lambda kb: kb.indexing.sync)
     estimate = _Verb(lambda kb: kb.indexing.estimate)
@@ -635,6 +483,11 @@ class KnowledgeBase:
     upkeep = _Verb(lambda kb: kb.browsing.upkeep)
     today = _Verb(lambda kb: kb.browsing.today)
     trust_watcher = _Verb(lambda kb: kb.browsing.trust_watcher)
+
+
+def _without_model(vault: Vault) -> Vault:
+    llm = vault.settings.llm._replace(provider="none")
+    return vault._replace(settings=vault.settings._replace(llm=llm))
 
 
 def _agent_files() -> Collection[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.episodes.error_pitfalls import find_hard_events
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import read_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
-from memory_kb.sessions.steps import Done, Work, changed, run_step
+from memory_kb.sessions.steps import Part, PartResult, changed, run_step
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import parse_date
 
@@ -33,10 +33,33 @@ if TYPE_CHECKING:
     from memory_kb.working.continuity import Continuity
 
 
+class Ended(NamedTuple):
+    """A session that is closed, or would be: its first event, and the one that ends it.
+
+    With `is_preview` nothing is written; `is_closed` is then whether the end is in the log already.
+    """
+
+    session: str
+    start: Event | None
+    end: Event | None
+    is_preview: bool
+    is_closed: bool
+
+    @property
+    def coming(self) -> Event | None:
+        """The end that a preview would write."""
+        return self.end if self.is_preview and not self.is_closed else None
+
+
 @dataclass(frozen=True)
 class SessionEnd:
-    """The services that the end of a session uses."""
+    """What follows a session that is closed, with the services that do it.
 
+    Whatever is done already is not done again, so that a session may be ended again after an
+    interruption, or when it went on.
+    """
+
+    ended: Ended
     vault: Vault
     index: VaultIndex
     writer: Writer
@@ -52,41 +75,27 @@ class SessionEnd:
     sessions: Sessions
     trace: TraceSession
 
-    def run(self, session: str, end: Event | None, *, dry_run: bool = False) -> tuple[StepReport, ...]:
-        """Do what follows a session that is closed, in five steps.
-
-        Whatever is done already is not done again, so that a session may be ended again after an
-        interruption, or when it went on. With `dry_run` nothing is written; `end` is then the event
-        that would be.
-        """
-        sentences = () if dry_run else self.writer.recover()
+    def run(self) -> tuple[StepReport, ...]:
+        """Do it, in five steps."""
+        sentences = () if self.dry_run else self.writer.recover()
         recovered = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
-        with self.sessions.files.writing(session) as writer:
-            start, last = writer.first, writer.last
-        if dry_run and end:
-            last = end
         with self.index.settled():
             # The parts take theirs from all entries, which are read once.
             self.memories.all()
-            steps = _Ending(self, session, start, last if last and last.event == "end" else None, dry_run).steps()
-            return (*recovered, *(run_step(name, parts) for name, parts in steps.items()))
+            return (*recovered, *(run_step(name, parts) for name, parts in self.steps().items()))
 
+    @property
+    def session(self) -> str:
+        return self.ended.session
 
-@dataclass(frozen=True)
-class _Ending:
-    """The end of one session: its first event, and the one that ends it."""
+    @property
+    def dry_run(self) -> bool:
+        return self.ended.is_preview
 
-    services: SessionEnd
-    session: str
-    start: Event | None
-    end: Event | None
-    dry_run: bool
-
-    def steps(self) -> dict[str, list[tuple[str, Work]]]:
+    def steps(self) -> dict[str, list[tuple[str, Part]]]:
         """Return the five steps, each with its parts in the order in which they run."""
-        own = self.services.maintenance
-        due = own.due_steps(dry_run=self.dry_run) if own.is_maintenance_due() else {}
-        work = own.steps(dry_run=self.dry_run) | due
+        due = self.maintenance.due_steps(dry_run=self.dry_run) if self.maintenance.is_maintenance_due() else {}
+        work = self.maintenance.steps(dry_run=self.dry_run) | due
         elsewhere = {"semantic", "dedup", "promote"}
         if self.dry_run:  # a preview of the contradictions would say twice what they are: nothing was resolved
             elsewhere.add("contradictions")
@@ -107,39 +116,40 @@ class _Ending:
 
     @property
     def _place(self) -> Location:
-        if self.start is None or not self.services.vault.memory or not self.start.job:
+        start = self.ended.start
+        if start is None or not self.vault.memory or not start.job:
             return Location()
-        return make_place("project", self.start.job, self.start.task)
+        return make_place("project", start.job, start.task)
 
-    def _index(self) -> Done:
-        return Done() if self.dry_run else self.services.sessions.index_step(self.session)
+    def _index(self) -> PartResult:
+        return PartResult() if self.dry_run else self.sessions.index_step(self.session)
 
-    def _episodes(self) -> Done:
-        done = self.services.episodes.reflect(self.session, dry_run=self.dry_run)
+    def _episodes(self) -> PartResult:
+        done = self.episodes.reflect(self.session, dry_run=self.dry_run)
         counts = Counter(one.action for one in done.episodes)
         away = counts.pop("forgotten", 0)
         counted = (f"{count} {word}" for word, count in counts.items())
         message = "; ".join((*counted, *self._say_left_out(away, "reflect"), *done.notices))
-        return Done(message, (done.run,), is_skipped=bool(away) and not done.run.changes)
+        return PartResult(message, (done.run,), is_skipped=bool(away) and not done.run.changes)
 
-    def _stage(self) -> Done:
+    def _stage(self) -> PartResult:
         jobs = dict.fromkeys((None, self._place.job))
-        reports = [self.services.stages.detect(job, dry_run=self.dry_run) for job in jobs]
+        reports = [self.stages.detect(job, dry_run=self.dry_run) for job in jobs]
         new = (f"{one.before} -> {one.stage}" for one in reports if one.is_new)
-        return Done("; ".join(new), tuple(report.run for report in reports))
+        return PartResult("; ".join(new), tuple(report.run for report in reports))
 
-    def _capture(self) -> Done:
+    def _capture(self) -> PartResult:
         runs = []
-        if self.services.vault.settings.learning.capture != "off":
-            runs.append(self.services.captures.capture(session=self.session, dry_run=self.dry_run).run)
-        if learnings := find_hard_events(self.services.trace(self.session), Location()):
-            runs.append(self.services.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
+        if self.vault.settings.learning.capture != "off":
+            runs.append(self.captures.capture(session=self.session, dry_run=self.dry_run).run)
+        if learnings := find_hard_events(self.trace(self.session), Location()):
+            runs.append(self.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
         return changed(runs, "learning kept or proposed", "learnings kept or proposed")
 
-    def _extraction(self) -> Done:
-        done = self.services.extraction.extract(self.session, dry_run=self.dry_run)
+    def _extraction(self) -> PartResult:
+        done = self.extraction.extract(self.session, dry_run=self.dry_run)
         if done.scopes and done.scopes[0].outcome == "skipped":
-            return Done(f"skipped: {done.scopes[0].message}", done.runs)
+            return PartResult(f"skipped: {done.scopes[0].message}", done.runs)
         kept = sum(scope.count(action) for scope in done.scopes for action in ("created", "reinforced"))
         away, is_planned = done.was_taken_away, any(one.outcome == "planned" for one in done.scopes)
         parts = [f"{kept} learning{'s' * (kept != 1)} kept"] if kept else [] if away else ["nothing worth keeping"]
@@ -151,32 +161,32 @@ class _Ending:
         parts += [str(done.used)] if done.used.calls and not self.dry_run else []
         code = ProviderFailed.exit_code if done.is_failure else 0
         is_skipped = bool(away) and not any(run.changes for run in done.runs)
-        return Done("; ".join(parts), done.runs, is_skipped, code)
+        return PartResult("; ".join(parts), done.runs, is_skipped, code)
 
-    def _feedback(self) -> Done:
+    def _feedback(self) -> PartResult:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
-        outcome = (self.end.args or {}).get("outcome") if self.end else None
+        outcome = (self.ended.end.args or {}).get("outcome") if self.ended.end else None
         word = read_outcome(outcome) if outcome in OUTCOMES else None
-        runs = self.services.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
+        runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
-            return Done("nobody said how it went", is_skipped=True)
+            return PartResult("nobody said how it went", is_skipped=True)
         return changed(runs, "credited", "credited")
 
-    def _reinforcement(self) -> Done:
-        run = self.services.outcomes.reinforce(self.session, dry_run=self.dry_run)
+    def _reinforcement(self) -> PartResult:
+        run = self.outcomes.reinforce(self.session, dry_run=self.dry_run)
         return changed([run], "entry counted", "entries counted")
 
-    def _contradictions(self) -> Done:
-        day = parse_date(self.start.ts) if self.start else None
-        return self.services.maintenance.contradictions_step(day, dry_run=self.dry_run)
+    def _contradictions(self) -> PartResult:
+        day = parse_date(self.ended.start.ts) if self.ended.start else None
+        return self.maintenance.contradictions_step(day, dry_run=self.dry_run)
 
-    def _anti_patterns(self) -> Done:
-        run = self.services.review.scan(dry_run=self.dry_run).run
+    def _anti_patterns(self) -> PartResult:
+        run = self.review.scan(dry_run=self.dry_run).run
         return changed([run], "proposal for review", "proposals for review")
 
-    def _continuity(self) -> Done:
-        report = self.services.continuity.refresh(job=self._place.job, only_if_there=True, dry_run=self.dry_run)
-        return Done(report.path if report.run.changes else "", (report.run,))
+    def _continuity(self) -> PartResult:
+        report = self.continuity.refresh(job=self._place.job, only_if_there=True, dry_run=self.dry_run)
+        return PartResult(report.path if report.run.changes else "", (report.run,))
 
     def _say_left_out(self, count: int, verb: str) -> list[str]:
         """Return the remark on what a person has taken away before, if anything."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
 from memory_kb.reports import MaintenanceReport, StepReport
-from memory_kb.sessions.steps import Done, Work, changed, run_step
+from memory_kb.sessions.steps import Part, PartResult, changed, run_step
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Maintenance:
         later = (last[name] for name in self.steps(dry_run=dry_run) if name in last and name not in due)
         return MaintenanceReport(reports, min((*later, now)) + _EVERY)
 
-    def steps(self, *, dry_run: bool) -> dict[str, Work]:
+    def steps(self, *, dry_run: bool) -> dict[str, Part]:
         """Return all that maintenance does, in its order."""
         cycle, checked = self._lifecycle, self._log().last().get("contradictions")
         return {
@@ -98,12 +98,12 @@ class Maintenance:
             "trim": lambda: self._trim_step(dry_run=dry_run),
         }
 
-    def due_steps(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Work]:
+    def due_steps(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Part]:
         """Return the steps that are due; each is noted as done when it has been."""
         last, now = self._log().last(), self._now()
 
-        def noted(name: str, work: Work) -> Work:
-            def do() -> Done:
+        def noted(name: str, work: Part) -> Part:
+            def do() -> PartResult:
                 done = work()
                 if not (dry_run or done.exit_code):
                     self._log().done(name, now)
@@ -124,40 +124,40 @@ class Maintenance:
     def _now(self) -> datetime:
         return self._vault.clock().astimezone(UTC)
 
-    def _semantic_step(self, *, dry_run: bool) -> Done:
+    def _semantic_step(self, *, dry_run: bool) -> PartResult:
         done = self._episodes.consolidate_semantic(dry_run=dry_run)
         counts = Counter(one.action for one in done.taken) + Counter(extended=len(done.extended))
-        return Done("; ".join(f"{count} {word}" for word, count in counts.items()), (done.run,))
+        return PartResult("; ".join(f"{count} {word}" for word, count in counts.items()), (done.run,))
 
-    def _dedup_step(self, *, dry_run: bool) -> Done:
+    def _dedup_step(self, *, dry_run: bool) -> PartResult:
         report = self._compactor.compact(dry_run=dry_run)
-        return Done(report.sentence, (report.run,))
+        return PartResult(report.sentence, (report.run,))
 
-    def contradictions_step(self, since: date | None, *, dry_run: bool) -> Done:
+    def contradictions_step(self, since: date | None, *, dry_run: bool) -> PartResult:
         """Resolve the contradictions of what is new since a day, as a step."""
         report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
         return changed([report.run], "entry retired or flagged", "entries retired or flagged")
 
-    def _sweep_step(self, *, dry_run: bool) -> Done:
+    def _sweep_step(self, *, dry_run: bool) -> PartResult:
         report = self._rules.sweep(dry_run=dry_run)
         counts = {"promoted": report.promoted, "demoted": report.demoted, "flagged": report.flagged}
         summary = ", ".join(f"{len(ids):,} {word}" for word, ids in counts.items() if ids)
-        return Done(summary if report.run.changes else "", (report.run,))
+        return PartResult(summary if report.run.changes else "", (report.run,))
 
-    def _doctor_step(self) -> Done:
+    def _doctor_step(self) -> PartResult:
         found = (*self._writer.killed_run(), *self._indexing.check_index(is_thorough=False), *self._indexing.lint())
         count = len(found)
-        return Done(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
+        return PartResult(f"{count} finding{'s' * (count != 1)}; `memory-kb doctor` lists them" if count else "")
 
-    def _trim_step(self, *, dry_run: bool) -> Done:
+    def _trim_step(self, *, dry_run: bool) -> PartResult:
         if dry_run:
-            return Done()
+            return PartResult()
         now = self._now()
         with self._writer.lock():
             self._writer.recover_held()
             dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
             freed = self._writer.journal.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
-        return Done(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
+        return PartResult(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
 
 
 def _is_due(last: datetime | None, now: datetime) -> bool:

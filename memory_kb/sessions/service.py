@@ -14,19 +14,16 @@ from memory_kb.store.events import Event, EventFilter
 if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
-    from memory_kb.sessions.steps import Done
+    from memory_kb.sessions.end import Ended
+    from memory_kb.sessions.steps import PartResult
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
-
-
-#: Do what follows a session: its id, the event of its end that a preview would write, and whether it is one.
-Finish = Callable[[str, "Event | None", bool], "tuple[StepReport, ...]"]
 
 
 class Sessions:
     """The verbs session start, append, end, replay, search, list and import."""
 
-    def __init__(self, vault: Vault, finish: Finish) -> None:
+    def __init__(self, vault: Vault, finish: Callable[[Ended], tuple[StepReport, ...]]) -> None:
         self._vault = vault
         self._finish = finish
 
@@ -141,12 +138,14 @@ class Sessions:
             done = prepare(end, self._vault.clock(), writer.first)
             last = writer.last if writer.last and writer.last.event == "end" else None
             event = complete_end(last, done.event)
-            coming = event._replace(session=session, seq=writer.seq + 1) if event else None
+            coming = event._replace(session=session, seq=writer.seq + 1) if event else last
             if event and not dry_run:
                 writer.append(event)
-            seq = writer.seq
+            start, seq = writer.first, writer.seq
         if with_stages:
-            steps = self._finish(session, coming, dry_run)
+            from memory_kb.sessions.end import Ended
+
+            steps = self._finish(Ended(session, start, coming, is_preview=dry_run, is_closed=event is None))
         else:
             from memory_kb.sessions.steps import run_step
 
@@ -156,12 +155,12 @@ class Sessions:
         written = int(event is not None and not dry_run)
         return SessionWritten(session, self._show_session(session), action, written, seq, redacted, steps)
 
-    def index_step(self, session: str) -> Done:
-        from memory_kb.sessions.steps import Done
+    def index_step(self, session: str) -> PartResult:
+        from memory_kb.sessions.steps import PartResult
 
         with self._open_index() as index:
             events = index.sync(session)
-        return Done(f"{events:,} events indexed" if events else "")
+        return PartResult(f"{events:,} events indexed" if events else "")
 
     def replay(
         self, session: str, wanted: EventFilter | None = None, *, on_problem: Callable[[int, str], None] | None = None

@@ -10,7 +10,7 @@ from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
 from memory_kb.reports import RunReport, StepReport
 
 
-class Done(NamedTuple):
+class PartResult(NamedTuple):
     """What a step came to: a sentence, "" where there was nothing to do, and what it wrote.
 
     With an `exit_code` a part of it failed.
@@ -22,10 +22,10 @@ class Done(NamedTuple):
     exit_code: int = 0
 
 
-Work = Callable[[], Done]
+Part = Callable[[], PartResult]
 
 
-def run_step(name: str, parts: Iterable[tuple[str, Work]]) -> StepReport:
+def run_step(name: str, parts: Iterable[tuple[str, Part]]) -> StepReport:
     """Run the parts of a step in order, and report what they came to.
 
     A part that fails is reported with its reason; only an interrupt of a person stops the rest, and
@@ -58,18 +58,18 @@ def run_step(name: str, parts: Iterable[tuple[str, Work]]) -> StepReport:
     )
 
 
-def _attempt(work: Work) -> Done:
+def _attempt(work: Part) -> PartResult:
     try:
         return work()
     except MemoryKBError as exc:
-        return Done(str(exc), exit_code=exc.exit_code)
+        return PartResult(str(exc), exit_code=exc.exit_code)
     except OSError as exc:
-        return Done(explain_refusal(exc), exit_code=UnreadableInput.exit_code)
+        return PartResult(explain_refusal(exc), exit_code=UnreadableInput.exit_code)
     except Exception as exc:  # noqa: BLE001 - a bug in one step must not cost the others
-        return Done(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
+        return PartResult(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
 
 
-def changed(runs: Sequence[RunReport], one: str, many: str) -> Done:
+def changed(runs: Sequence[RunReport], one: str, many: str) -> PartResult:
     """Return what a step came to that changed entries; one that was marked and then moved counts once."""
     count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
-    return Done(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))
+    return PartResult(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))

@@ -55,7 +55,7 @@ class Writer:
         self._notices: tuple[str, ...] = ()
         self.occasion = occasion
 
-    def part_of(self, occasion: str) -> Writer:
+    def during(self, occasion: str) -> Writer:
         """Return a writer whose runs are part of an occasion, which `undo` reverts together."""
         other = copy(self)
         other.occasion = occasion
