@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overlo
 
 from memory_kb.errors import InvalidSettings
 from memory_kb.settings import load_settings
-from memory_kb.store.machine import choose_machine
+from memory_kb.store.machine_folder import choose_machine
 from memory_kb.vault import Vault, find_vault, working_folder
 
 if TYPE_CHECKING:

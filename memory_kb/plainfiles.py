@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -73,6 +74,30 @@ def append_plain(path: Path | str) -> IO[bytes]:
         OSError: it cannot be opened, or is no plain file.
     """
     return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put a new file in the place of whatever has its name, a link included.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # The next run deletes what a killed process leaves in there.
+    part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    try:
+        # A stream writes on, or fails, where a full disk takes but a part.
+        with os.fdopen(create_plain(part, mode), "wb") as stream:
+            stream.write(data)
+        os.replace(part, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def create_plain(file: Path, mode: int) -> int:
+    """Create a file that is not there yet, and return its descriptor."""
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 
 
 def make_folder(path: Path) -> Path:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.plainfiles import create_plain, read_plain, write_plain
 
 # hashlib loads OpenSSL, which costs a search more than all else here; where the part is missing, hashlib has it.
 try:
@@ -43,7 +43,7 @@ class Seal(NamedTuple):
 NO_SEAL = Seal(b"")
 
 
-class Secret(NamedTuple):
+class SealKey(NamedTuple):
     """The secret of this user on this machine, and the folder that it is kept in; None where it cannot be kept."""
 
     key: bytes
@@ -112,38 +112,15 @@ def _read(file: Path) -> list[str]:
         raise
 
 
-def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put a new file in the place of whatever has its name, a link included.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    # The next run deletes what a killed process leaves in there.
-    part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    try:
-        # A stream writes on, or fails, where a full disk takes but a part.
-        with os.fdopen(_create(part, mode), "wb") as stream:
-            stream.write(data)
-        os.replace(part, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
-
-
-def _create(file: Path, mode: int) -> int:
-    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-
-
-def load_secret(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> Secret:
-    """Return the secret of this user, made at the first time, and never in a folder of `outside`."""
+def load_seal_key(environ: Mapping[str, str], outside: Sequence[Path] = ()) -> SealKey:
+    """Return the key of this user, made at the first time, and never in a folder of `outside`."""
     for folder in _state_folders(environ):
         place = Path(os.path.realpath(folder))
         if not any(place.is_relative_to(one) for one in outside):
             with contextlib.suppress(OSError):
-                return Secret(_secret_of(folder), folder)
+                return SealKey(_secret_of(folder), folder)
     # Nothing can be kept: what this process makes is trusted by this process alone.
-    return Secret(os.urandom(_SIZE), None)
+    return SealKey(os.urandom(_SIZE), None)
 
 
 def _secret_of(folder: Path) -> bytes:
@@ -155,7 +132,7 @@ def _secret_of(folder: Path) -> bytes:
     if not (folder / ".gitignore").exists():
         write_plain(folder / ".gitignore", b"*\n")
     part = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    with os.fdopen(_create(part, 0o600), "wb") as stream:
+    with os.fdopen(create_plain(part, 0o600), "wb") as stream:
         stream.write(os.urandom(_SIZE).hex().encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())

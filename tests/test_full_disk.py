@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.trust import write_plain
+from memory_kb.plainfiles import write_plain
 
 if TYPE_CHECKING:
     from conftest import Run

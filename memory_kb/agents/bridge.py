@@ -20,7 +20,7 @@ from memory_kb.learning.text_comparison import find_opposition
 from memory_kb.markdown import text_blocks
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Memory, Problem
-from memory_kb.plainfiles import read_plain
+from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import RunReport
 from memory_kb.search.host import POINTER, without_ours
 from memory_kb.store.host_memory import (
@@ -38,7 +38,6 @@ from memory_kb.store.host_memory import (
 )
 from memory_kb.store.plan import Change, replace_entry
 from memory_kb.text import count_tokens, decode, load_json, tokens
-from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories

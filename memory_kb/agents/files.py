@@ -11,12 +11,11 @@ from memory_kb.agents.agent import Server
 from memory_kb.agents.config_files import NotPlainJson
 from memory_kb.agents.parts import Installed, has_server, put_in, render_snippet, take_out
 from memory_kb.errors import VaultNotFound
-from memory_kb.plainfiles import read_plain
+from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import ChangeView
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
 from memory_kb.store.plan import Change, Remove, WriteFile
 from memory_kb.text import hash_of, load_json
-from memory_kb.trust import write_plain
 
 if TYPE_CHECKING:
     from memory_kb.agents.agent import Part

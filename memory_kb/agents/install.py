@@ -25,7 +25,7 @@ from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.markdown import text_blocks
 from memory_kb.reports import RunReport
-from memory_kb.store.machine import find_command
+from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode
 from memory_kb.vault import MACHINE
 

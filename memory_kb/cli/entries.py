@@ -35,12 +35,12 @@ def init_verb(options: Options, /, folder: str | None) -> None:
     memory-kb init
     memory-kb init ~/projects/api
     """
-    from memory_kb.store.machine import found_vault
+    from memory_kb.store.machine_folder import create_vault
     from memory_kb.store.worktrees import find_repository
 
     if folder and options.vault:
         raise UsageError("the folder is named twice, as DIR and by --vault", "name it once: memory-kb init DIR")
-    made = found_vault(folder or options.vault or ".", os.environ)
+    made = create_vault(folder or options.vault or ".", os.environ)
     if options.answer({"vault": str(made.folder), "created": [str(path) for path in made.created]}):
         return
     for path in made.created:

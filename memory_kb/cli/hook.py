@@ -132,7 +132,7 @@ def _find_vault(words: Words, folders: Sequence[str]) -> Vault | None:
 
 def _find_machine(words: Words) -> Path | None:
     """Return the machine folder of the vault around us, for its log."""
-    from memory_kb.store.machine import choose_machine
+    from memory_kb.store.machine_folder import choose_machine
 
     found = _find_vault(words, ())
     return choose_machine(found, None, os.environ).folder if found else None
@@ -192,6 +192,6 @@ def _trim(file: Path) -> None:
     """Begin a log that is too long anew."""
     with contextlib.suppress(OSError):
         if file.stat().st_size > _MAX_LOG:
-            from memory_kb.trust import write_plain
+            from memory_kb.plainfiles import write_plain
 
             write_plain(file, b"", 0o644)

@@ -30,7 +30,7 @@ from memory_kb.learning.guards import read_guard
 from memory_kb.markdown.document import display_title, parse_document
 from memory_kb.store.files import find_note
 from memory_kb.store.journal import Run
-from memory_kb.store.machine import find_command
+from memory_kb.store.machine_folder import find_command
 from memory_kb.store.render_changes import Decision
 from memory_kb.store.undo import choose_run
 from memory_kb.text import on_one_line, shorten

@@ -12,7 +12,7 @@ from memory_kb.index.schema import DATABASE
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Progress, pending_passages
 from memory_kb.model import Problem, SyncReport
-from memory_kb.store.machine import adopt
+from memory_kb.store.machine_folder import adopt
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:

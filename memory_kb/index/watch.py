@@ -24,7 +24,7 @@ from memory_kb.index.vault_index import VaultIndex, count_files
 from memory_kb.index.watcher_lock import WatcherLock, confirm, prepare_questions
 from memory_kb.model import Problem, SyncReport
 from memory_kb.reports import WatchReport
-from memory_kb.store.machine import prepare_machine
+from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
 from memory_kb.vault import MACHINE, Vault
 

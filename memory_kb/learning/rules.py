@@ -36,12 +36,12 @@ from memory_kb.learning.playbook import (
 from memory_kb.learning.playbook_file import RulesImported, export_rules, parse_rules, plan_import
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Filters, FilterWords, Memory, make_filters
-from memory_kb.plainfiles import make_folder, read_plain
+from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
 from memory_kb.store.plan import Change, plan_fields
 from memory_kb.text import load_json
-from memory_kb.trust import Seal, write_plain
+from memory_kb.trust import Seal
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

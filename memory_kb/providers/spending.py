@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.plainfiles import make_folder, read_file, read_plain
+from memory_kb.plainfiles import make_folder, read_file, read_plain, write_plain
 from memory_kb.store.logs import append
 from memory_kb.text import hash_of, load_json
-from memory_kb.trust import write_plain
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
 _PRICES: dict[str, dict[str, tuple[float, float]]] = {

@@ -16,7 +16,7 @@ from memory_kb.model import Problem
 from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.files import FileEdit, NoteText, mode_of, read_if_there, read_note_text
 from memory_kb.store.journal import DecisionLog, Run
-from memory_kb.store.machine import prepare_machine
+from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.plan import Change, Plan
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
 from memory_kb.store.runs import carry_out, make_edit, make_run, recover

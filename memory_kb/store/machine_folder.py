@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
-from memory_kb.plainfiles import make_folder, read_plain
-from memory_kb.trust import SIGNATURE, Seal, Secret, load_secret, write_plain
+from memory_kb.plainfiles import make_folder, read_plain, write_plain
+from memory_kb.trust import Seal, SealKey, load_seal_key
 from memory_kb.vault import MACHINE, PLAIN_MARK, Vault, find_enclosing, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
@@ -22,12 +22,11 @@ _LOCK_SECONDS = 10.0
 _PLAIN_TEXT = b"The notes beside this folder are a plain folder, not the inside of a vault.\n"
 #: What a machine folder of a plain folder of notes holds that a person wrote, or that says what it is.
 _KEPT = ("config.yaml", PLAIN_MARK)
-#: What an older version left unsigned, and what can be made again; its vectors were paid for, and are taken over.
-_INDEX, _DERIVED = ".memory.db", (".sessions.db", "vectors", "answers", "revisions", "lint")
+_INDEX = ".memory.db"
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 
-class Machine(NamedTuple):
+class MachineFolder(NamedTuple):
     """A machine folder that may be used, its seal, and sentences about one that was not made here."""
 
     folder: Path
@@ -37,76 +36,55 @@ class Machine(NamedTuple):
 
 def prepare_machine(
     folder: Path, environ: Mapping[str, str], outside: Iterable[Path] = (), *, is_shipped: bool = True
-) -> Machine:
+) -> MachineFolder:
     """Make a machine folder that git ignores, or check the one that is there.
 
-    The secret of this user is not kept in a folder of `outside`; `is_shipped` says that what was not made here may
+    The user's key is not kept in a folder of `outside`; `is_shipped` says that what was not made here may
     have come with the notes.
 
     Raises:
         OSError: it cannot be made or written to.
     """
-    secret = load_secret(environ, tuple(outside))
+    key = load_seal_key(environ, tuple(outside))
     if not os.path.lexists(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    seal, is_current = secret.verify(folder)
+    seal, is_current = key.verify(folder)
     notices: tuple[str, ...] = ()
     if seal is None:
-        seal, notices = _settle(folder, secret, environ, is_shipped=is_shipped)
+        seal, notices = _sign(folder, key, is_shipped=is_shipped)
     elif not is_current:
         with contextlib.suppress(OSError):
-            secret.mark(folder)
+            key.mark(folder)
     notices += tuple(_set_links_aside(folder))
     ignore = folder / ".gitignore"
     if not ignore.exists():
         write_plain(ignore, _GITIGNORE.encode(), 0o644)
     if not os.access(folder, os.W_OK):
         raise PermissionError(13, "not writable", str(folder))
-    return Machine(folder, seal, notices)
+    return MachineFolder(folder, seal, notices)
 
 
-def _settle(
-    folder: Path, secret: Secret, environ: Mapping[str, str], *, is_shipped: bool
-) -> tuple[Seal, tuple[str, ...]]:
-    """Sign a folder that bears no signature of ours, set aside where it came from elsewhere."""
+def _sign(folder: Path, key: SealKey, *, is_shipped: bool) -> tuple[Seal, tuple[str, ...]]:
+    """Sign a folder that bears no signature of ours; what came with a clone, an archive or a copy is set aside before."""
     with contextlib.ExitStack() as stack:
-        if secret.folder:
-            stack.enter_context(hold_lock(secret.folder / "lock", _LOCK_SECONDS))
-        seal, _ = secret.verify(folder)
+        if key.folder:
+            stack.enter_context(hold_lock(key.folder / "lock", _LOCK_SECONDS))
+        seal, _ = key.verify(folder)
         if seal:  # another process was faster
             return seal, ()
-        if is_shipped and _came_from_elsewhere(folder, environ):
+        if is_shipped and not _is_new(folder):
             aside = _set_aside(folder)
-            seal = secret.mark(folder)
+            seal = key.mark(folder)
             sentence = f"{folder} was not made on this machine for this place: it is kept as {aside.name}, and a new one is made"
             return seal, (f"{sentence}; `memory-kb doctor --adopt` shows what it holds",)
-        _forget_derived(folder)
-        return secret.mark(folder), ()
+        return key.mark(folder), ()
 
 
-def _came_from_elsewhere(folder: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether a machine folder came with a clone, an archive or a copy.
-
-    The unsigned one of an older version did not, unless git has it or links are in it.
-    """
-    if not stat.S_ISDIR(os.lstat(folder).st_mode) or os.path.lexists(folder / SIGNATURE):
-        return True
-    names = {entry.name for entry in os.scandir(folder)}
-    if names <= {".gitignore", *_KEPT}:
+def _is_new(folder: Path) -> bool:
+    """Return whether a machine folder holds nothing yet but what a person wrote, or what a killed process left."""
+    if not stat.S_ISDIR(os.lstat(folder).st_mode) or (folder / "tmp").is_symlink():
         return False
-    from memory_kb.store.git_command import tracks
-
-    return _holds_links(folder) or tracks(folder, environ)
-
-
-def _holds_links(folder: Path) -> bool:
-    """Return whether anything in a folder is neither a plain file nor a folder."""
-    for place, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            mode = os.lstat(os.path.join(place, name)).st_mode
-            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-                return True
-    return False
+    return set(os.listdir(folder)) <= {".gitignore", "tmp", *_KEPT}
 
 
 def _set_aside(folder: Path) -> Path:
@@ -121,20 +99,6 @@ def _set_aside(folder: Path) -> Path:
             with contextlib.suppress(OSError), read_plain(aside / name) as stream:
                 write_plain(folder / name, stream.read(1_000_000), 0o644)
     return aside
-
-
-def _forget_derived(folder: Path) -> None:
-    """Delete what is made again of what an unsigned folder holds; the vectors of its index are taken over."""
-    import shutil
-
-    for side in _SIDE_FILES:
-        with contextlib.suppress(OSError):
-            os.replace(folder / f"{_INDEX}{side}", folder / f"{_INDEX}.broken{side}")
-    for name in _DERIVED:
-        shutil.rmtree(folder / name, ignore_errors=True)
-        for side in _SIDE_FILES:
-            with contextlib.suppress(OSError):
-                os.unlink(folder / f"{name}{side}")
 
 
 def _set_links_aside(folder: Path) -> Iterator[str]:
@@ -202,7 +166,7 @@ def _adopt_vectors(aside: Path, folder: Path, *, dry_run: bool) -> Iterator[str]
     yield f"the vectors of its index {'can be' if dry_run else 'are'} taken over by the next `index`"
 
 
-def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> Machine:
+def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, str]) -> MachineFolder:
     """Return a machine folder that can be written.
 
     That is the vault's own, the configured one, or one in the user's cache, which begins with the index of the
@@ -237,12 +201,14 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
         return _prepare_elsewhere(wanted, Path(tempfile.mkdtemp(prefix="memory-kb-")), environ, outside)
 
 
-def _prepare_elsewhere(wanted: Path, folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]) -> Machine:
-    _take_index(wanted, folder, load_secret(environ, outside))
+def _prepare_elsewhere(
+    wanted: Path, folder: Path, environ: Mapping[str, str], outside: tuple[Path, ...]
+) -> MachineFolder:
+    _take_index(wanted, folder, load_seal_key(environ, outside))
     return prepare_machine(folder, environ, outside, is_shipped=False)
 
 
-def _take_index(machine: Path, cache: Path, secret: Secret) -> None:
+def _take_index(machine: Path, cache: Path, key: SealKey) -> None:
     """Copy the index of a machine folder that can only be read, where it was made here, unless the cache has one.
 
     The copy is trusted as it has the same nonce, and can be brought up to date.
@@ -250,11 +216,11 @@ def _take_index(machine: Path, cache: Path, secret: Secret) -> None:
     import shutil
 
     with contextlib.suppress(OSError):
-        nonce = None if (cache / _INDEX).exists() else secret.nonce_of(machine)
+        nonce = None if (cache / _INDEX).exists() else key.nonce_of(machine)
         if nonce is None:
             return
         cache.mkdir(parents=True, exist_ok=True)
-        secret.mark(cache, nonce)
+        key.mark(cache, nonce)
         # The log first: without the file that it belongs to it is nothing.
         for name in (f"{_INDEX}-wal", _INDEX):
             with contextlib.suppress(FileNotFoundError), read_plain(machine / name) as source:
@@ -308,7 +274,7 @@ _TOP_NOTES = ("MEMORY.md", "institutional.md", "INTENT.md", "README.md")
 _MEMORY = ""
 
 
-class Founded(NamedTuple):
+class CreatedVault(NamedTuple):
     """A vault's folder, the files that had to be made for it, and the folder of the vault that it is in."""
 
     folder: Path
@@ -317,7 +283,7 @@ class Founded(NamedTuple):
     around: Path | None = None
 
 
-def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
+def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
     """Make `folder/memory` with what a vault needs.
 
     Everything that is there is left alone.
@@ -349,7 +315,7 @@ def found_vault(folder: str, environ: Mapping[str, str]) -> Founded:
         hint = "rename that file, or choose another folder" if blocked else "choose a folder that you may write to"
         raise VaultNotFound(f"no vault can be made in {folder}: {reason}", hint) from exc
     beside = sum(1 for note in place.glob("*.md") if note.name not in _TOP_NOTES)
-    return Founded(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
+    return CreatedVault(Path(os.path.realpath(place)), tuple(created), beside, around.folder if around else None)
 
 
 def _write_new(file: Path, text: str) -> bool:
