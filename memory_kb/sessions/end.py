@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.episodes.error_pitfalls import find_hard_events
 from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import read_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
-from memory_kb.sessions.steps import Part, PartResult, changed, run_step
+from memory_kb.sessions.steps import Ended, Part, PartResult, changed, run_step
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import parse_date
 
@@ -26,29 +26,10 @@ if TYPE_CHECKING:
     from memory_kb.learning.stages import Stages
     from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
-    from memory_kb.store.events import Event
     from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
-
-
-class Ended(NamedTuple):
-    """A session that is closed, or would be: its first event, and the one that ends it.
-
-    With `is_preview` nothing is written; `is_closed` is then whether the end is in the log already.
-    """
-
-    session: str
-    start: Event | None
-    end: Event | None
-    is_preview: bool
-    is_closed: bool
-
-    @property
-    def coming(self) -> Event | None:
-        """The end that a preview would write."""
-        return self.end if self.is_preview and not self.is_closed else None
 
 
 @dataclass(frozen=True)

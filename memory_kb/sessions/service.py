@@ -14,8 +14,7 @@ from memory_kb.store.events import Event, EventFilter
 if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
-    from memory_kb.sessions.end import Ended
-    from memory_kb.sessions.steps import PartResult
+    from memory_kb.sessions.steps import Ended, PartResult
     from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
@@ -143,7 +142,7 @@ class Sessions:
                 writer.append(event)
             start, seq = writer.first, writer.seq
         if with_stages:
-            from memory_kb.sessions.end import Ended
+            from memory_kb.sessions.steps import Ended
 
             steps = self._finish(Ended(session, start, coming, is_preview=dry_run, is_closed=event is None))
         else:

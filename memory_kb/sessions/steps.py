@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UnreadableInput, explain_refusal
 from memory_kb.reports import RunReport, StepReport
+
+if TYPE_CHECKING:
+    from memory_kb.store.events import Event
+
+
+class Ended(NamedTuple):
+    """A session that is closed, or would be: its first event, and the one that ends it.
+
+    With `is_preview` nothing is written; `is_closed` is then whether the end is in the log already.
+    """
+
+    session: str
+    start: Event | None
+    end: Event | None
+    is_preview: bool
+    is_closed: bool
+
+    @property
+    def coming(self) -> Event | None:
+        """The end that a preview would write."""
+        return self.end if self.is_preview and not self.is_closed else None
 
 
 class PartResult(NamedTuple):
