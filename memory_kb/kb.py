@@ -147,10 +147,6 @@ class KnowledgeBase:
             environ: the environment to read settings from.
             clock: returns the present moment, with a time zone. `MEMORY_KB_NOW` sets it from outside.
             allow_secret: store what looks like a credential; a program that acts for a model must not set it.
-
-        Raises:
-            VaultNotFound: there is no such folder.
-            InvalidSettings: a configuration file cannot be used.
         """
         variables = os.environ if environ is None else environ
         found = find_vault(vault, home, environ=variables, cwd=working_folder())

@@ -46,11 +46,7 @@ def _check_plain(descriptor: int, path: Path | str) -> None:
 
 
 def read_plain(path: Path | str) -> IO[bytes]:
-    """Open a file for reading bytes.
-
-    Raises:
-        OSError: it cannot be opened, or is no plain file.
-    """
+    """Open a file for reading bytes."""
     return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
 
 
@@ -68,20 +64,12 @@ def read_file(path: Path | str, limit: int = -1) -> bytes:
 
 
 def append_plain(path: Path | str) -> IO[bytes]:
-    """Open a file for writing bytes at its end, making it where there is none.
-
-    Raises:
-        OSError: it cannot be opened, or is no plain file.
-    """
+    """Open a file for writing bytes at its end, making it where there is none."""
     return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
 
 
 def write_plain(file: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put a new file in the place of whatever has its name, a link included.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Put a new file in the place of whatever has its name, a link included."""
     # The next run deletes what a killed process leaves in there.
     part = make_folder(file.parent / "tmp") / f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:

@@ -50,11 +50,7 @@ class SealKey(NamedTuple):
     folder: Path | None
 
     def verify(self, machine: Path) -> tuple[Seal | None, bool]:
-        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match.
-
-        Raises:
-            OSError: there is nothing of this name.
-        """
+        """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match."""
         state, lines = os.lstat(machine), _read(machine / SIGNATURE)
         if not stat.S_ISDIR(state.st_mode) or len(lines) != 4 or lines[0] != _HEAD:
             return None, False
@@ -68,19 +64,11 @@ class SealKey(NamedTuple):
         return Seal(bytes.fromhex(_sign(self.key, f"seal {nonce}".encode())))
 
     def nonce_of(self, machine: Path) -> str | None:
-        """Return the nonce of a machine folder that was made here, or None.
-
-        Raises:
-            OSError: there is no such folder.
-        """
+        """Return the nonce of a machine folder that was made here, or None."""
         return _read(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
 
     def mark(self, machine: Path, nonce: str | None = None) -> Seal:
-        """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too.
-
-        Raises:
-            OSError: it cannot be written to.
-        """
+        """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too."""
         state = os.lstat(machine)
         nonce = nonce or self.nonce_of(machine) or os.urandom(16).hex()
         signatures = (_sign(self.key, text) for text in _texts(machine, state, nonce))

@@ -111,11 +111,7 @@ class Vault(NamedTuple):
         return self.show(self.scope_folder(place.scope, place.job, place.task) / "x").removesuffix("x")
 
     def place_for(self, scope: str, job: str | None, task: str | None) -> Location:
-        """Return where a new entry goes.
-
-        Raises:
-            UsageError: the words contradict each other, or a plain folder is asked for a job.
-        """
+        """Return where a new entry goes."""
         place = make_place(scope, job, task)
         if place.job and not self.memory:
             raise UsageError(
@@ -218,9 +214,6 @@ def find_vault(
     """Locate the vault.
 
     That is the folder named, else `MEMORY_KB_VAULT`, else the nearest one around `cwd`.
-
-    Raises:
-        VaultNotFound: there is none.
     """
     if folder is not None and not os.fspath(folder):
         raise VaultNotFound("the name of the vault is empty", "is a variable unset?")

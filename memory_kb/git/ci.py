@@ -84,9 +84,6 @@ class Evaluation:
         """Ask the saved queries of `queries.yaml` and measure what is found, beside grep.
 
         Nothing of it counts as use.
-
-        Raises:
-            UsageError: there are no queries.
         """
         queries = self.saved_queries()
         if not queries.queries and not queries.problems:
@@ -142,12 +139,6 @@ class Evaluation:
         The queries are those of the later revision, and those of the earlier where the later's are gone or cannot be
         read; the settings are those of each, under the person's own. The global home plays no part, and the ages of
         both count to today.
-
-        Args:
-            range: `BASE..HEAD`; `BASE...HEAD` begins where the two parted, `BASE` alone ends at HEAD.
-            staged: from HEAD to what is staged for a commit, instead.
-            max_tokens: what any context may cost.
-            strict: compare every two notes for contradictions, not only those that changed; what was wrong before fails too.
         """
         if (range is None) == (not staged):
             raise UsageError("nothing says what to compare", "try: memory-kb ci main..HEAD, or: memory-kb ci --staged")

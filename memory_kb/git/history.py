@@ -55,15 +55,7 @@ class Sought(NamedTuple):
 def trace(
     repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
 ) -> tuple[Version, ...]:
-    """Return the versions of an entry, the newest first.
-
-    Args:
-        repository: where to look.
-        path: its file now, from the repository's top.
-        sought: the entry.
-        folder: the vault's folder from the top; other files of it are looked through for where it was before.
-        most: how many commits of each file are looked through.
-    """
+    """Return the versions of an entry, the newest first."""
     steps = list(_steps(repository, path, sought, folder, most))
     versions: list[Version] = []
     before: str | None = None

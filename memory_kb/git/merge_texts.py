@@ -48,9 +48,6 @@ class GitTexts:
         """Return what two texts come to that both began as `base`.
 
         With `is_union`, where both changed the same lines those of both are kept.
-
-        Raises:
-            CannotMerge: they are no texts.
         """
         if theirs in (ours, base):
             return TextMerge(ours)

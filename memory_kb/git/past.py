@@ -29,13 +29,6 @@ def open_past(
     """Return the vault of a commit or tree, laid out in the machine folder; what is there already is used again.
 
     The vault's own settings are those of the revision, under the person's own.
-
-    Args:
-        repository: where the revision is.
-        revision: the hash of the commit or tree.
-        vault: the vault as it is now.
-        clock: to which time ages count.
-        home: another home than the vault's.
     """
     try:
         place = _lay_out(repository, revision, vault)

@@ -37,9 +37,6 @@ class Blob(NamedTuple):
 class Repository:
     """The repository around a folder.
 
-    Attributes:
-        top: the folder of its working tree.
-
     Raises:
         NoRepository: there is none, or git is missing.
         GitFailed: git refuses to look into it, as where it belongs to somebody else.

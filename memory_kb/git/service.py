@@ -55,13 +55,7 @@ _GROUPS = ("learned", "changed", "promoted", "archived", "moved", "removed", "re
 
 @dataclass(frozen=True, slots=True)
 class CommitMade:
-    """A commit that was made, or would be.
-
-    Attributes:
-        repository: the folder of the working tree.
-        commit: its hash; None where it was only asked for.
-        files: what it holds, from the repository's top.
-    """
+    """A commit that was made, or would be."""
 
     repository: str
     commit: str | None
@@ -161,17 +155,6 @@ class Git:
         """Commit exactly the files that a run wrote, and say in the message what was learned.
 
         What else is staged or changed stays as it is.
-
-        Args:
-            run: the beginning of its name; the last one when not given.
-            message: the first line, in the place of the one that counts what was done.
-            session: all runs that the end of this session wrote, instead.
-            dry_run: only report what would be committed.
-
-        Raises:
-            UnknownRun: no run, or several, are called that, or the session wrote nothing.
-            NoRepository: the files are in no git repository.
-            GitFailed: a merge or rebase is not finished, or git or a hook of its refuses.
         """
         runs = self._undo.done_runs()
         if session is not None:

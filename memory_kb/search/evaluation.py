@@ -159,13 +159,6 @@ def propose_queries(
     Those that people asked come first, the most often asked before the others, each with what
     was first the last time. Then notes nobody has a question for, one kind after the other, by
     their rarest words and never by their title: that would be found by anything.
-
-    Args:
-        memories: all live entries.
-        retrievals: what was shown to whom, oldest first.
-        frequency: returns how many passages hold a word.
-        known: the saved queries.
-        most: how many to return at most.
     """
     # The queries are the team's, in the repository; a global home is one person's.
     ours = (one for one in memories if one.place.scope != "global")

@@ -159,13 +159,7 @@ class TranscriptImport:
         return self.add_file(source, kind)
 
     def add_file(self, source: Path, kind: str | None = None) -> tuple[SessionImported, ...]:
-        """Bring a transcript in; return what became of it, for every session it holds.
-
-        Raises:
-            UnreadableInput: it is no transcript.
-            UsageError: the format is not known.
-            OSError: it cannot be read.
-        """
+        """Bring a transcript in; return what became of it, for every session it holds."""
         if kind is not None and kind not in FORMATS:
             raise UsageError(f"unknown format {kind!r}", f"it may be {', '.join(FORMATS)}")
         found = kind or sniff(_lines(source))

@@ -55,13 +55,6 @@ class Maintenance:
         """Make rules of recurring episodes, merge doubles, age, archive and promote; or one of these.
 
         Steps are independent: an error in one is reported, and the next one runs.
-
-        Args:
-            stage: a word of `STAGES`; all of them when not given.
-            dry_run: write nothing; the reports say what would change, each for the notes as they are.
-
-        Raises:
-            UsageError: there is no such stage.
         """
         if stage is not None and stage not in STAGES:
             raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")

@@ -44,9 +44,6 @@ class Sessions:
         """Begin or resume a session.
 
         Events that are appended without a job, task or agent of their own get those of the start.
-
-        Raises:
-            UsageError: the id cannot be the name of a file.
         """
         from memory_kb.reports import SessionWritten
         from memory_kb.store.session_log import check_id, prepare
@@ -64,10 +61,6 @@ class Sessions:
         """Append events, each with a write of its own, as they come; credentials are taken out before.
 
         Without `session` the events say theirs, else `MEMORY_KB_SESSION` does, else one is begun.
-
-        Raises:
-            UsageError: an id cannot be the name of a file.
-            VaultBusy: another process held the session for half a minute.
         """
         from memory_kb.reports import SessionShare, SessionWritten
         from memory_kb.store.session_log import check_id, prepare
@@ -114,11 +107,6 @@ class Sessions:
 
         With `dry_run` nothing is written and no model is asked: every step says what it would
         do to the notes as they are now, without what the steps before it would have made.
-
-        Raises:
-            UnreadableInput: there is no such session.
-            UsageError: the outcome is none of success, failure, mixed and partial.
-            VaultBusy: another process has been ending the session for a minute.
         """
         from memory_kb.store.session_log import OUTCOMES, find_id
 
@@ -167,9 +155,6 @@ class Sessions:
         """Yield the events of a session, which a unique beginning of its id names, in the order of their writing.
 
         `on_problem` is called with the number of a line that is no event, and why.
-
-        Raises:
-            UnreadableInput: there is no such session.
         """
         from memory_kb.store.session_log import find_id
 
@@ -193,21 +178,7 @@ class Sessions:
         events: bool = False,
         with_injected: bool = False,
     ) -> SessionSearch:
-        """Return the past sessions that fit a query, best first, each with its best event.
-
-        Args:
-            query: plain words are alternatives, and the rarer they are the more they count; `AND`, `OR`,
-                `NOT`, `"a phrase"`, `word*` and `content:word` are understood. Empty, it gives the newest events.
-            type: keep the events of one of these types, or with one of these names.
-            since: keep those of this day or moment and later ones; `until` likewise, a day included.
-            outcome: keep sessions that ended so: success, failure, mixed or partial.
-            events: return every event that fits, as with `session`, instead of one a session.
-            with_injected: also text that memory-kb itself gave the agent.
-
-        Raises:
-            UsageError: a moment is none, or the outcome is not known.
-            UnreadableInput: there is no such session.
-        """
+        """Return the past sessions that fit a query, best first, each with its best event."""
         from memory_kb.reports import SessionSearch
         from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
 
@@ -251,18 +222,7 @@ class Sessions:
         agent: str | None = None,
         any_project: bool = False,
     ) -> tuple[SessionImported, ...]:
-        """Import the transcript of another tool; what is stored already is not written again.
-
-        Args:
-            source: a transcript, or a folder with transcripts at any depth.
-            format: one of `memory_kb.sessions.transcripts.FORMATS`; detected when not given.
-            session: where the events go; by default the session that the transcript names.
-            any_project: of a folder, also sessions that worked elsewhere than in this project.
-
-        Raises:
-            UnreadableInput: the file cannot be read, or is no transcript.
-            UsageError: the format is not known.
-        """
+        """Import the transcript of another tool; what is stored already is not written again."""
         from memory_kb.sessions.importing import Labels, TranscriptImport
 
         made = TranscriptImport(self.files, Labels(session, job, task, agent), self._vault.clock())

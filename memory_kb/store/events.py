@@ -206,11 +206,7 @@ def parse_event(line: bytes | str) -> Event:
 
 
 def load_object(line: bytes | str) -> dict[str, Any]:
-    """Return the JSON object on a line.
-
-    Raises:
-        NoEvent: there is none.
-    """
+    """Return the JSON object on a line."""
     try:
         found = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

@@ -44,11 +44,7 @@ class NoteText(NamedTuple):
 
 
 def read_if_there(path: str, file: Path) -> bytes | None:
-    """Return a file's bytes, or None where there is no file.
-
-    Raises:
-        UnreadableInput: there is something that cannot be read.
-    """
+    """Return a file's bytes, or None where there is no file."""
     try:
         return read_file(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -58,11 +54,7 @@ def read_if_there(path: str, file: Path) -> bytes | None:
 
 
 def read_note_text(path: str, file: Path) -> NoteText:
-    """Read a file for changing it.
-
-    Raises:
-        UnreadableInput: it is not there, or not to be read.
-    """
+    """Read a file for changing it."""
     data = read_if_there(path, file)
     if data is None:
         raise UnreadableInput(f"{path} cannot be read: {os.strerror(errno.ENOENT)}", _CHECK)
@@ -70,11 +62,7 @@ def read_note_text(path: str, file: Path) -> NoteText:
 
 
 def find_note(vault: Vault, path: str) -> NoteText | None:
-    """Return a file of a vault as it is, None where there is none.
-
-    Raises:
-        UnreadableInput: there is something that cannot be read.
-    """
+    """Return a file of a vault as it is, None where there is none."""
     data = read_if_there(path, vault.resolve(path))
     return None if data is None else NoteText(path, data)
 
@@ -147,11 +135,7 @@ class Staged:
             self._mode = _copy_attributes(target, held, self._temporary)
 
     def flush(self) -> None:
-        """Force the new bytes to the disk.
-
-        Raises:
-            UnreadableInput: that cannot be done.
-        """
+        """Force the new bytes to the disk."""
         if self._temporary is None:
             return
         with _explained(self.edit.path):
@@ -233,11 +217,7 @@ def apply(edit: FileEdit, scratch: Path | None = None) -> None:
 
 
 def flush_all(staged: Sequence[Staged]) -> None:
-    """Force the bytes of many edits to the disk, some at a time: a disk takes them together.
-
-    Raises:
-        UnreadableInput: one of them cannot be.
-    """
+    """Force the bytes of many edits to the disk, some at a time: a disk takes them together."""
     if len(staged) < _MANY:
         for one in staged:
             one.flush()
@@ -302,11 +282,7 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _check_writable(path: Path) -> None:
-    """Raise the error that writing to a file or folder would, before anything is written.
-
-    Raises:
-        OSError: it is on a disk that is read-only, or may not be written to.
-    """
+    """Raise the error that writing to a file or folder would, before anything is written."""
     if os.access(path, os.W_OK):
         return
     is_read_only = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY

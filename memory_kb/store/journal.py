@@ -222,11 +222,7 @@ class DecisionLog:
         return ((raw, line) for raw, line in logs.read_raw(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
-        """Drop the runs from before a moment; return how many.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Drop the runs from before a moment; return how many."""
         gone = {line["run"] for _, line in self._read(b'"files"') if "files" in line and line["time"] < before}
         self.drop(gone)
         return len(gone)
@@ -236,9 +232,6 @@ class DecisionLog:
 
         The ids of the entries that they made are kept: those do not come back by themselves. The
         vault's lock is held, and no run is unfinished.
-
-        Raises:
-            OSError: it cannot be written.
         """
         made, needed = set[str](), set[str]()
         kept: list[bytes] = []

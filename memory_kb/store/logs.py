@@ -24,9 +24,6 @@ def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = Fals
 
     A line that a killed writer left unfinished is closed first. With `force` they are on the disk
     when this returns.
-
-    Raises:
-        OSError: they cannot be written.
     """
     data = b"".join(map(dump, lines))
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
@@ -98,11 +95,7 @@ def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes,
 
 
 def replace(path: Path, lines: Iterable[bytes]) -> None:
-    """Put a file with these lines in the place of another, on the disk when this returns.
-
-    Raises:
-        OSError: it cannot be written; the file is as it was.
-    """
+    """Put a file with these lines in the place of another, on the disk when this returns."""
     part = path.with_name(f"{path.name}.tmp")
     descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with os.fdopen(descriptor, "wb") as stream:
@@ -176,11 +169,7 @@ class RetrievalLog:
             append(self.file, [_line_of(retrieval)])
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
-        """Write down what is about to be counted, or is.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write down what is about to be counted, or is."""
         lines = [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted]
         append(self.file, lines)
 
@@ -223,9 +212,6 @@ class RetrievalLog:
 
         Whoever calls this holds the vault's lock. A search that writes in the same instant may
         lose its line.
-
-        Raises:
-            OSError: it cannot be written.
         """
         lines = list(read_raw(self.file))
         kept = [raw for raw, line in lines if str(line.get("ts", "")) >= before]
@@ -303,11 +289,7 @@ class OutcomeLog:
         self.file = folder / "outcomes.jsonl"
 
     def append(self, outcome: Outcome) -> None:
-        """Write an outcome down, forced to the disk.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write an outcome down, forced to the disk."""
         texts = {name: getattr(outcome, name) for name in _OUTCOME_TEXTS}
         line: dict[str, Any] = {name: text and redact(text).text for name, text in texts.items()}
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
@@ -380,11 +362,7 @@ class MaintenanceLog:
         return found
 
     def done(self, step: str, now: datetime) -> None:
-        """Write down that a step is done.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write down that a step is done."""
         append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
 
 

@@ -41,9 +41,6 @@ def prepare_machine(
 
     The user's key is not kept in a folder of `outside`; `is_shipped` says that what was not made here may
     have come with the notes.
-
-    Raises:
-        OSError: it cannot be made or written to.
     """
     key = load_seal_key(environ, tuple(outside))
     if not os.path.lexists(folder):
@@ -124,9 +121,6 @@ def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
     """Take sessions and vectors of what was set aside beside a machine folder; say what it holds and what became of it.
 
     Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not followed.
-
-    Raises:
-        OSError: a session cannot be copied.
     """
     lines = []
     for aside in find_aside(folder):

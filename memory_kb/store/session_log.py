@@ -52,11 +52,7 @@ class LogLine(NamedTuple):
     text: bytes | None
 
     def parse(self) -> Event | None:
-        """Return the event on the line, or None for an empty one.
-
-        Raises:
-            NoEvent: it holds something else.
-        """
+        """Return the event on the line, or None for an empty one."""
         if self.text is None:
             raise NoEvent(f"longer than {MAX_LINE:,} bytes")
         return parse_event(self.text) if self.text.strip() else None
@@ -97,11 +93,7 @@ class SessionFiles:
 
     @contextmanager
     def writing(self, session: str) -> Iterator[SessionWriter]:
-        """Hold the lock of a session to append to it.
-
-        Raises:
-            VaultBusy: somebody else held it for half a minute.
-        """
+        """Hold the lock of a session to append to it."""
         with hold_lock(make_folder(self.folder / ".locks") / session, PATIENCE):
             descriptor = open_plain(self.path(session), os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
@@ -110,11 +102,7 @@ class SessionFiles:
                 os.close(descriptor)
 
     def ending(self, session: str, on_wait: Callable[[], None] | None = None) -> AbstractContextManager[None]:
-        """Be the only one that ends a session and does what follows.
-
-        Raises:
-            VaultBusy: another process has been ending it for a minute.
-        """
+        """Be the only one that ends a session and does what follows."""
         return hold_lock(make_folder(self.folder / ".ending") / session, END_PATIENCE, on_wait)
 
     def recent(self, session: str, size: int) -> Iterator[Event]:
@@ -131,9 +119,6 @@ class SessionFiles:
         """Yield the events of a session in the order of the file, of the lines that `only` lets pass.
 
         `on_problem` is called with the number of a line that is no event, and why.
-
-        Raises:
-            FileNotFoundError: there is no such session.
         """
         for number, line in enumerate(read_lines(self.path(session)), 1):
             if only and line.text and not only(line.text):
@@ -284,9 +269,6 @@ _DEVICES = regex(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 def check_id(session: str) -> str:
     """Return a session id that may become the name of a file.
 
-    Raises:
-        UsageError: it may not.
-
     Example:
         >>> check_id("burst_20260321T120000_001")
         'burst_20260321T120000_001'
@@ -314,11 +296,7 @@ def new_ids(now: datetime) -> Iterator[str]:
 
 
 def find_id(wanted: str, known: list[str]) -> str:
-    """Return the session that an id or its unique beginning names.
-
-    Raises:
-        UnreadableInput: none, or several.
-    """
+    """Return the session that an id or its unique beginning names."""
     if wanted in known:
         return wanted
     fitting = [one for one in known if wanted and one.startswith(wanted)]
@@ -458,9 +436,6 @@ def _clean_value(name: str, value: Any, found: set[str], depth: int = 1) -> Any:
 
 def parse_moment(text: str, *, is_end: bool = False) -> str:
     """Return a day or a moment as events have it; for the end of a span, a day is over after it.
-
-    Raises:
-        UsageError: it is neither.
 
     Example:
         >>> parse_moment("2026-03-01"), parse_moment("2026-03-01", is_end=True), parse_moment("2026-03-01T12:30:00Z")

@@ -43,9 +43,6 @@ def choose_run(runs: Sequence[Run], wanted: str | None) -> Run | None:
 
     That is the one named, by a unique beginning of its id, or the last one that neither took
     another back nor was undone itself; None if there is none.
-
-    Raises:
-        UnknownRun: no run, or several, are called that.
     """
     if wanted is None:
         undone = undone_by(runs)
@@ -57,11 +54,7 @@ def choose_run(runs: Sequence[Run], wanted: str | None) -> Run | None:
 
 
 def occasion_of(runs: Iterable[Run], session: str) -> str:
-    """Return what the runs of a session's end are part of; a unique beginning names it.
-
-    Raises:
-        UnknownRun: there was never one, or there are several that begin so.
-    """
+    """Return what the runs of a session's end are part of; a unique beginning names it."""
     occasion = f"session {session}"
     known = {run.occasion for run in runs if run.occasion and run.undoes is None}
     fitting = {occasion} & known or {one for one in known if session and one.startswith(occasion)}
@@ -180,11 +173,7 @@ class Undo:
         self._writer = writer
 
     def runs(self, session: str | None = None) -> tuple[RunView, ...]:
-        """Return the runs that changed something, newest first; only those of a session's end, where one is named.
-
-        Raises:
-            UnknownRun: the session's end wrote nothing, or several begin so.
-        """
+        """Return the runs that changed something, newest first; only those of a session's end, where one is named."""
         runs = self.done_runs()
         occasion = None if session is None else occasion_of(runs, session)
         return tuple(run for run in view_runs(runs) if occasion in (None, run.occasion))
@@ -194,11 +183,6 @@ class Undo:
 
         Files that somebody has edited since are left, and are the conflicts of the report. It is
         a run itself, that can be undone by its name.
-
-        Raises:
-            UnknownRun: no run, or several, are called that.
-            ChangedOnDisk: somebody else wrote to one of the files in this moment.
-            UnreadableInput: a file cannot be written; everything is as it was.
         """
         if dry_run:
             chosen = choose_run(self.done_runs(), run)
@@ -220,10 +204,6 @@ class Undo:
         """Undo several runs, one after the other in the order in which they are named.
 
         With `dry_run` one report says what all of it together would come to.
-
-        Raises:
-            UnknownRun: no run, or several, are called by one of the names; nothing is undone then.
-            UnreadableInput: a file cannot be written; the runs before are undone.
         """
         done = self.done_runs()
         return self._undo_all([run for name in names if (run := choose_run(done, name))], dry_run=dry_run)
@@ -232,10 +212,6 @@ class Undo:
         """Undo all that the end of a session wrote, the last run first.
 
         With `dry_run` one report says what all of it together would come to.
-
-        Raises:
-            UnknownRun: it wrote nothing, or several begin so.
-            UnreadableInput: a file cannot be written; the runs before are undone.
         """
         runs = self.done_runs()
         occasion, undone = occasion_of(runs, session), undone_by(runs)

@@ -67,10 +67,6 @@ class Writer:
 
         The vault's own lock is always held and taken first, the home's last: the vault's journal
         records every run, and two runs cannot wait for each other. A dry run needs none.
-
-        Raises:
-            VaultNotFound: the home cannot be written.
-            VaultBusy: another process held a lock all the time.
         """
         if dry_run:
             yield
@@ -94,21 +90,13 @@ class Writer:
             yield
 
     def prepare_home(self) -> Path:
-        """Return the machine folder of the home, made and checked.
-
-        Raises:
-            OSError: it cannot be written to.
-        """
+        """Return the machine folder of the home, made and checked."""
         prepared = prepare_machine(self._vault.home / MACHINE, self._vault.environ, [self._vault.home])
         self._notices += prepared.notices
         return prepared.folder
 
     def read(self, path: str) -> NoteText:
-        """Return a file to plan changes to.
-
-        Raises:
-            UnreadableInput: it cannot be read.
-        """
+        """Return a file to plan changes to."""
         return read_note_text(path, self._vault.resolve(path))
 
     def run(
@@ -182,11 +170,7 @@ class Writer:
             return self.recover_held()
 
     def writable(self, path: str) -> Path:
-        """Return the file that a run writes for a path.
-
-        Raises:
-            UnreadableInput: no run may write there.
-        """
+        """Return the file that a run writes for a path."""
         if explain_unsafe(self._vault, path) is None:
             return self._vault.resolve(path)
         return find_target(self._vault, path, self._agent_files())
