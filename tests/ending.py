@@ -33,8 +33,9 @@ def make(place: Path, files: Files = NOTES) -> Path:
     for name, text in files.items():
         (vault / name).parent.mkdir(parents=True, exist_ok=True)
         (vault / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    open_at(place).close()
     logs = vault / "memory/.memory-kb/sessions"
-    logs.mkdir(parents=True)
+    logs.mkdir()
     for log in SESSIONS.glob("*.jsonl"):
         shutil.copy(log, logs / log.name)
     with open_at(place) as kb:

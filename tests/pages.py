@@ -19,6 +19,8 @@ from conftest import clean_environment, write_files
 from forking import command
 from support import entry
 
+from memory_kb import KnowledgeBase
+
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`{{7*7}}"
 QUOTED = json.dumps(EVIL)
 SECRET_FILE = "nobody on the page may read this"
@@ -140,8 +142,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (root / "secret.txt").write_text(SECRET_FILE)
     (root / "secret.md").write_text(SECRET_FILE)
     vault = write_files(root / "vault", FILES)
+    KnowledgeBase.open(vault, environ=clean_environment(root / "home")).close()
     sessions = vault / "memory/.memory-kb/sessions"
-    sessions.mkdir(parents=True)
+    sessions.mkdir()
     events = [
         {
             "ts": "2026-11-20T10:00:00.000Z",

@@ -168,7 +168,7 @@ def test_the_file_of_another_application_is_kept(vault: Vault, open_kb: Open) ->
 
 
 def test_a_second_foreign_file_does_not_replace_the_first(vault: Vault, open_kb: Open) -> None:
-    folder = vault(NOTES)
+    folder, _ = indexed(vault, open_kb)
     for word in ("first", "second"):
         write_foreign(database(folder), word)
         kb = open_kb(folder)
