@@ -184,8 +184,8 @@ class KnowledgeBase:
         """Close index and models; they are opened again when they are used again."""
         if "index" in self.__dict__:
             self.index.close()
-        if "_hurried" in self.__dict__:
-            self._hurried.close()
+        if "_for_hooks" in self.__dict__:
+            self._for_hooks.close()
 
     @property
     def generation(self) -> int:
@@ -255,7 +255,7 @@ class KnowledgeBase:
         ).run()
 
     @functools.cached_property
-    def _hurried(self) -> KnowledgeBase:
+    def _for_hooks(self) -> KnowledgeBase:
         """Return the same vault for an agent that waits.
 
         It asks no language model, embeds only where there are vectors, and gives up indexing soon.
@@ -274,7 +274,7 @@ class KnowledgeBase:
         return self.citations.problems()
 
     def _is_left_behind(self) -> bool:
-        return "_hurried" in self.__dict__ and self._hurried.index.is_left_behind
+        return "_for_hooks" in self.__dict__ and self._for_hooks.index.is_left_behind
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
         from memory_kb.sessions.maintenance import IdleMaintenance
@@ -310,7 +310,7 @@ class KnowledgeBase:
     def hooks(self) -> Hooks:
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(self.vault, self.sessions, lambda: self._hurried.index, self._is_left_behind)
+        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._is_left_behind)
 
     @functools.cached_property
     def indexing(self) -> Indexing:

@@ -15,8 +15,8 @@ from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
 from memory_kb.model import Location, Region, make_place
 from memory_kb.plainfiles import open_plain
 from memory_kb.regex import regex
+from memory_kb.seal import NO_SEAL, Seal
 from memory_kb.settings import Settings
-from memory_kb.trust import NO_SEAL, Seal
 
 MACHINE = ".memory-kb"
 GLOBAL_PREFIX = "~global/"

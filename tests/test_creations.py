@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from memory_kb.seal import NO_SEAL
 from memory_kb.store.journal import DecisionLog
-from memory_kb.trust import NO_SEAL
 
 
 def line(entry_id: str, time: str = "2026-01-01T00:00:00Z", action: str = "create") -> str:

@@ -336,7 +336,7 @@ def test_a_signature_that_cannot_be_read_at_the_moment_sets_nothing_aside(
         return read_plain(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr("memory_kb.trust.read_plain", read)
+        patch.setattr("memory_kb.seal.read_plain", read)
         with open_kb(folder) as kb:
             kb.sync()
     assert [place.name for place in machine.parent.glob(".memory-kb*")] == [".memory-kb"]

@@ -30,7 +30,6 @@ from memory_kb.reports import SessionHit
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.text import MARKED_WORD, cjk_terms, cut_cjk, has_cjk, printable, query_terms, shorten
-from memory_kb.trust import Seal
 from memory_kb.vault import hold_lock
 
 #: "mkbs", so that a foreign SQLite file in our place is known as one.

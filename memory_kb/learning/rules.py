@@ -39,9 +39,9 @@ from memory_kb.model import EVERYTHING, Filters, FilterWords, Memory, make_filte
 from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
+from memory_kb.seal import Seal
 from memory_kb.store.plan import Change, plan_fields
 from memory_kb.text import load_json
-from memory_kb.trust import Seal
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

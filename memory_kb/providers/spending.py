@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
-from memory_kb.plainfiles import make_folder, read_file, read_plain, write_plain
-from memory_kb.store.logs import append
+from memory_kb.plainfiles import make_folder, read_file, write_plain
+from memory_kb.store.logs import append, read
 from memory_kb.text import hash_of, load_json
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
@@ -133,15 +133,10 @@ class SpendLog:
 
     def spent_today(self) -> float:
         """Return the dollars spent since midnight UTC."""
-        return sum(map(_dollars, self._lines_of_today()))
+        return sum(map(_dollars, self._calls_of_today()))
 
-    def _lines_of_today(self) -> list[bytes]:
-        today = f'"time": "{self._clock().astimezone(UTC).date()}'.encode()
-        try:
-            with read_plain(self._file) as lines:
-                return [line for line in lines if today in line]
-        except FileNotFoundError:
-            return []
+    def _calls_of_today(self) -> list[Mapping[str, Any]]:
+        return list(read(self._file, f'"time": "{self._clock().astimezone(UTC).date()}'.encode()))
 
     def check(self, usd: float) -> None:
         """Make sure that a call of this cost fits into what is left of the day.
@@ -152,7 +147,7 @@ class SpendLog:
             SpendLimitReached: it does not.
             ProviderFailed: the ledger cannot be written.
         """
-        if self._runs is not None and len(self._lines_of_today()) >= self._runs:
+        if self._runs is not None and len(self._calls_of_today()) >= self._runs:
             raise _refuse(f"it was asked {self._runs:,} times today, which is the limit", "daily_runs")
         if usd <= 0:
             return
@@ -183,15 +178,9 @@ def _refuse(reason: str, setting: str) -> SpendLimitReached:
     return SpendLimitReached(f"the language model was not asked: {reason}", hint, is_passing=True)
 
 
-def _dollars(line: bytes) -> float:
-    """Return the cost that a line holds; a torn one holds none.
-
-    Example:
-        >>> _dollars(b'{"usd": 0.5}'), _dollars(b'{"usd": 0.'), _dollars(b'{"usd": -1}')
-        (0.5, 0.0, 0.0)
-    """
+def _dollars(call: Mapping[str, Any]) -> float:
     try:
-        return max(0.0, float(load_json(line)["usd"]))
+        return max(0.0, float(call["usd"]))
     except (ValueError, KeyError, TypeError):
         return 0.0
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from memory_kb.errors import UnreadableInput
 from memory_kb.markdown.splice import Splice
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.seal import Seal
 from memory_kb.store import logs
 from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
 from memory_kb.store.logs import append, parse
 from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of
-from memory_kb.trust import Seal
 
 #: More bytes than this are kept beside the log.
 _INLINE = 4_096

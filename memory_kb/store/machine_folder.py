@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultNotFound
 from memory_kb.plainfiles import make_folder, read_plain, write_plain
-from memory_kb.trust import Seal, SealKey, load_seal_key
+from memory_kb.seal import Seal, SealKey, load_seal_key
 from memory_kb.vault import MACHINE, PLAIN_MARK, Vault, find_enclosing, hold_lock
 
 _GITIGNORE = "# Derived or local to this machine: safe to delete, not to commit.\n*\n"
