@@ -27,6 +27,7 @@ from memory_kb.injected import strip
 from memory_kb.model import wrap
 from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.reports import SessionHit
+from memory_kb.seal import Seal
 from memory_kb.store.events import Event, EventFilter, NoEvent, searchable
 from memory_kb.store.session_log import SessionFiles, outcome_of, read_lines
 from memory_kb.text import MARKED_WORD, cjk_terms, cut_cjk, has_cjk, printable, query_terms, shorten

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.store.events import Event, EventFilter
+from memory_kb.store.session_log import (
+    OUTCOMES,
+    SessionFiles,
+    check_id,
+    complete_end,
+    find_id,
+    new_ids,
+    parse_moment,
+    prepare,
+)
 
 if TYPE_CHECKING:
     from memory_kb.index.event_search import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
     from memory_kb.sessions.steps import Ended, PartResult
-    from memory_kb.store.session_log import SessionFiles
     from memory_kb.vault import Vault
 
 
@@ -28,8 +37,6 @@ class Sessions:
 
     @property
     def files(self) -> SessionFiles:
-        from memory_kb.store.session_log import SessionFiles
-
         return SessionFiles(self._vault.machine)
 
     def start(
@@ -46,7 +53,6 @@ class Sessions:
         Events that are appended without a job, task or agent of their own get those of the start.
         """
         from memory_kb.reports import SessionWritten
-        from memory_kb.store.session_log import check_id, prepare
 
         session = check_id(session) if session else self._claim_session()
         start = Event(type="event", event="start", job=job, task=task, agent=agent, args={"cwd": cwd} if cwd else None)
@@ -63,7 +69,6 @@ class Sessions:
         Without `session` the events say theirs, else `MEMORY_KB_SESSION` does, else one is begun.
         """
         from memory_kb.reports import SessionShare, SessionWritten
-        from memory_kb.store.session_log import check_id, prepare
 
         default = session or self._vault.environ.get("MEMORY_KB_SESSION") or None
         last, redacted = Event(), set[str]()
@@ -108,8 +113,6 @@ class Sessions:
         With `dry_run` nothing is written and no model is asked: every step says what it would
         do to the notes as they are now, without what the steps before it would have made.
         """
-        from memory_kb.store.session_log import OUTCOMES, find_id
-
         if outcome is not None and outcome not in OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
         session = find_id(session, self.files.ids())
@@ -119,7 +122,6 @@ class Sessions:
 
     def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
         from memory_kb.reports import SessionWritten
-        from memory_kb.store.session_log import complete_end, prepare
 
         with self.files.writing(session) as writer:
             done = prepare(end, self._vault.clock(), writer.first)
@@ -156,8 +158,6 @@ class Sessions:
 
         `on_problem` is called with the number of a line that is no event, and why.
         """
-        from memory_kb.store.session_log import find_id
-
         found = find_id(session, self.files.ids())
         events = self.files.read(found, on_problem)
         return (event for event in events if wanted is None or wanted.has(event))
@@ -180,7 +180,6 @@ class Sessions:
     ) -> SessionSearch:
         """Return the past sessions that fit a query, best first, each with its best event."""
         from memory_kb.reports import SessionSearch
-        from memory_kb.store.session_log import OUTCOMES, find_id, parse_moment
 
         if outcome is not None and outcome not in OUTCOMES:
             raise UsageError(f"unknown outcome {outcome!r}", f"it may be {', '.join(OUTCOMES)}")
@@ -242,8 +241,6 @@ class Sessions:
         return closing(SessionIndex(self._vault.machine, self._vault.seal))
 
     def _claim_session(self) -> str:
-        from memory_kb.store.session_log import new_ids
-
         files = self.files
         return next(one for one in new_ids(self._vault.clock()) if files.claim(one))
 
