@@ -52,6 +52,7 @@ def shown(vault: MakeVault) -> Path:
 
 
 def show(folder: Path, *names: str, agent: str | None = "coder", task: str = "t", **about: Any) -> None:
+    KnowledgeBase.open(folder, environ=clean_environment(folder.parent / "home")).close()
     log = RetrievalLog(folder / "memory/.memory-kb/log")
     log.append(Retrieval(NOW.isoformat(), "context", names, agent=agent, task=task, **({"injected": True} | about)))
 

@@ -311,8 +311,9 @@ def test_long_texts_are_cut_and_say_so(open_kb: Open, folder: Path) -> None:
 @pytest.mark.slow
 def test_a_large_session_needs_little_memory(folder: Path, home: Path) -> None:
     """150 MB with a hole of a line in it: read, appended to and indexed in one small process."""
+    KnowledgeBase.open(folder, environ=clean_environment(home)).close()
     file = folder / "memory/.memory-kb/sessions/big.jsonl"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir()
     line = format_event(Event(content="lorem ipsum dolor " * 3000, ts="2026-01-01T00:00:00.000Z", seq=1))
     with file.open("wb") as out:
         out.write(format_event(Event(content="a quokka")))
