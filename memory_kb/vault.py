@@ -56,10 +56,6 @@ class Vault(NamedTuple):
         machine: the folder of what belongs to this machine alone.
         home_note: `~/MEMORY.md`, where the home is the default one.
         seal: marks the runs and the index that this machine made.
-        settings: what the configuration files and the environment say.
-        warnings: what is wrong with the configuration files.
-        environ: the environment that settings and keys are read from.
-        clock: returns the present moment, with a time zone.
         cited: the folder of the files that notes cite; None for `folder`.
         named: the folder and the home as the caller named them, to open the vault again.
         allows_secrets: whether a person wants what looks like a credential to be stored.

@@ -46,15 +46,7 @@ _TRIED = 3
 
 @dataclass(frozen=True, slots=True)
 class EvalReport:
-    """How well a vault answers its saved queries.
-
-    Attributes:
-        path: their file.
-        rows: ways to search, each with its means: ours, by words alone where that is another, and grep.
-        outcomes: of the first row, in the order of the file.
-        problems: what is wrong with the file, and what it expects that is nowhere.
-        degraded: what the search lacked.
-    """
+    """How well a vault answers its saved queries."""
 
     path: str
     rows: tuple[Row, ...]

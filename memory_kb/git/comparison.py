@@ -79,10 +79,7 @@ class RevisionView:
     """One revision looked at.
 
     Attributes:
-        name: what people call it.
         revision: the hash of its commit or tree.
-        outcomes: of the saved queries, in their order.
-        contexts: by the task.
         problems: secrets, dangling links, double ids, contradictions without a link.
         titles: what its entries are called, by id.
     """

@@ -26,14 +26,7 @@ _QUIET = (
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An entry as a commit left it.
-
-    Attributes:
-        time: when it was committed, with its offset.
-        change: what became of it, in words.
-        path: its file then, from the repository's top.
-        text: its source then; None where the commit took it out.
-    """
+    """An entry as a commit left it."""
 
     commit: str
     time: str

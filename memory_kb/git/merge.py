@@ -142,11 +142,7 @@ def _cut_entry(text: str, entry: Entry) -> EntryText:
 
 
 class _Merger:
-    """One merge of three files that are cut into entries.
-
-    Attributes:
-        promised: the ids that the result must be read to have.
-    """
+    """One merge of three files that are cut into entries."""
 
     def __init__(self, texts: GitTexts, newline: str) -> None:
         self._texts = texts

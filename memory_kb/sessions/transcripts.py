@@ -69,13 +69,7 @@ class Origins:
         self._seen: Counter[bytes] = Counter()
 
     def name(self, content: bytes) -> str:
-        """Return the name of a content, by what it is and how often it came before.
-
-        Example:
-            >>> origins = Origins("md")
-            >>> origins.name(b"yes") == origins.name(b"yes"), origins.name(b"yes")[-2:]
-            (False, '#2')
-        """
+        """Return the name of a content, by what it is and how often it came before."""
         digest = hashlib.sha256(content.strip(), usedforsecurity=False).digest()[:8]
         self._seen[digest] += 1
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"

@@ -96,10 +96,6 @@ class Staged:
     After `flush` they are on the disk, and all that a full disk or a locked folder can prevent has
     happened. After that, `commit` puts them in place; `discard` deletes them at any time. The
     lock of the scope's root must be held. Other names of the file (hard links) keep the old bytes.
-
-    Raises:
-        ChangedOnDisk: the file is not what the edit was made for.
-        UnreadableInput: the folder or file may not be written to.
     """
 
     def __init__(self, edit: FileEdit, scratch: Path | None = None) -> None:
@@ -201,12 +197,7 @@ def discard(staged: Sequence[Staged]) -> None:
 
 
 def apply(edit: FileEdit, scratch: Path | None = None) -> None:
-    """Carry out one edit, complete or not at all; its temporary file is made in `scratch` where that can be.
-
-    Raises:
-        ChangedOnDisk: the file is not what the edit was made for.
-        UnreadableInput: the folder or file may not be written to.
-    """
+    """Carry out one edit, complete or not at all; its temporary file is made in `scratch` where that can be."""
     staged = Staged(edit, scratch)
     try:
         staged.flush()

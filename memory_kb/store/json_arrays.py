@@ -25,14 +25,9 @@ class Element(NamedTuple):
 def iterate(text: str, keys: tuple[str, ...] = ()) -> Iterator[Element]:
     """Yield the elements of an array.
 
-    Args:
-        text: the array; what follows it is not read.
-        keys: where the text is an object, those that may hold the array; without any of them the
-            object itself is the one element.
+    Of an object, any of `keys` may hold the array; without them the object itself is the one element.
 
     Example:
-        >>> [one.value for one in iterate('[{"a": 1}, {"b": 2}]')]
-        [{'a': 1}, {'b': 2}]
         >>> [one.value for one in iterate('{"count": 1, "results": [7, 8]}', ("results",))]
         [7, 8]
         >>> list(iterate("[1, oops]"))[-1].wrong

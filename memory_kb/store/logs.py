@@ -118,9 +118,7 @@ class Retrieval(NamedTuple):
     """Some entries that were shown at a moment; what is not known is None.
 
     Attributes:
-        ts: when, in UTC, as events have it.
         verb: `search`, `context`, or another that showed them.
-        ids: the entries, each once, in the order in which they were shown.
         task: what they were shown for; hooks name none, as nobody knows yet what it will be called.
         injected: whether they were put before an agent unasked.
     """

@@ -167,9 +167,6 @@ def choose_machine(vault: Vault, configured: str | None, environ: Mapping[str, s
     vault's own where that was made here. `configured` is
     `index.path`, a folder for the machine folders of all vaults. Where nothing at all can be
     written, a temporary folder makes one command work.
-
-    Raises:
-        VaultNotFound: the configured folder cannot be written.
     """
     wanted, outside = vault.machine, tuple(_keep_out(vault))
     if configured:
@@ -281,10 +278,6 @@ def create_vault(folder: str, environ: Mapping[str, str]) -> CreatedVault:
     """Make `folder/memory` with what a vault needs.
 
     Everything that is there is left alone.
-
-    Raises:
-        VaultNotFound: the folder cannot be made.
-        UsageError: it is among the notes of another vault.
     """
     place = Path(folder).expanduser()
     memory = place / "memory"

@@ -208,12 +208,7 @@ class Writer:
         ]
 
     def write(self, run: Run, edits: Sequence[FileEdit]) -> tuple[str, ...]:
-        """Write the files of a run, all or none, and have the index look into them; return what that could not do.
-
-        Raises:
-            ChangedOnDisk: somebody else has written to one of them.
-            UnreadableInput: one of them cannot be written.
-        """
+        """Write the files of a run, all or none, and have the index look into them; return what that could not do."""
         if not edits:
             return ()
         carry_out(run, edits, self.journal)
