@@ -21,7 +21,7 @@ from memory_kb.context.framing import Given
 from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.git.past import choose
+from memory_kb.git.past_vault import choose
 from memory_kb.git.repository import Repository
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState

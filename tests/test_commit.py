@@ -14,7 +14,7 @@ from repositories import Clone, found
 from support import entry
 
 from memory_kb import KnowledgeBase
-from memory_kb.git.past import MOST_KEPT
+from memory_kb.git.past_vault import MOST_KEPT
 from memory_kb.store.plan import create_file
 
 if TYPE_CHECKING:

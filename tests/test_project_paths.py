@@ -12,7 +12,7 @@ from conftest import Files, Run
 from support import entry, ids
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.project import locate
+from memory_kb.store.project_files import locate
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]

@@ -58,7 +58,7 @@ def test_a_plan_cannot_write_elsewhere(folder: Path, open_kb: Callable[..., Know
 def test_what_is_writable_is_in_the_vault_and_is_not_hidden(
     tmp_path_factory: pytest.TempPathFactory, path: str
 ) -> None:
-    from memory_kb.store.targets import explain_unsafe
+    from memory_kb.store.safe_paths import explain_unsafe
     from memory_kb.vault import find_vault
 
     top = tmp_path_factory.mktemp("top")

@@ -11,7 +11,7 @@ from transcribing import CLAUDE, CODEX, claude, replay, said, short, write
 
 from memory_kb import KnowledgeBase
 from memory_kb.injected import wrap
-from memory_kb.sessions.chats import turns_of
+from memory_kb.sessions.markdown_chats import turns_of
 
 Open = Callable[..., KnowledgeBase]
 Record = dict[str, Any]

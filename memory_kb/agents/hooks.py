@@ -328,7 +328,7 @@ class Hooks:
 
     def _assess(self, memory: Memory) -> ClaimState:
         from memory_kb.learning.citations import assess
-        from memory_kb.store.project import ProjectFiles
+        from memory_kb.store.project_files import ProjectFiles
 
         files = ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS)
         return assess(memory, files, self._vault.clock().date())
@@ -350,7 +350,7 @@ class Hooks:
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
     from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH, read_edits
-    from memory_kb.store.project import locate
+    from memory_kb.store.project_files import locate
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
     if args is None or any(event.ok is False for event in call.events):

@@ -270,7 +270,7 @@ _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
     """Return what a tool would do to files of a project, each with its text before and after."""
     from memory_kb.learning.guards import Edit
-    from memory_kb.store.project import locate
+    from memory_kb.store.project_files import locate
 
     texts = (args.get(name) for name in ("command", "input", "patch", "value"))
     patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(PATCH)), None)

@@ -17,7 +17,7 @@ from memory_kb.learning.citations import ClaimState, assess, say_mark
 from memory_kb.model import Hit, Memory, make_place
 from memory_kb.search.candidates import Request
 from memory_kb.store.logs import log_shown
-from memory_kb.store.project import project_files
+from memory_kb.store.project_files import project_files
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex

@@ -20,7 +20,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
-from memory_kb.store.project import project_files
+from memory_kb.store.project_files import project_files
 from memory_kb.text import encode
 from memory_kb.vault import default_status, locate
 

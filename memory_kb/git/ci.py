@@ -12,7 +12,7 @@ from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
-from memory_kb.git.past import open_past
+from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
 from memory_kb.learning.guards import guarding_rules, read_guard

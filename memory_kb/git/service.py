@@ -22,7 +22,7 @@ from memory_kb.errors import (
 from memory_kb.git import merge_driver
 from memory_kb.git.backtest import backtest
 from memory_kb.git.history import MOST_COMMITS, Sought, trace
-from memory_kb.git.past import open_past
+from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
 from memory_kb.index import listing
 from memory_kb.index.link_names import read_metadata

@@ -192,7 +192,7 @@ class VaultIndex:
 
     def place_file(self, file: str) -> str | None:
         """Return a file's path relative to the project, None for one outside."""
-        from memory_kb.store.project import locate
+        from memory_kb.store.project_files import locate
 
         return locate(file, self._vault.project, working_folder())
 

@@ -35,7 +35,7 @@ from memory_kb.store.plan import Change, Plan, plan_fields, with_words
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
     from memory_kb.markdown.splice import Value
-    from memory_kb.store.project import CitedFile, ProjectFiles
+    from memory_kb.store.project_files import CitedFile, ProjectFiles
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 
@@ -427,7 +427,7 @@ class Citations:
         return self.verify(flag=True, dry_run=dry_run).run
 
     def _project(self) -> ProjectFiles:
-        from memory_kb.store.project import project_files
+        from memory_kb.store.project_files import project_files
 
         return project_files(self._vault)
 

@@ -27,7 +27,7 @@ from memory_kb.model import Span
 from memory_kb.plainfiles import read_file
 from memory_kb.serving.workers import Address, VaultWatcher, Worker
 from memory_kb.store.attachments import list_attachments
-from memory_kb.store.targets import explain_unsafe
+from memory_kb.store.safe_paths import explain_unsafe
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 
 _T = TypeVar("_T")

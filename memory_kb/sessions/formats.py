@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from memory_kb.sessions import chats, claude_code, codex, json_messages
+from memory_kb.sessions import claude_code, codex, gemini_opencode, markdown_chats
 from memory_kb.sessions.transcripts import RawLine, Reader
 from memory_kb.store.events import NoEvent, load_object
 
@@ -19,12 +19,12 @@ _CODEX_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "c
 _READERS: Mapping[str, Reader] = {
     "claude-code": claude_code.read,
     "codex": codex.read,
-    "gemini-cli": json_messages.read_gemini,
-    "opencode": json_messages.read_opencode,
-    "cursor": chats.read_cursor,
-    "specstory": chats.read_specstory,
-    "aider": chats.read_aider,
-    "markdown": chats.read_chat,
+    "gemini-cli": gemini_opencode.read_gemini,
+    "opencode": gemini_opencode.read_opencode,
+    "cursor": markdown_chats.read_cursor,
+    "specstory": markdown_chats.read_specstory,
+    "aider": markdown_chats.read_aider,
+    "markdown": markdown_chats.read_chat,
 }
 
 
@@ -52,7 +52,7 @@ def sniff(lines: Iterable[RawLine]) -> str | None:
         return None
     if _JSON_START.match(text):
         return _kind_of_document(text)
-    return chats.sniff_markdown(text, chain(head, rest))
+    return markdown_chats.sniff_markdown(text, chain(head, rest))
 
 
 def _objects(lines: Iterable[RawLine]) -> Iterator[dict[str, Any]]:

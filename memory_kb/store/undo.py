@@ -13,7 +13,7 @@ from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import DecisionLog, FileRecord, Run
 from memory_kb.store.render_changes import Decision, FileOutcome, Files, connect, diff
 from memory_kb.store.runs import Resolve, invert, make_run, replay
-from memory_kb.store.targets import find_target
+from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of
 from memory_kb.vault import Vault

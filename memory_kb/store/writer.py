@@ -20,7 +20,7 @@ from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.plan import Change, Plan
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
 from memory_kb.store.runs import carry_out, make_edit, make_run, recover
-from memory_kb.store.targets import explain_unsafe, find_target
+from memory_kb.store.safe_paths import explain_unsafe, find_target
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
 
 #: Seconds to wait for another process that writes.

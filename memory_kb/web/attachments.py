@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, Response
 
 from memory_kb.errors import UnknownEntry
 from memory_kb.store.attachments import list_attachments
-from memory_kb.store.targets import explain_parts
+from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web.render import TYPES
 from memory_kb.web.site import Site, one
