@@ -47,6 +47,14 @@ def place_options(where: str = "Where it holds.", what: str = "it") -> Callable[
     return together(scope, job_options(what))
 
 
+def hide_options(what: str) -> Callable[[_F], _F]:
+    """Add `--job` and `--task`, which hide what other jobs and tasks have."""
+    return together(
+        option("--job", f"Hide the {what} of other jobs."),
+        option("--task", f"Hide the {what} of other tasks of --job."),
+    )
+
+
 class Day(click.ParamType[Any]):
     """The type of an option that is a day."""
 

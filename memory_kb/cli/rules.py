@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option, place_options
+from memory_kb.cli.options import dry_run_option, hide_options, place_options
 from memory_kb.cli.output import Options, pick, print_problems, say
 from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb
@@ -17,6 +17,10 @@ from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, w
 from memory_kb.errors import UsageError
 from memory_kb.model import SCOPES
 from memory_kb.text import counted
+
+_TAG = option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
+_SCOPE = option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
+_HIDE = hide_options("rules")
 
 
 @click.group("rules", cls=Family, alone="list")
@@ -33,10 +37,9 @@ rules_verb.add_command(show_verb)
 
 @verb("list", rules_verb)
 @option("--kind", "Only rules, or only pitfalls.", choice=["rule", "pitfall"])
-@option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
-@option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
-@option("--job", "Hide the rules of other jobs.")
-@option("--task", "Hide the rules of other tasks of --job.")
+@_TAG
+@_SCOPE
+@_HIDE
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the rules and pitfalls in force, the surest first, with the confidence that is left of each.
 
@@ -60,8 +63,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
 @verb("select", rules_verb)
 @option("--label labels", "A label of the task; may be given several times.", many=True, metavar="LABEL")
 @option("--type type_", "The type of the task, such as bug.", metavar="TYPE")
-@option("--job", "Hide the rules of other jobs.")
-@option("--task", "Hide the rules of other tasks of --job.")
+@_HIDE
 @option("--max-tokens", "What both lists may cost together [default: 500].", type=click.IntRange(0), metavar="N")
 @option("--max-rules", "How many rules and pitfalls at most [default: 10].", type=click.IntRange(0), metavar="N")
 def select_verb(options: Options, /, type_: str | None, **chosen: Any) -> None:
@@ -126,8 +128,8 @@ def import_verb(options: Options, /, source: str, **chosen: Any) -> int:
 
 @verb("export", rules_verb)
 @flag("--yaml is_yaml", "Print a playbook.yaml that `rules import` reads back.")
-@option("--scope", "Only this scope; may be given several times.", choice=SCOPES, many=True)
-@option("--tag", "Only those with this tag; may be given several times.", many=True, metavar="TAG")
+@_SCOPE
+@_TAG
 def export_verb(options: Options, /, is_yaml: bool, scope: tuple[str, ...], tag: tuple[str, ...]) -> None:
     """Print all rules and pitfalls in force: as text for a prompt or an AGENTS.md, or as YAML.
 

@@ -22,8 +22,6 @@ from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, 
 from memory_kb.text import counted, printable, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from memory_kb.index.event_search import SessionSeen
 
 
@@ -133,7 +131,8 @@ def append_verb(
     written = options.kb.sessions.append(events, session=session)
     if problems and not written.written:
         raise UnreadableInput(f"stdin:{problems[0].line}: {problems[0].message}", _ONE_A_LINE)
-    _print_written(options, written, problems)
+    if not options.answer(as_plain(written) | {"problems": problems}):
+        _print_written(written, problems)
     return 0
 
 
@@ -176,9 +175,7 @@ def read_events(lines: Iterable[bytes], problems: list[Problem]) -> Iterator[Eve
         yield event
 
 
-def _print_written(options: Options, written: SessionWritten, problems: Sequence[Problem] = ()) -> None:
-    if options.answer(as_plain(written) | {"problems": problems}):
-        return
+def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) -> None:
     print_problems(problems, rest=" such lines")
     if any(one.message.endswith("not written") for one in problems):
         say(_ONE_A_LINE)
@@ -224,30 +221,24 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
             way_back = f"`memory-kb undo --session {session}` reverts it"
             say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
         raise
+    steps = written.steps
+    more: dict[str, Any] = {"dry_run": True} if options.dry_run else {"problems": []}
+    if not options.answer(as_plain(written) | more):
+        if options.dry_run:
+            say(f"{written.session} would be {written.action}.")
+        else:
+            _print_written(written)
+        print_steps(_worth_printing(steps), dry_run=options.dry_run, with_new=not options.dry_run)
+        if options.dry_run and not any(step.changes for step in steps):
+            say("No note would change.")
     if options.dry_run:
-        return _preview_end(options, written)
-    _print_written(options, written)
-    if not options.as_json:
-        print_steps(_worth_printing(written.steps), with_new=True)
-    if any(step.runs for step in written.steps):
+        return exit_code(steps)
+    if any(step.runs for step in steps):
         say(f"`memory-kb undo --session {written.session}` reverts it.")
-    print_failures(written.steps, f"memory-kb session end {written.session}")
-    for message in dict.fromkeys(conflict.message for step in written.steps for conflict in step.conflicts):
+    print_failures(steps, f"memory-kb session end {written.session}")
+    for message in dict.fromkeys(conflict.message for step in steps for conflict in step.conflicts):
         say(f"left: {message}; `memory-kb session end {written.session}` again does what is left.")
-    return exit_code(written.steps)
-
-
-def _preview_end(options: Options, written: SessionWritten) -> int:
-    from memory_kb.cli.maintenance import exit_code, print_steps, steps_as_json
-
-    if options.as_json:
-        print_json(as_plain(written) | {"steps": steps_as_json(written.steps, dry_run=True), "dry_run": True})
-        return exit_code(written.steps)
-    say(f"{written.session} would be {written.action}.")
-    print_steps(_worth_printing(written.steps), dry_run=True)
-    if not any(step.changes for step in written.steps):
-        say("No note would change.")
-    return exit_code(written.steps)
+    return exit_code(steps)
 
 
 _TYPES = option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,15 +11,16 @@ from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import (
     allow_secret_option,
     dry_run_option,
+    hide_options,
     limit_option,
     place_options,
     read_text,
     tag_option,
 )
-from memory_kb.cli.output import CONFLICT, Options, pick, print_notes, print_problems, say
+from memory_kb.cli.output import CONFLICT, Options, as_plain, pick, print_listing, print_notes, print_problems, say
 from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb
-from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style
+from memory_kb.cli.styles import clean, format_id, one_line
 from memory_kb.errors import UsageError
 from memory_kb.model import SOURCES
 from memory_kb.text import shorten
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _ORDERS = ("thompson", "mean", "ucb")
 _FORCE = flag("--force", "Keep it even if one of that name was forgotten.")
+_HIDE = hide_options("skills")
 _SEED = option("--seed", "Draw the same samples every time.", type=int, metavar="NUMBER")
 
 
@@ -50,8 +52,7 @@ skills_verb.add_command(show_verb)
 @click.argument("query", nargs=-1)
 @limit_option("The most skills to print.", 5)
 @_SEED
-@option("--job", "Hide the skills of other jobs.")
-@option("--task", "Hide the skills of other tasks of --job.")
+@_HIDE
 def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> None:
     """Find skills that fit QUERY, in the order in which to try them.
 
@@ -61,17 +62,15 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
     memory-kb skills search "cut a release" --seed 1 --json
     """
     result = options.kb.skills.search(" ".join(query), **chosen)
-    if options.answer(result):
-        return
-    print_notes(result.degraded)
-    _print_skills(result.skills, "No skill fits.")
+    print_listing(options, as_plain(result), _rows(result.skills), "No skill fits.")
+    if not options.as_json:
+        print_notes(result.degraded)
 
 
 @verb("rank", skills_verb)
 @option("--by", "A sample, the mean, or the upper bound.", choice=_ORDERS, default="thompson")
 @_SEED
-@option("--job", "Hide the skills of other jobs.")
-@option("--task", "Hide the skills of other tasks of --job.")
+@_HIDE
 def rank_verb(options: Options, /, **chosen: Any) -> None:
     """List all skills, best first.
 
@@ -89,20 +88,22 @@ def list_verb(options: Options) -> None:
 
 def _print_ranked(options: Options, by: str, **chosen: Any) -> None:
     skills = options.kb.skills.rank(by, **chosen)
-    if not options.answer({"skills": skills}):
-        _print_skills(skills, "There is no skill yet; `memory-kb skills create` makes one.")
+    fields = {"skills": skills}
+    print_listing(options, fields, _rows(skills), "There is no skill yet; `memory-kb skills create` makes one.")
 
 
-def _print_skills(skills: Sequence[Skill], empty: str) -> None:
-    for place, skill in enumerate(skills, 1):
+def _rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
+    for skill in skills:
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
-        about = f"  {clean(shorten(skill.description, 100))}" if skill.description else ""
-        score = style(f"{skill.score:.3f}", fg="cyan")
-        name = f"{style(f'{place:>2}.', dim=True)} {style(one_line(skill.name), bold=True)}"
-        click.echo(f"{name}  {score}  {style(counts, dim=True)}")
-        click.echo(f"    {format_place(skill.path, skill.line)}{about}  {dim_id(skill.id)}")
-    if not skills:
-        say(empty)
+        place = f"{skill.path}:{skill.line}"
+        yield (
+            f"{skill.score:.3f}",
+            skill.name,
+            counts,
+            place,
+            format_id(skill.id),
+            shorten(skill.description or "", 100),
+        )
 
 
 @verb("create", skills_verb)
