@@ -10,7 +10,7 @@ import click
 
 from memory_kb.cli.app import Family, cli, flag, option, shared_options, verb
 from memory_kb.cli.options import dry_run_option, need_extra, place_options, vaults_option
-from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_text, say
+from memory_kb.cli.output import FINDINGS, Options, Progress, pick, print_findings, print_listing, print_text, say
 from memory_kb.cli.runs import finish_run, print_preview
 from memory_kb.cli.styles import one_line
 from memory_kb.text import counted
@@ -18,7 +18,6 @@ from memory_kb.text import counted
 if TYPE_CHECKING:
     from memory_kb.agents.proof import ProofCheck
     from memory_kb.importers.service import ImportReport
-    from memory_kb.kb import KnowledgeBase
     from memory_kb.reports import RunReport
 
 
@@ -50,31 +49,24 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     memory-kb install codex --user
     """
     kb = options.kb
-    name = agent or _choose_agent(options, kb)
-    if not name:
-        return 0
+    if agent is None:
+        return _list_agents(options)
     where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
     if not options.dry_run:
         with Progress() as progress:
             kb.sync(embed=False, progress=progress)
-    code = carry_out(options, lambda dry: kb.install(name, dry_run=dry, **where), yes=yes)
+    code = carry_out(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
     if code or options.dry_run or options.as_json:
         return code
-    return 0 if print_checks(kb.prove_agent(name, **where)) else FINDINGS
+    return 0 if print_checks(kb.prove_agent(agent, **where)) else FINDINGS
 
 
-def _choose_agent(options: Options, kb: KnowledgeBase) -> str | None:
-    """List the agents on this machine; on a terminal ask for one of them."""
-    found = kb.found_agents()
-    if options.answer([pick(one, "name", "title", "tried") for one in found]):
-        return None
-    for one in found:
-        click.echo(f"{one.name:12} {one.title}{f', tried with {one.tried}' if one.tried else ''}")
-    if not found:
-        say("No agent that memory-kb knows is on this machine; any MCP client can run `memory-kb mcp`.")
-    if not found or not sys.stdin.isatty():
-        return None
-    return str(click.prompt("Install into", type=click.Choice([one.name for one in found]), err=True))
+def _list_agents(options: Options) -> int:
+    found = options.kb.found_agents()
+    rows = ((one.name, one.title, f"tried with {one.tried}" if one.tried else "") for one in found)
+    empty = "No agent that memory-kb knows is on this machine; any MCP client can run `memory-kb mcp`."
+    print_listing(options, [pick(one, "name", "title", "tried") for one in found], rows, empty)
+    return 0
 
 
 def print_checks(checks: Iterable[ProofCheck]) -> bool:

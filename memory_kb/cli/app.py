@@ -29,12 +29,11 @@ _SECTIONS = {
 #: The modules of this package and the verbs that each of them defines.
 _MODULES = {
     "agents": "serve install import uninstall bridge hook mcp lsp export completion",
-    "citations": "cite verify",
     "entries": "init learn forget rename supersede",
     "episodes": "capture extract reflect episode diary premortem assume",
     "git": "undo eval benefit git commit ci",
     "index": "status index watch doctor lint model cache",
-    "maintenance": "stage consolidate maintain reinforce promote compact contradictions",
+    "maintenance": "stage consolidate maintain reinforce promote compact contradictions cite verify",
     "review": "outcome review exposure",
     "rules": "rules sweep",
     "search": "search show list context links stats why-not",

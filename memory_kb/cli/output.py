@@ -130,7 +130,7 @@ def print_rows(
 
 def print_listing(
     options: Options,
-    fields: Mapping[str, Any],
+    fields: Any,
     rows: Iterable[Sequence[object]],
     empty: str,
     styles: Sequence[Mapping[str, Any]] = ({"fg": "green"},),
