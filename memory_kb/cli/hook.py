@@ -42,9 +42,6 @@ class Words(NamedTuple):
 def read_words(arguments: Sequence[str]) -> Words:
     """Return the words of a command line, `hook` taken off.
 
-    Raises:
-        UsageError: an option lacks its value, or there is no event.
-
     Example:
         >>> read_words(["prompt", "--agent", "codex", "--vault=/notes"])
         Words(event='prompt', sessions=(), agent='codex', vault='/notes', home=None)

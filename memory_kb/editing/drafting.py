@@ -130,13 +130,8 @@ class Drafting:
     ) -> RunReport:
         """Call an entry otherwise, and rewrite every link that uses the old name; all or nothing.
 
-        Args:
-            wanted: the entry.
-            new: its new id, or title.
-            title: rename what it is titled by: its title, its first heading, or its file.
-            file: rename its file, whatever its title is.
-            folder: move its file to the folder `new` of the vault; "" is its top.
-            dry_run: write nothing; the report's run says what would be written.
+        `new` is its id; with `title` what it is titled by (its title, its first heading, or its file), with `file` the
+        name of its file, with `folder` the folder that its file moves to, "" for the top of the vault.
         """
         if title + file + folder > 1:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")

@@ -59,10 +59,7 @@ class Renaming(NamedTuple):
 
 
 def check_name(name: str, way: str) -> str:
-    """Return a new name as it is to be written.
-
-    Raises:
-        UsageError: links could not hold it, or it is empty.
+    """Return a new name as it is to be written; UsageError where links could not hold it.
 
     Example:
         >>> check_name("  Wait  for the event ", "title")
@@ -83,11 +80,7 @@ def check_name(name: str, way: str) -> str:
 
 
 def check_path(path: str, vault: Vault) -> None:
-    """Check that a file at a path is a note of the vault.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Raise UsageError where a file at a path would be no note of the vault."""
     is_hidden = any(part.startswith(".") for part in path.split("/"))
     if is_hidden or not would_take(path, vault.settings.ignore, is_memory=vault.memory is not None):
         raise UsageError(f"{path} would be no note of this vault", "choose another folder")
@@ -293,9 +286,6 @@ def heading_at(text: str, line: int) -> Heading | None:
 
 def plan_heading_renaming(renaming: HeadingRenaming, notes: Iterable[NoteText]) -> tuple[Change, ...]:
     """Plan to rename a heading, and to rewrite the links that name it.
-
-    Raises:
-        UsageError: the note has another heading of that name.
 
     Example:
         >>> note = NoteText("a.md", b"# Tea\\n\\n## Steps\\n\\nSee [[#Steps]].\\n")

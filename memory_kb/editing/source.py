@@ -69,12 +69,8 @@ class Editing:
     def edit(self, wanted: str, text: str, was: str, *, dry_run: bool = False) -> RunReport:
         """Put another text in an entry's place, frontmatter included; the id must stay.
 
-        What else is in the file is not touched, and may have changed meanwhile.
-
-        Raises:
-            ChangedOnDisk: the entry is no longer what the text was made from.
-            SecretRefused: the text brings in what looks like a credential.
-            UsageError: the entry holds what a form would damage.
+        What else is in the file is not touched, and may have changed meanwhile. ChangedOnDisk where the entry is no
+        longer what the text was made from, UsageError where it holds what a form would damage.
         """
         view = self._reading.show(wanted)
 
@@ -96,10 +92,6 @@ class Editing:
         """Make a note of its own, called by its title, in a folder of the vault; return its path.
 
         A text without a heading or frontmatter gets the title as its heading.
-
-        Raises:
-            UsageError: there is such a file already, no note can be there, or the text cannot be one.
-            SecretRefused: the text holds what looks like a credential.
         """
         check_text(text)
         name = check_name(title, "file")
@@ -114,11 +106,7 @@ class Editing:
 
 
 def refuse_new_faults(text: str, path: str, before: str = "") -> None:
-    """Keep a text from being saved whose frontmatter cannot be read, where that of the text before could.
-
-    Raises:
-        UsageError: it cannot; the message names the line.
-    """
+    """Raise UsageError for a text whose frontmatter cannot be read, where that of the text before could."""
     line, known = (
         next((one.fault for one in parse_document(piece, path).entries if one.fault is not None), None)
         for piece in (text, before)

@@ -96,12 +96,7 @@ class Argument(NamedTuple):
 
 
 def hidden(names: str, **kinds: str) -> tuple[Argument, ...]:
-    """Return arguments that are accepted and not declared: texts, and others by their kind.
-
-    Example:
-        >>> [(one.name, one.kind) for one in hidden("job task", limit="number")]
-        [('job', 'text'), ('task', 'text'), ('limit', 'number')]
-    """
+    """Return arguments that are accepted and not declared: texts, and others by their kind."""
     both = dict.fromkeys(names.split(), "text") | kinds
     return tuple(Argument(name, kind, is_hidden=True) for name, kind in both.items())
 
@@ -141,9 +136,6 @@ def _schema(argument: Argument) -> Mapping[str, Any]:
 def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a call gives, by the tool's own names; what is null or not given is left out.
 
-    Raises:
-        UsageError: something is missing, unknown, too long, or cannot be what it should be.
-
     Example:
         >>> words = (Argument("query", is_required=True), Argument("limit", "number"))
         >>> read_arguments(words, {"q": "flaky tests", "topK": "3"})
@@ -164,12 +156,7 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
 
 
 def say_accepted(arguments: Sequence[Argument]) -> str:
-    """Return what a tool takes, in words.
-
-    Example:
-        >>> say_accepted([Argument("query", is_required=True), Argument("limit", "number")])
-        'it takes query (a text, required), limit (a whole number)'
-    """
+    """Return what a tool takes, in words."""
     described = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
     return f"it takes {', '.join(described) or 'no arguments'}"
 

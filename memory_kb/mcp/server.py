@@ -31,6 +31,19 @@ INSTRUCTIONS = (
 )
 ENTRY, INSTITUTIONAL = "memory-kb://entry/", "memory-kb://institutional"
 ENTRY_TEMPLATE = "memory-kb://entry/{id}"
+_MARKDOWN = "text/markdown"
+_RESOURCE = types.Resource(
+    uri=INSTITUTIONAL,
+    name="institutional",
+    description="What always holds here, whatever the task.",
+    mime_type=_MARKDOWN,
+)
+_TEMPLATE = types.ResourceTemplate(
+    uri_template=ENTRY_TEMPLATE,
+    name="entry",
+    description="One entry in full, by its id.",
+    mime_type=_MARKDOWN,
+)
 
 
 class Prompt(NamedTuple):
@@ -40,6 +53,15 @@ class Prompt(NamedTuple):
     description: str
     arguments: tuple[Argument, ...]
     write: Callable[[KnowledgeBase, Given, Caller], str]
+
+    @property
+    def declared(self) -> types.Prompt:
+        """The prompt as a client sees it."""
+        arguments = [
+            types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
+            for one in self.arguments
+        ]
+        return types.Prompt(name=self.name, description=self.description, arguments=arguments)
 
 
 def _start(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
@@ -152,7 +174,7 @@ class _Handlers:
         self._workers, self._session, self._vaults = workers, session, vaults
         self._tools = {tool.name: tool for tool in tools}
 
-    async def list_tools(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, *_: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[declare(tool) for tool in self._tools.values()])
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -168,46 +190,19 @@ class _Handlers:
             return types.CallToolResult(content=[_text(_explain(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer)])
 
-    async def list_resources(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        institutional = types.Resource(
-            uri=INSTITUTIONAL,
-            name="institutional",
-            description="What always holds here, whatever the task.",
-            mime_type="text/markdown",
-        )
-        return types.ListResourcesResult(resources=[institutional])
+    async def list_resources(self, *_: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=[_RESOURCE])
 
-    async def list_templates(
-        self, _: _Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        entry = types.ResourceTemplate(
-            uri_template=ENTRY_TEMPLATE,
-            name="entry",
-            description="One entry in full, by its id.",
-            mime_type="text/markdown",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[entry])
+    async def list_templates(self, *_: object) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
 
     async def read_resource(self, _: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         text = await self._serve(lambda kb: read_resource(kb, uri), _UNKNOWN_RESOURCE)
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, text=text, mime_type="text/markdown")]
-        )
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=_MARKDOWN)])
 
-    async def list_prompts(self, _: _Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        offered = [
-            types.Prompt(
-                name=prompt.name,
-                description=prompt.description,
-                arguments=[
-                    types.PromptArgument(name=one.name, description=one.description, required=one.is_required)
-                    for one in prompt.arguments
-                ],
-            )
-            for prompt in PROMPTS
-        ]
-        return types.ListPromptsResult(prompts=offered)
+    async def list_prompts(self, *_: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[prompt.declared for prompt in PROMPTS])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = next((one for one in PROMPTS if one.name == params.name), None)

@@ -40,12 +40,7 @@ def split_scope(word: str | None) -> tuple[str | None, str | None]:
 def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]) -> dict[str, list[str]]:
     """Return the kinds and types that are wanted; a kind given as a type counts as a kind, and a layer means its kinds.
 
-    Raises:
-        UsageError: there is no such layer, or nothing of the kind is in it.
-
     Example:
-        >>> sort_words([], ["policy"], []), sort_words(["corrective"], [], ["all"]), sort_words([], [], ["episodic", "procedural"])
-        ({'kind': ['policy']}, {'type': ['corrective']}, {'kind': ['skill', 'episode']})
         >>> sort_words(["workflow", "rule"], [], ["procedural"])
         {'kind': ['skill']}
     """
@@ -65,35 +60,6 @@ def sort_words(kinds: Sequence[str], types: Sequence[str], layers: Sequence[str]
         named = fitting
     found = {"kind": named, "type": [word for word in wanted if word in TYPES]}
     return {name: words for name, words in found.items() if words}
-
-
-def recall(kb: KnowledgeBase, given: Mapping[str, Any], vaults: Sequence[str] = ()) -> str:
-    """Return what is asked for: an entry by its id, the hits of a query, or a list.
-
-    Queries go to these `vaults` of the team's index, if any are named.
-    """
-    if named := given.get("id", "").strip():
-        most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
-        return answers.format_entry(kb.show(named), most)
-    if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
-        return recall_sessions(kb, given)
-    level, glob = split_scope(given.get("scope"))
-    filters = chosen(given, "job", "task") | sort_words(
-        given.get("kind", ()), given.get("type", ()), given.get("layer", ())
-    )
-    file = given.get("file") or glob
-    filters |= {"scope": level} if level else {}
-    filters |= {"file": file} if file else {}
-    query = given.get("query", "").strip()
-    limit = min(MAX_LIMIT, max(1, given.get("limit", LIMIT)))
-    tokens = max(0, given.get("max_tokens", 0))
-    if query or file:
-        most = given.get("max_chars", 0) or int(tokens * CHARS_PER_TOKEN)
-        result = kb.search(query, limit=limit, max_chars=most if most > 0 else MAX_CHARS, vaults=vaults, **filters)
-        return _fit(result, query or str(file), tokens)
-    if not filters:
-        raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
-    return answers.format_list(kb.list(**filters), limit)
 
 
 def recall_sessions(kb: KnowledgeBase, given: Mapping[str, Any]) -> str:
@@ -245,7 +211,31 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     "reads",
 )
 def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
-    return recall(kb, given, caller.vaults)
+    """Return what is asked for: an entry by its id, the hits of a query, or a list."""
+    if named := given.get("id", "").strip():
+        most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
+        return answers.format_entry(kb.show(named), most)
+    if [word.strip().lower() for word in given.get("kind", ())] == ["session"]:
+        return recall_sessions(kb, given)
+    level, glob = split_scope(given.get("scope"))
+    filters = chosen(given, "job", "task") | sort_words(
+        given.get("kind", ()), given.get("type", ()), given.get("layer", ())
+    )
+    file = given.get("file") or glob
+    filters |= {"scope": level} if level else {}
+    filters |= {"file": file} if file else {}
+    query = given.get("query", "").strip()
+    limit = min(MAX_LIMIT, max(1, given.get("limit", LIMIT)))
+    tokens = max(0, given.get("max_tokens", 0))
+    if query or file:
+        most = given.get("max_chars", 0) or int(tokens * CHARS_PER_TOKEN)
+        result = kb.search(
+            query, limit=limit, max_chars=most if most > 0 else MAX_CHARS, vaults=caller.vaults, **filters
+        )
+        return _fit(result, query or str(file), tokens)
+    if not filters:
+        raise UsageError("there is nothing to look for", "give a query in words, an id, or a file")
+    return answers.format_list(kb.list(**filters), limit)
 
 
 @tool(

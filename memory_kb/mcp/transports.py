@@ -6,17 +6,20 @@ import json
 import os
 import signal
 import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from memory_kb.mcp.server import say
+import anyio
+import mcp_types as types
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+
+from memory_kb.mcp.server import make_server, say
 from memory_kb.serving.host_check import HostCheck, Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher, Workers
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    import mcp_types as types
     from mcp.server.lowlevel import Server
 
 
@@ -31,8 +34,6 @@ def read_message(line: bytes) -> str | types.JSONRPCError:
         >>> read_message(b"no json").error.code, read_message(b'{"jsonrpc": "2.0", "id": 7}').error.code
         (-32700, -32600)
     """
-    import mcp_types as types
-
     try:
         value = load_json(line)
     except ValueError as exc:
@@ -60,8 +61,6 @@ def take_stdin() -> BinaryIO:
 
 async def read_messages(lines: BinaryIO, refuse: Callable[[types.JSONRPCError], Awaitable[None]]) -> AsyncIterator[str]:
     """Yield the messages of a client; a line that is none is answered with `refuse`."""
-    import anyio
-
     async for line in anyio.wrap_file(lines):
         message = read_message(line) if line.strip() else None
         if isinstance(message, str):
@@ -102,9 +101,7 @@ class ToolService:
         self._watcher = VaultWatcher(address, say)
 
     def make_server(self) -> Server[Any]:
-        """Return the SDK's server for this service; this loads the SDK."""
-        from memory_kb.mcp.server import make_server
-
+        """Return the SDK's server for this service."""
         return make_server(self._workers, self.offer.profile, self.session, self.wake, self.offer.vaults)
 
     def wake(self) -> None:
@@ -127,16 +124,10 @@ _LOOK_SECONDS = 2.0
 
 def serve_stdio(offer: ServedTools) -> int:
     """Serve one client until it closes its end, dies or sends a signal; return the exit code."""
-    import anyio
-
     return anyio.run(_serve, ToolService(offer))
 
 
 async def _serve(service: ToolService) -> int:
-    import anyio
-    from mcp.server.stdio import stdio_server
-    from mcp.shared.message import SessionMessage
-
     server = service.make_server()
     async with anyio.create_task_group() as group:
         group.start_soon(_leave_on_signal, service)
@@ -152,8 +143,6 @@ async def _serve(service: ToolService) -> int:
 
 
 async def _leave_on_signal(service: ToolService) -> None:
-    import anyio
-
     codes = {signal.SIGTERM: 0, signal.SIGINT: _CTRL_C}
     if os.name == "nt":
         return
@@ -164,8 +153,6 @@ async def _leave_on_signal(service: ToolService) -> None:
 
 async def _leave_when_orphaned(service: ToolService) -> None:
     """Leave when the process that started us is gone, though our input was not closed."""
-    import anyio
-
     parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110 - nothing reports that
         await anyio.sleep(_LOOK_SECONDS)
@@ -175,8 +162,6 @@ async def _leave_when_orphaned(service: ToolService) -> None:
 
 async def _leave(service: ToolService, code: int) -> None:
     """End the process; nothing that still waits, such as for standard input, is to keep it."""
-    import anyio
-
     await anyio.to_thread.run_sync(service.end)
     os._exit(code)
 

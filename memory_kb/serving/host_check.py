@@ -97,9 +97,6 @@ class Listen(NamedTuple):
 def read_place(text: str) -> Listen:
     """Return the place that HOST:PORT names; either may be left out.
 
-    Raises:
-        UsageError: the port is no number.
-
     Example:
         >>> read_place("0.0.0.0:80"), read_place("9000"), read_place("[::1]:0").host
         (Listen(host='0.0.0.0', port=80), Listen(host='127.0.0.1', port=9000), '::1')
@@ -115,8 +112,7 @@ def read_place(text: str) -> Listen:
 def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socket, Listen]:
     """Return a socket that listens at an address, and the address with the port that it got.
 
-    Raises:
-        UsageError: other machines could reach it and there is no token, it is in use, or not an address of this machine.
+    UsageError where other machines could reach it and there is no token, or where nobody can listen there.
     """
     if not place.is_loopback and not token:
         problem = f"{place.shown} can be reached by other machines, and there is no token"
