@@ -83,9 +83,10 @@ async def inside(folder: Path, home: Path, profile: str = "default") -> AsyncIte
     """Speak to a server in this process, which is there at once; it ends as the others do."""
     from mcp.client.client import Client
 
-    from memory_kb.mcp.transports import ServedTools, ToolService
+    from memory_kb.mcp.transports import ToolService
+    from memory_kb.serving.workers import Address
 
-    service = ToolService(ServedTools(str(folder), str(home), profile, is_watching=False))
+    service = ToolService(Address.named(str(folder), str(home)), profile, is_watching=False)
     try:
         async with Client(service.make_server()) as client:
             yield client

@@ -267,11 +267,15 @@ def mcp_verb(
     memory-kb --vault ~/notes mcp --http 127.0.0.1:9000 --profile full
     """
     need_extra("mcp", "the MCP server", "mcp")
-    from memory_kb.mcp.transports import ServedTools, serve_http, serve_stdio
-    from memory_kb.serving.host_check import read_place
+    import anyio
 
-    offer = ServedTools(options.vault, options.home, profile, not no_watch, vaults)
-    return serve_stdio(offer) if http is None else serve_http(offer, read_place(http), token or None)
+    from memory_kb.mcp.transports import ToolService, serve_http, serve_stdio
+    from memory_kb.serving.host_check import read_place
+    from memory_kb.serving.workers import Address
+
+    address = Address.named(options.vault, options.home)
+    service = ToolService(address, profile, is_watching=not no_watch, vaults=vaults)
+    return anyio.run(serve_stdio, service) if http is None else serve_http(service, read_place(http), token or None)
 
 
 @verb("lsp")
@@ -311,10 +315,11 @@ def serve_verb(options: Options, /, host: str, port: int, token: str, no_watch: 
     """
     need_extra("web", "the page", "starlette", "uvicorn", "jinja2", "markdown_it")
     from memory_kb.serving.host_check import Listen
-    from memory_kb.web.app import ServedPages, serve
+    from memory_kb.serving.workers import Address
+    from memory_kb.web.app import serve
 
-    place = Listen(host.strip("[]"), port)
-    return serve(ServedPages(options.vault, options.home, place, token or None, is_watching=not no_watch, **chosen))
+    address, place = Address.named(options.vault, options.home), Listen(host.strip("[]"), port)
+    return serve(address, place, token or None, is_watching=not no_watch, **chosen)
 
 
 @click.command("completion")

@@ -7,7 +7,7 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio
 import mcp_types as types
@@ -74,16 +74,6 @@ _SESSION = "MEMORY_KB_SESSION"
 _GRACE_SECONDS = 1.5
 
 
-class ServedTools(NamedTuple):
-    """What is served, and how: the vault, which tools, whether to keep its index up to date, and which vaults are searched."""
-
-    vault: str | None = None
-    home: str | None = None
-    profile: str = "default"
-    is_watching: bool = True
-    vaults: tuple[str, ...] = ()
-
-
 class ToolService:
     """A server with its workers and its watcher, from the first request to the end.
 
@@ -91,9 +81,10 @@ class ToolService:
     has one of its own, which it counts when it ends.
     """
 
-    def __init__(self, offer: ServedTools) -> None:
-        self.offer = offer
-        address = Address.named(offer.vault, offer.home)
+    def __init__(
+        self, address: Address, profile: str = "default", *, is_watching: bool = True, vaults: tuple[str, ...] = ()
+    ) -> None:
+        self._profile, self._is_watching, self._vaults = profile, is_watching, vaults
         self._is_own_session = not address.environ.get(_SESSION)
         self.session = address.environ.get(_SESSION) or f"mcp-{uuid.uuid4().hex[:12]}"
         address.environ[_SESSION] = self.session
@@ -102,11 +93,11 @@ class ToolService:
 
     def make_server(self) -> Server[Any]:
         """Return the SDK's server for this service."""
-        return make_server(self._workers, self.offer.profile, self.session, self.wake, self.offer.vaults)
+        return make_server(self._workers, self._profile, self.session, self.wake, self._vaults)
 
     def wake(self) -> None:
         """Begin to watch, if that is wanted and has not begun."""
-        if self.offer.is_watching:
+        if self._is_watching:
             self._watcher.begin()
 
     def end(self) -> None:
@@ -122,12 +113,8 @@ _CTRL_C = 130
 _LOOK_SECONDS = 2.0
 
 
-def serve_stdio(offer: ServedTools) -> int:
+async def serve_stdio(service: ToolService) -> int:
     """Serve one client until it closes its end, dies or sends a signal; return the exit code."""
-    return anyio.run(_serve, ToolService(offer))
-
-
-async def _serve(service: ToolService) -> int:
     server = service.make_server()
     async with anyio.create_task_group() as group:
         group.start_soon(_leave_on_signal, service)
@@ -171,10 +158,9 @@ _PATH = "/mcp"
 _MAX_BODY = 32 * 1024 * 1024
 
 
-def serve_http(offer: ServedTools, place: Listen, token: str | None) -> int:
+def serve_http(service: ToolService, place: Listen, token: str | None) -> int:
     """Serve any number of clients until stopped; return the exit code."""
     listening, bound = claim(place, token, "MEMORY_KB_MCP_TOKEN")
-    service = ToolService(offer)
     app = service.make_server().streamable_http_app(
         streamable_http_path=_PATH, host=place.host, max_request_body_size=_MAX_BODY
     )

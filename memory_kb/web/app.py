@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,7 +16,8 @@ from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, claim, run_server
 from memory_kb.serving.workers import Address, VaultWatcher
 from memory_kb.web import attachments, entries, overview, review, search, sessions
-from memory_kb.web.site import STATIC, Handler, Site
+from memory_kb.web.auth import Auth
+from memory_kb.web.site import STATIC, Handler, Site, SiteInfo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -118,39 +119,31 @@ STYLE_HASHES = (
 )
 
 
-class ServedPages(NamedTuple):
-    """Options of `memory-kb serve`."""
-
-    vault: str | None
-    home: str | None
-    place: Listen
-    token: str | None = None
-    is_opening: bool = False
-    is_watching: bool = True
-    vaults: tuple[str, ...] = ()
-
-
-def serve(options: ServedPages) -> int:
+def serve(
+    address: Address,
+    place: Listen,
+    token: str | None = None,
+    *,
+    is_opening: bool = False,
+    is_watching: bool = True,
+    vaults: tuple[str, ...] = (),
+) -> int:
     """Serve the page until a signal ends it; return the exit code."""
-    if options.token is not None and len(options.token) < _LEAST_TOKEN:
+    if token is not None and len(token) < _LEAST_TOKEN:
         raise UsageError(
             f"the token is shorter than {_LEAST_TOKEN} characters",
             "take a longer one, such as from `openssl rand -hex 16`",
         )
-    address = Address.named(options.vault, options.home)
     with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
-    listening, bound = claim(options.place, options.token, "MEMORY_KB_SERVE_TOKEN")
-    from memory_kb.web.auth import Auth
-    from memory_kb.web.site import Site, SiteInfo
-
-    site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, options.vaults))
+    listening, bound = claim(place, token, "MEMORY_KB_SERVE_TOKEN")
+    site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
     watcher = VaultWatcher(address, _say)
 
-    auth = Auth(make_app(site), bound.host, bound.port, options.token, STYLE_HASHES)
+    auth = Auth(make_app(site), bound.host, bound.port, token, STYLE_HASHES)
     _say(f"the page is at http://{bound.shown}/")
-    site.warm(watcher.begin if options.is_watching else lambda: None)
-    if options.is_opening:
+    site.warm(watcher.begin if is_watching else lambda: None)
+    if is_opening:
         import webbrowser
 
         webbrowser.open(f"http://{bound.shown}/")
