@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -83,29 +82,8 @@ class Examination:
         return tuple(remark(text, document, memories, ground))
 
     def _remark_ground(self, path: str, memories: Sequence[Memory], catalog: Catalog, drafts: Drafts) -> Ground:
-        today = self._vault.today()
-        own = {memory.id.casefold() for memory in memories} | {memory.title.casefold() for memory in memories}
-        ids = Counter((memory.id, memory.place) for memory in memories)
-
-        def others(memory: Memory) -> list[str]:
-            there = [
-                one
-                for one in catalog.ids.get(memory.id, ())
-                if one.source != path and self._place_of_entry(one) == memory.place[:3]
-            ]
-            return [f"{one.source}:{one.line}" for one in there] or [f"{path}:{memory.line}"] * (
-                ids[memory.id, memory.place] > 1
-            )
-
-        def twin(memory: Memory) -> tuple[StoredEntry, bool] | None:
-            draft = Draft(memory.text, memory.kind)
-            found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
-            return (found, found.status in FORGOTTEN) if found else None
-
-        def claims(memory: Memory) -> list[str]:
-            if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
-                return []
-            return list(complain(memory, assess(memory, project_files(self._vault, 5.0), today)))
+        own = {name.casefold() for memory in memories for name in (memory.id, memory.title)}
+        attachments = Attachments(self._vault)
 
         def unclear(target: str) -> str | None:
             found = catalog.resolve(target, path)
@@ -117,8 +95,6 @@ class Examination:
             text = self._text_or_none(found.source, drafts) if found else None
             return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
 
-        attachments = Attachments(self._vault)
-
         def lacks_file(name: str) -> bool:
             is_there = any(is_file(self._vault, source, name) for source in (path, ""))
             return not is_there and not attachments.named(posixpath.basename(name))
@@ -129,15 +105,34 @@ class Examination:
             unclear=unclear,
             is_file=lambda target: is_file(self._vault, path, target),
             leads=lambda name: name.strip().casefold() in own or catalog.resolve(name, path) is not None,
-            others=others,
-            twin=twin,
-            claims=claims,
+            others=lambda memory: self._find_others(memory, memories, catalog),
+            twin=self._find_twin,
+            claims=self._find_claims,
             rule_tokens=self._vault.settings.context.rule_tokens,
             checks_wikilinks=self._vault.memory is not None,
         )
 
-    def _place_of_entry(self, entry: StoredEntry) -> tuple[str, str | None, str | None]:
-        return locate(entry.source, is_memory=self._vault.memory is not None)[:3]
+    def _find_others(self, memory: Memory, memories: Sequence[Memory], catalog: Catalog) -> list[str]:
+        """Return where other entries of the same scope have an entry's id: in other files, else in its own."""
+        found = [one for one in catalog.ids.get(memory.id, ()) if one.source != memory.path]
+        is_memory = self._vault.memory is not None
+        places = [
+            f"{one.source}:{one.line}"
+            for one in found
+            if locate(one.source, is_memory=is_memory)[:3] == memory.place[:3]
+        ]
+        is_twice = sum((one.id, one.place) == (memory.id, memory.place) for one in memories) > 1
+        return places or ([f"{memory.path}:{memory.line}"] if is_twice else [])
+
+    def _find_twin(self, memory: Memory) -> tuple[StoredEntry, bool] | None:
+        draft = Draft(memory.text, memory.kind)
+        found = self._index.read(lambda index: find_duplicate(index, draft, memory.place, memory.id))
+        return (found, found.status in FORGOTTEN) if found else None
+
+    def _find_claims(self, memory: Memory) -> list[str]:
+        if memory.metadata.keys().isdisjoint(("cites", "valid_until")):
+            return []
+        return list(complain(memory, assess(memory, project_files(self._vault, 5.0), self._vault.today())))
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)

@@ -210,7 +210,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     ),
     "reads",
 )
-def _recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     """Return what is asked for: an entry by its id, the hits of a query, or a list."""
     if named := given.get("id", "").strip():
         most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
