@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import CannotSplice, ProviderFailed, UnreadableInput, UsageError, explain_failure
 from memory_kb.learning.contradictions import (
@@ -239,6 +239,22 @@ class CompactReport:
         return f"{counted(self.before, 'entry')}, {self.after:,} now: {gone}" if self.run.changes else ""
 
 
+class _Compaction(NamedTuple):
+    """The entries that leave the live files, of how many."""
+
+    before: int
+    retired: Sequence[Memory]
+    copies: Sequence[Memory]
+    clusters: Sequence[tuple[Memory, ...]]
+
+
+def _strengthened(cluster: Sequence[Memory]) -> dict[str, Value]:
+    """Return the fields of what some paraphrases become: each adds a little to their importance."""
+    importance = max(memory.importance for memory in cluster) + CLUSTER_BONUS * (len(cluster) - 1)
+    count = max(memory.reinforcement_count for memory in cluster) + 1
+    return {"importance": round(min(1.0, importance), 6), "reinforcement_count": count}
+
+
 @dataclass(frozen=True)
 class Compactor:
     """Merges what says the same, and finds what contradicts each other."""
@@ -262,9 +278,6 @@ class Compactor:
         Without words it compacts jobs, project and home. Run twice, it changes nothing the second
         time. What is merged away goes to the archive, with a link to what stays. With a `threshold` paraphrases are merged
         too, whose stemmed words overlap by this much; 0.4 merges much.
-
-        Raises:
-            UsageError: there is no such scope, or the threshold is not above 0 and at most 1.
         """
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(
@@ -274,28 +287,16 @@ class Compactor:
         is_meant = _choose(scope, job, task)
         with self._writer.lock(dry_run=dry_run):
             memories, meanings = self._memories.with_meanings(lambda memory: is_meant(memory.place))
-            planned, changes = self._plan(memories, meanings, threshold)
+            found = self._find(memories, meanings, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
-            run = self._writer.run("compact", changes, dry_run=dry_run)
-        gone = sum(change.action in ("move", "remove") for change in run.changes)
-        return replace(planned, after=planned.before - gone, run=run)
+            run = self._writer.run("compact", self._plan(found, is_loose=threshold is not None), dry_run=dry_run)
+        left = sum(change.action in ("move", "remove") for change in run.changes)
+        merged = sum(len(cluster) - 1 for cluster in found.clusters)
+        return CompactReport(found.before, found.before - left, len(found.retired), len(found.copies), merged, run)
 
-    def _plan(
-        self, memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None
-    ) -> tuple[CompactReport, list[Change]]:
-        """Plan to compact some entries; a second time there is nothing to do.
-
-        In this order: retired ones go to the archive as they are, where they go on keeping their text
-        from coming back; of files that are the same one stays; entries that say the same become one.
-        """
-        folder_of, day = self._vault.folder_of, self._vault.today()
-
-        def archive(memory: Memory) -> str:
-            return archive_path(memory, folder_of(memory.place), day)
-
-        mine = [
-            one for one in memories if takes_part(one) and not one.path.startswith(f"{folder_of(one.place)}archive/")
-        ]
+    def _find(self, memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None) -> _Compaction:
+        """Return what leaves the live files; what it is held against are all entries, also those that take no part."""
+        mine = [one for one in memories if takes_part(one) and not one.path.startswith(self._archive_of(one))]
         live = [memory for memory in mine if memory.is_live]
         entries_in = Counter(memory.path for memory in memories)
         copies = find_copies(memory for memory in live if entries_in[memory.path] == 1)
@@ -303,24 +304,32 @@ class Compactor:
         staying = [memory for memory in memories if memory.path not in left]
         in_file = Counter((memory.path, memory.id) for memory in staying)
         in_scope = Counter((memory.place, memory.id) for memory in staying)
-        retired = (memory for memory in mine if memory.status == "retired")
-        gone = [memory for memory in retired if in_file[memory.path, memory.id] == 1]
+        gone = (memory for memory in mine if memory.status == "retired")
+        retired = [memory for memory in gone if in_file[memory.path, memory.id] == 1]
         single = [memory for memory in live if memory.path not in left and in_scope[memory.place, memory.id] == 1]
-        changes = [remove(memory, "Another file is the same, byte for byte.", memory.id) for memory in copies]
-        changes += [move(memory, archive(memory), "It is retired.", memory.id) for memory in gone]
         clusters = list(_find_clusters(single, meanings, threshold))
-        for cluster in clusters:
+        return _Compaction(len(live) + len(retired), retired, copies, clusters)
+
+    def _plan(self, found: _Compaction, *, is_loose: bool) -> list[Change]:
+        """Plan to compact entries; a second time there is nothing to do.
+
+        Retired ones go to the archive as they are, where they go on keeping their text from coming back; of files that
+        are the same one stays; entries that say the same, or are paraphrases if `is_loose`, become one.
+        """
+        changes = [remove(memory, "Another file is the same, byte for byte.", memory.id) for memory in found.copies]
+        changes += [move(memory, self._archive(memory), "It is retired.", memory.id) for memory in found.retired]
+        for cluster in found.clusters:
             primary, *others = by_rank(cluster)
-            said, extra = "say the same", dict[str, Value]()
-            if threshold is not None:
-                importance = max(memory.importance for memory in cluster) + CLUSTER_BONUS * len(others)
-                count = max(memory.reinforcement_count for memory in cluster) + 1
-                said = "are paraphrases"
-                extra = {"importance": round(min(1.0, importance), 6), "reinforcement_count": count}
-            changes += merge(primary, others, archive, self._body_of, f"{len(cluster)} entries {said}.", extra)
-        merged = sum(len(cluster) - 1 for cluster in clusters)
-        before, after = len(live) + len(gone), len(live) - len(copies) - merged
-        return CompactReport(before, after, len(gone), len(copies), merged, RunReport(None, "compact")), changes
+            extra = _strengthened(cluster) if is_loose else {}
+            reason = f"{len(cluster)} entries {'are paraphrases' if is_loose else 'say the same'}."
+            changes += merge(primary, others, self._archive, self._body_of, reason, extra)
+        return changes
+
+    def _archive_of(self, memory: Memory) -> str:
+        return f"{self._vault.folder_of(memory.place)}archive/"
+
+    def _archive(self, memory: Memory) -> str:
+        return archive_path(memory, self._vault.folder_of(memory.place), self._vault.today())
 
     def _body_of(self, memory: Memory) -> str:
         try:
