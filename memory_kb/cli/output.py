@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -223,10 +222,27 @@ def describe_progress(done: int, total: int, unit: str, rate: float) -> str:
     """Return how far work has come, at a rate by the second.
 
     Example:
-        >>> describe_progress(640, 0, "files", 320.4), describe_progress(600, 1200, "passages", 3.0)
-        ('… 640 files', '… 600 of 1,200 passages, 4 min left')
+        >>> describe_progress(640, 0, "files", 320.4)
+        '… 640 files, 320 a second'
+        >>> describe_progress(600, 1200, "passages", 3.0)
+        '██████████·········· 600 of 1,200 passages, 3 a second, 3 min left'
     """
+    speed = f", {rate:,.0f} a second" if rate >= 1 else ""
     if not total:
-        return f"… {done:,} {unit}"
-    left = f", {math.ceil((total - done) / rate / 60)} min left" if rate else ""
-    return f"… {done:,} of {total:,} {unit}{left}"
+        return f"… {done:,} {unit}{speed}"
+    filled = round(20 * done / total)
+    left = f", {show_duration((total - done) / rate)} left" if rate else ""
+    return f"{'█' * filled}{'·' * (20 - filled)} {done:,} of {total:,} {unit}{speed}{left}"
+
+
+def show_duration(seconds: float) -> str:
+    """Return a duration in words.
+
+    Example:
+        >>> show_duration(8.2), show_duration(200), show_duration(8000)
+        ('8 s', '3 min', '2 h 13 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
