@@ -1,10 +1,11 @@
-"""The parts of the page: its colours, its HTML of notes, its marks, its pictures."""
+"""The parts of the page: its colours, its HTML of notes, its marks, its curves, its pictures."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,9 @@ import pytest
 from conftest import NOW, REPOSITORY
 
 from memory_kb import KnowledgeBase
-from memory_kb.markdown.document import parse_document
 from memory_kb.settings import Ranking
 from memory_kb.web.attachments import check_attachment, find_beside
-from memory_kb.web.filters import describe_prominence
+from memory_kb.web.charts import Aged, draw_curve
 from memory_kb.web.highlight import mark, render_passage
 from memory_kb.web.render import LinkBase, render
 
@@ -167,15 +167,18 @@ def test_a_passage_is_rendered_and_leads_nowhere(text: str, query: str, shown: s
     assert shown in html and not re.search(r"<(?:a|img|input|script|details)\b|\bid=|\bhref=", html)
 
 
-def test_prominence_is_described_by_its_formula() -> None:
-    def describe(*lines: str) -> str:
-        (entry,) = parse_document("\n".join(("---", *lines, "---", "Text.")), "a.md").entries
-        return describe_prominence(entry, NOW.date(), Ranking())
-
-    aged = describe("importance: 0.5", "reinforcement_count: 3", "created_at: 2026-08-23")
-    assert "is 1.00 today; it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in aged
-    assert describe("importance: 0.5", "status: retired").startswith("It is retired")
-    assert "is 0.00 today; will be" in describe("importance: 0", "created_at: 2999-01-01")
+def test_a_curve_follows_the_formulas() -> None:
+    today = NOW.date()
+    aged = Aged(0.5, 3, "active", date(2026, 8, 23))
+    curve = draw_curve(aged, today, Ranking())
+    assert curve.value == pytest.approx(0.5 * 0.5 * 4)
+    assert "it was 2.00 on 2026-08-23 and will be 0.50 on 2027-02-19" in curve.sentence
+    assert curve.past.startswith("M34.0 ")
+    assert curve.past.endswith(f"{curve.now} {curve.height}") and curve.future.startswith(
+        f"M{curve.now} {curve.height}"
+    )
+    assert draw_curve(Aged(0.5, 0, "retired", today), today, Ranking()).sentence.startswith("It is retired")
+    assert draw_curve(Aged(0.0, 0, "active", date(2999, 1, 1)), today, Ranking()).value == 0.0
 
 
 def test_it_is_the_released_code_of_others() -> None:

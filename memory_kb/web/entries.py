@@ -21,8 +21,9 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.links import find_links
 from memory_kb.plainfiles import read_file
 from memory_kb.reports import RunReport
+from memory_kb.settings import Ranking
 from memory_kb.text import load_json, read_words
-from memory_kb.web.filters import describe_prominence
+from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
 from memory_kb.web.site import BadForm, Handler, Parameters, Site, one, see_other
@@ -65,13 +66,15 @@ async def show_entry(site: Site, request: Request) -> Response:
     """An entry as it reads."""
     wanted = read_wanted(request.query_params)
 
-    def look(kb: KnowledgeBase) -> tuple[Source, str]:
-        source = wanted.find(kb)
-        # Without a day there is no age, and its prominence stays what it is.
-        is_aging = source.entry.seen is not None
-        return source, describe_prominence(source.entry, kb.today(), kb.vault.settings.ranking) if is_aging else ""
+    def look(kb: KnowledgeBase) -> tuple[Source, Curve | None, Ranking]:
+        source, ranking = wanted.find(kb), kb.vault.settings.ranking
+        entry = source.entry
+        if entry.seen is None:  # the curve would be a level line
+            return source, None, ranking
+        aged = Aged(entry.importance, entry.reinforcement_count, entry.status, entry.seen)
+        return source, draw_curve(aged, kb.today(), ranking), ranking
 
-    source, prominence = await site.read(look)
+    source, curve, ranking = await site.read(look)
     text = without_title(source.body.lstrip("\r\n"), source.view.title)
     place = await _place_of(site, source.view.path, text)
     first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
@@ -80,7 +83,7 @@ async def show_entry(site: Site, request: Request) -> Response:
     body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
     contents = find_contents(text)
     return site.page(
-        request, "entry.html", choices=await site.choices(), source=source, view=source.view, prominence=prominence, body=body,
+        request, "entry.html", choices=await site.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
         said=one(request.query_params, "said"), run=one(request.query_params, "run"),

@@ -36,7 +36,7 @@ from memory_kb.model import FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import printable
 from memory_kb.web.background import BackgroundLooks
-from memory_kb.web.filters import FILTERS
+from memory_kb.web.charts import FILTERS
 
 PAGE_SIZE = 50
 _MAX_QUERY, _MAX_WORD, _MAX_WORDS = 4_000, 300, 40

@@ -1,4 +1,4 @@
-"""How the templates show prominence, scores, diffs, dates, values and addresses."""
+"""Charts, diffs and dates as filters of the templates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,102 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from memory_kb.model import Entry, Parts
+from memory_kb.model import Parts
 from memory_kb.search.scoring import prominence
 from memory_kb.settings import Ranking
 from memory_kb.text import counted
 
+WIDTH, HEIGHT = 320.0, 120.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 6.0, 10.0, 20.0
+_STEPS = 48
+_LONGEST_DAYS = 3_650
 
-def describe_prominence(entry: Entry, today: date, ranking: Ranking) -> str:
-    """Return what the prominence of an entry is, was when it was last reinforced, and will be a half-life from now."""
-    if entry.status == "retired":
-        return "It is retired, so it does not surface by itself."
-    seen = min(entry.seen or today, today)
+
+class Aged(NamedTuple):
+    """What the prominence of an entry depends on; `seen` is the day that its age counts from."""
+
+    importance: float
+    reinforced: int
+    status: str
+    seen: date
+
+
+class Tick(NamedTuple):
+    """A mark on an axis: where, and what is written there."""
+
+    place: float
+    label: str
+
+
+class Curve(NamedTuple):
+    """A drawing of `WIDTH` by `HEIGHT`.
+
+    Attributes:
+        past: the line up to today, as the data of an SVG path; `future` is what follows.
+        now: today on the x axis; `height` is the value today on the y axis.
+        value: the prominence today.
+        sentence: what is to be seen, in words.
+    """
+
+    past: str
+    future: str
+    now: float
+    height: float
+    value: float
+    days: tuple[Tick, ...]
+    values: tuple[Tick, ...]
+    sentence: str
+
+
+def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
+    """Return prominence from the day an entry was last reinforced to two half-lives from now.
+
+    Example:
+        >>> aged = Aged(0.5, 3, "active", date(2026, 1, 1))
+        >>> curve = draw_curve(aged, date(2026, 4, 1), Ranking())
+        >>> curve.value, curve.sentence
+        (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
+    """
+    seen = min(entry.seen, today)
+    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
+    ahead = max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days)))
+    end = today + timedelta(days=ahead)
 
     def value_on(day: date) -> float:
-        return prominence(entry.importance, (day - seen).days, entry.reinforcement_count, entry.status, ranking)
+        return prominence(entry.importance, (day - seen).days, entry.reinforced, entry.status, ranking)
 
+    highest = max(value_on(begin), 1e-9) * 1.08
+    span = max(1, (end - begin).days)
+
+    def place(day: date, value: float) -> tuple[float, float]:
+        x = _LEFT + (day - begin).days / span * (WIDTH - _LEFT - _RIGHT)
+        return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def line(first: date, last: date) -> str:
+        length = (last - first).days
+        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in days)
+
+    value = value_on(today)
+    now, height = place(today, value)
     later = today + timedelta(days=round(ranking.half_life_days))
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
-    will_be = f"will be {value_on(later):.2f} on {later} unless it is used."
-    return f"Prominence is {value_on(today):.2f} today; {was}{will_be} It halves every {ranking.half_life_days:g} days."
+    return Curve(
+        past=line(begin, today),
+        future=line(today, end),
+        now=now,
+        height=height,
+        value=value,
+        days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
+        values=tuple(Tick(place(today, share * highest)[1], f"{share * highest:.2g}") for share in (0.0, 0.5, 1.0)),
+        sentence="It is retired, so it does not surface by itself."
+        if entry.status == "retired"
+        else f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used.",
+    )
+
+
+def _short(day: date) -> str:
+    return f"{day:%Y-%m}"
 
 
 class Bar(NamedTuple):
