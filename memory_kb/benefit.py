@@ -37,6 +37,7 @@ from memory_kb.sessions.needs import (
     read_needs,
 )
 from memory_kb.stop_words import stop_words
+from memory_kb.store.host_memory import always_holds
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
 
@@ -100,16 +101,9 @@ class NotesInGit:
         texts = {one.path: data[:_NOTE_BYTES] for one, data in repository.read(wanted)}
         words = {path: data.decode("utf-8", "replace").strip() for path, data in texts.items()}
         curated = [words[name] for name in CURATED if name in words]
-        curated += [text for path, text in words.items() if _RULES.match(path) and _always_holds(path, text)]
+        curated += [text for path, text in words.items() if _RULES.match(path) and always_holds(path, text)]
         files = {path: data for path, data in texts.items() if path in notes}
         return PastNotes("\n\n".join(filter(None, dict.fromkeys(curated))), files)
-
-
-def _always_holds(path: str, rule: str) -> bool:
-    """Return whether an agent gives its model a rule at every session, not only at some files."""
-    if path.endswith(".mdc"):
-        return "alwaysApply: true" in rule
-    return not re.match(r"\ufeff?---\r?\n(?:.*\n)*?paths:", rule[:4_000])
 
 
 class Giver:

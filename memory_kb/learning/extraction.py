@@ -280,8 +280,11 @@ class _Asking:
         for question in questions:
             try:
                 sifted = sift(llm.complete(question.prompt, question.schema, timeout=TIMEOUT), question)
+            except MemoryKBError as exc:
+                problems.append(explain_failure(exc))
+                continue
             except Exception as exc:  # noqa: BLE001 - no answer whatever may end the scopes that follow
-                problems.append(_explain(exc))
+                problems.append(f"the answer could not be read ({type(exc).__name__})")
                 continue
             dropped.update(sifted.dropped)
             learnings += make_learnings(question, sifted.found, self.session, self.now)
@@ -351,7 +354,7 @@ class Extraction:
                     gate = self._evidence.gate_for(learnings)
                     (results, _), run = self._memories.ingest("extract", learnings, again=again, gate=gate)
             except MemoryKBError as exc:
-                why = _explain(exc)
+                why = explain_failure(exc)
                 failed = (
                     replace(one.report, outcome="failed", message=why) if one.learnings else one.report for one in asked
                 )
@@ -370,12 +373,3 @@ class Extraction:
                 place = make_place("project", talk.job, talk.task if talk.job else None)
         stage, project = self._stages.show(place.job), self._vault.folder.name
         return FinishedSession(session, place, talk, stage, project, self._read_documents(place))
-
-
-def _explain(error: Exception) -> str:
-    """Return a failure as one sentence."""
-    if isinstance(error, ProviderFailed):
-        return explain_failure(error)
-    if isinstance(error, MemoryKBError):
-        return f"{error}{f' ({error.hint})' if error.hint else ''}"
-    return f"the answer could not be read ({type(error).__name__})"

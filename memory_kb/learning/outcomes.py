@@ -36,10 +36,8 @@ _LATE = timedelta(days=1)
 #: Why nothing was credited, or what else is worth knowing.
 _SHOWN_BY_HOOKS = "Nothing was shown for this task by name; this is what hooks showed in session {session}."
 _KNOWN = "All of it was credited before."
-_NO_EVIDENCE = "None of it is a rule, pitfall or skill; what was used counts when the session ends."
-_NOT_USED = (
-    "No rule, pitfall or skill that was shown can be seen in what the session did: name in `used` what was. "
-    "Nothing is credited."
+_NOTHING_USED = (
+    "No rule, pitfall or skill is credited: name in `used` what was. Other entries count when the session ends."
 )
 #: What is as outcome where an agent said of entries what they did, and nobody how the task went.
 _MARKED = "marked"
@@ -391,7 +389,7 @@ class Outcomes:
         if credits_:
             notice = _SHOWN_BY_HOOKS.format(session=showing.hooked) if showing.hooked else ""
         else:
-            notice = _KNOWN if known else _NO_EVIDENCE if named else _NOT_USED
+            notice = _KNOWN if known else _NOTHING_USED
         again = tuple(one for one in asked if one in known)
         return OutcomeReport(showing.agent, showing.task, word, credited, again, notice, run)
 

@@ -28,6 +28,8 @@ KINDS_OF_TYPES = {"user": "preference", "feedback": "rule", "project": "fact", "
 INDEX, MOST_LINES, MOST_BYTES = "MEMORY.md", 200, 25_000
 #: What Codex loads of its memories, and how many tokens of it.
 SUMMARY, SUMMARY_TOKENS = "memory_summary.md", 2_500
+#: The beginning of a rule that says for which files it holds, in bytes.
+_RULE_HEAD = 4_000
 _COMMENT = regex(r"<!--.*?-->\n?", re.DOTALL)
 _NO_WORD = regex(r"[^A-Za-z0-9]")
 
@@ -71,7 +73,7 @@ def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
         for agent in _subfolders(folder):
             yield from _folder(agent, "claude-code")
     for folder in (project / ".claude/rules", claude / "rules"):
-        yield from (HostFile("", file, "claude-code", _is_for_all(file)) for file in _notes(folder))
+        yield from (HostFile("", file, "claude-code", _is_given(file)) for file in _notes(folder))
     yield from _folder(codex / "memories", "codex", SUMMARY)
     for name, host, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
@@ -151,13 +153,23 @@ def _subfolders(folder: Path) -> list[Path]:
         return []
 
 
-def _is_for_all(rule: Path) -> bool:
-    """Return whether a rule of Claude Code holds for every file, so that it is given at the start."""
+def _is_given(rule: Path) -> bool:
     try:
-        text = read_file(rule, 4_000).decode("utf-8-sig", "replace")
+        return always_holds(rule.name, read_file(rule, _RULE_HEAD).decode("utf-8-sig", "replace"))
     except OSError:
         return True
-    return not re.match(r"---\r?\n(?:.*\n)*?paths:", text)
+
+
+def always_holds(name: str, rule: str) -> bool:
+    """Return whether an agent gives its model a rule at every session, not only at some files.
+
+    Example:
+        >>> always_holds("a.md", "---\\npaths: src/**\\n---\\nUse tabs."), always_holds("b.mdc", "---\\nalwaysApply: true\\n---")
+        (False, True)
+    """
+    if name.endswith(".mdc"):
+        return "alwaysApply: true" in rule
+    return not re.match(r"\ufeff?---\r?\n(?:.*\n)*?paths:", rule[:_RULE_HEAD])
 
 
 def _is_note(vault: Vault, file: Path) -> bool:
