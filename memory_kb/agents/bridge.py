@@ -280,7 +280,7 @@ class Bridge:
                     continue
                 inner = len(file.parent.relative_to(store.index_file.parent).parts)
                 head = store.heads.get(file, "")
-                files.take(file, [part], f"Ingested out of {store.title}.", head=head, folders=inner)
+                files.take(file, [part], f"Taken out of {store.title}.", head=head, folders=inner)
             report = files.write("bridge", dry_run=dry_run)
             if not (dry_run or report.conflicts):
                 bases = self._read_bases()

@@ -235,7 +235,7 @@ class Agents:
         with self._writer.lock(dry_run=dry_run):
             files = self._files(target)
             for wanted in target.files:
-                reason = f"Ingested out of {target.agent.title}."
+                reason = f"Taken out of {target.agent.title}."
                 files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
             return files.write("uninstall", dry_run=dry_run)
 

@@ -81,8 +81,8 @@ def _render_part(part: str, value: Sequence[str] | str | None) -> str:
     return render_items(tuple(value or ()), is_numbered=part == "steps")
 
 
-def parse_skill(body: str, name: str = "") -> SkillText:
-    """Read the body of a skill, however it was written; `name` is in for a missing title.
+def parse_skill(body: str) -> SkillText:
+    """Read the body of a skill, however it was written.
 
     Example:
         >>> parse_skill("# Skill: Ship\\n\\n## steps\\n* Tag.\\n* Push,\\n  then rest.\\n\\n## Notes\\nFriday is bad.").steps
@@ -93,7 +93,7 @@ def parse_skill(body: str, name: str = "") -> SkillText:
     parts = {part: _read_part(text, part, section.content) for part, section in _known(sections).items()}
     title = without_label(next((section.heading for section in sections if section.level == 1), ""))
     about = text[slice(*_preamble(text, sections))].strip().partition("\n\n")[0]
-    return SkillText(title or name, " ".join(about.split()) or None, **parts)  # type: ignore[arg-type]
+    return SkillText(title, " ".join(about.split()) or None, **parts)  # type: ignore[arg-type]
 
 
 def without_label(title: str) -> str:
