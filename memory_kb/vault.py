@@ -345,7 +345,7 @@ _SILENT_SECONDS = 1.0
 _NICENESS = 10
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, *, is_shared: bool) -> bool:
     try:
         if os.name == "nt":
             import msvcrt
@@ -354,7 +354,7 @@ def _try_lock(descriptor: int) -> bool:
         else:
             import fcntl
 
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
@@ -371,8 +371,10 @@ def give_way(process: int = 0) -> None:
 
 
 @contextlib.contextmanager
-def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock file at `path`, waiting up to `wait` seconds for another process.
+def hold_lock(
+    path: Path, wait: float, on_wait: Callable[[], None] | None = None, *, is_shared: bool = False
+) -> Iterator[None]:
+    """Hold the lock file at `path`, waiting up to `wait` seconds for another process; `is_shared` lets others share it.
 
     Raises:
         VaultBusy: somebody else held it all that time.
@@ -381,7 +383,7 @@ def hold_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     try:
         started = time.monotonic()
         has_reported, pause = False, _FIRST_POLL_SECONDS
-        while not _try_lock(descriptor):
+        while not _try_lock(descriptor, is_shared=is_shared):
             waited = time.monotonic() - started
             if waited >= wait:
                 raise VaultBusy(str(path), wait)

@@ -18,7 +18,8 @@ from watching import eventually
 from memory_kb import KnowledgeBase
 from memory_kb.index import sync as comparing
 from memory_kb.index import vault_index as keeper
-from memory_kb.index.watcher_lock import QUESTIONS, WatcherLock, has_watcher, is_confirmed
+from memory_kb.index.watcher_lock import QUESTIONS, WATCHER_LOCK, has_watcher, is_confirmed
+from memory_kb.vault import hold_lock
 
 Vault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -106,30 +107,38 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
 
 def test_a_watcher_that_does_not_answer_is_not_believed(tmp_path: Path) -> None:
     assert not is_confirmed(tmp_path, 1.0)
-    sign = WatcherLock(tmp_path)
-    sign.acquire()
-    (tmp_path / QUESTIONS).mkdir()
-    assert not is_confirmed(tmp_path, 0.05)
+    with hold_lock(tmp_path / WATCHER_LOCK, 0.0):
+        (tmp_path / QUESTIONS).mkdir()
+        assert not is_confirmed(tmp_path, 0.05)
     assert list((tmp_path / QUESTIONS).iterdir()) == []
-    sign.release()
 
 
-def test_a_watcher_that_begins_while_others_look_for_one_is_seen(tmp_path: Path) -> None:
-    stop = threading.Event()
+def test_those_who_look_for_a_watcher_are_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / WATCHER_LOCK).touch()
+    seen, stop = list[bool](), threading.Event()
 
     def look() -> None:
         while not stop.is_set():
-            has_watcher(tmp_path)
+            seen.append(has_watcher(tmp_path))
 
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
-        for _ in range(300):
-            sign = WatcherLock(tmp_path)
-            sign.acquire()
-            seen = has_watcher(tmp_path)
-            sign.release()
-            assert seen
-    finally:
+    looking = [threading.Thread(target=look) for _ in range(4)]
+    for thread in looking:
+        thread.start()
+    eventually(lambda: len(seen) > 2_000)
+    stop.set()
+    for thread in looking:
+        thread.join()
+    assert not any(seen)
+
+
+def test_the_next_watcher_is_seen_when_one_ends(vault: Vault, open_kb: Open) -> None:
+    folder = vault(NOTES)
+    stop, kb = threading.Event(), open_kb(folder)
+    first = threading.Thread(target=lambda: open_kb(folder).watch(stop=stop))
+    first.start()
+    eventually(lambda: has_watcher(kb.vault.machine))
+    with watched(folder, open_kb):
         stop.set()
-        looking.join()
+        first.join()
+        eventually(lambda: has_watcher(kb.vault.machine))
+    assert not has_watcher(kb.vault.machine)

@@ -21,8 +21,9 @@ from forking import command
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import NAMES, find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.index.watcher_lock import WatcherLock, has_watcher
+from memory_kb.index.watcher_lock import WATCHER_LOCK, has_watcher
 from memory_kb.injected import BEGIN, END
+from memory_kb.vault import hold_lock
 
 Vault = Callable[[Files], Path]
 
@@ -412,14 +413,9 @@ def test_a_watcher_spares_the_look_at_the_files(
 
 def test_the_sign_of_a_watcher_goes_with_it(tmp_path: Path) -> None:
     assert not has_watcher(tmp_path)
-    lock = WatcherLock(tmp_path)
-    lock.acquire()
-    assert has_watcher(tmp_path)
-    lock.release()
+    with hold_lock(tmp_path / WATCHER_LOCK, 0.0):
+        assert has_watcher(tmp_path)
     assert not has_watcher(tmp_path)
-    (tmp_path / "watchers" / "killed").touch()
-    assert not has_watcher(tmp_path)
-    assert list((tmp_path / "watchers").iterdir()) == []
 
 
 def test_every_hook_of_every_agent_is_one_that_we_answer(notes: Path, run: Run, hook: Callable[..., str]) -> None:

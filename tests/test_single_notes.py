@@ -72,7 +72,7 @@ def test_what_was_written_is_indexed_and_its_neighbours_are_left_for_the_next_lo
     kb = open_kb(vault({"memory/config.yaml": "", "memory/learnings/a.md": "Wombats sleep by day.\n"}))
     kb.sync()
     (kb.vault.folder / "memory/learnings/b.md").write_text("Quokkas smile.\n")
-    with kb.index.settled():
+    with kb.index.up_to_date():
         learned = kb.learn("Echidnas lay eggs.")
         (kb.vault.folder / "memory/learnings/c.md").write_text("Numbats eat termites.\n")
         kb.learn("Bilbies dig deep.")

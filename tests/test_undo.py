@@ -16,7 +16,7 @@ from hypothesis import given
 from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
 from memory_kb.errors import UnknownRun
-from memory_kb.index.schema import explain_unusable
+from memory_kb.index.database import explain_unusable
 from memory_kb.store.plan import create_file, move, remove, set_fields
 
 if TYPE_CHECKING:

@@ -104,11 +104,13 @@ def test_a_first_indexing_can_be_ended(vault: MakeVault, home: Path) -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such priorities there")
 def test_a_watch_lets_everything_else_go_first(vault: MakeVault, home: Path) -> None:
     folder = vault({"memory/a.md": "x\n"})
-    with watch_process(folder, home):
-        eventually(lambda: list(folder.rglob("watchers/*")))
-        (watcher,) = folder.rglob("watchers/*")
-        number = int(watcher.name.partition("-")[0])
-        assert os.getpriority(os.PRIO_PROCESS, number) > os.getpriority(os.PRIO_PROCESS, 0)
+    command = [sys.executable, "-m", "memory_kb", "--vault", str(folder), "--home", str(home), "watch", "--stdin"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        assert process.stderr.readline().startswith(b"watching ")
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
+        process.communicate(timeout=PATIENCE)

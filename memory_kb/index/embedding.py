@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
+from memory_kb.index.database import DATABASE, LOCK
 from memory_kb.index.port import NOT_ASKED, Asked, Question
-from memory_kb.index.schema import DATABASE, LOCK
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens

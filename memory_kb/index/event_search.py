@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memory_kb.errors import VaultBusy
-from memory_kb.index.schema import (
+from memory_kb.index.database import (
     BUSY_SECONDS,
     connect,
     create_tables,

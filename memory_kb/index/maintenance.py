@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import UnreadableInput
-from memory_kb.index.schema import DATABASE
+from memory_kb.index.database import DATABASE
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Progress, pending_passages
 from memory_kb.model import Problem, SyncReport
@@ -153,7 +153,7 @@ class Indexing:
         """Return what should be fixed in the notes; with `paths`, in those at or below one of them."""
         from memory_kb.index import doctor
 
-        with self._index.settled() as refreshed:
+        with self._index.up_to_date() as refreshed:
             further = (*self._further(), *self._machine_problems())
 
             def look(index: SqliteIndex) -> tuple[Problem, ...]:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.globs import fits_any
+from memory_kb.index.database import BUSY_SECONDS, LOCK, SIDE_FILES, is_frozen, open_database, scrub
 from memory_kb.index.filters import as_array, is_narrow, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, KnownFile, StoredChunk, SyncWindow
-from memory_kb.index.schema import BUSY_SECONDS, LOCK, SIDE_FILES, TEXT_COLUMNS, is_frozen, open_database, scrub
+from memory_kb.index.schema import TEXT_COLUMNS
 from memory_kb.index.sqlite_writer import SqliteWriter
 from memory_kb.model import EVERYTHING, NOWHERE, Chunk, Filters, Location, Memory, Problem, Region, StoredEntry
 from memory_kb.text import fits_tag, load_json

@@ -8,17 +8,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from memory_kb.index.database import run_script, set_version
 from memory_kb.index.port import SyncWindow
-from memory_kb.index.schema import (
-    DROP,
-    INDEX_ROWS,
-    INSERT_CHUNK,
-    MADE_HERE,
-    UNINDEX_FILE,
-    create_statements,
-    run_script,
-    set_version,
-)
+from memory_kb.index.schema import DROP, INDEX_ROWS, INSERT_CHUNK, MADE_HERE, UNINDEX_FILE, create_statements
 from memory_kb.model import Chunk, FileStat
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import VaultNotFound
+from memory_kb.index.database import MEMORY
 from memory_kb.index.port import KnownFile, SyncWindow
-from memory_kb.index.schema import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.store.walk import walk, walk_region, walk_root

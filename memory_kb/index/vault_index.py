@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from memory_kb.errors import InvalidSettings, VaultBusy
-from memory_kb.index.schema import (
+from memory_kb.index.database import (
     BUSY_SECONDS,
     DATABASE,
     LOCK,
@@ -25,6 +25,7 @@ from memory_kb.index.sync import Progress, Regions, needs_writing, survey, sync
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
 from memory_kb.model import NOWHERE, Filters, FilterWords, Location, Problem, Region, SyncReport, make_filters
 from memory_kb.store.walk import UNLISTED
+from memory_kb.text import counted
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
 
 if TYPE_CHECKING:
@@ -62,16 +63,6 @@ class Refreshed(NamedTuple):
     problems: tuple[Problem, ...] | None = None
 
 
-def count_files(number: int) -> str:
-    """Return a number of files in words.
-
-    Example:
-        >>> count_files(1), count_files(1200)
-        ('1 file', '1,200 files')
-    """
-    return f"{number:,} file{'' if number == 1 else 's'}"
-
-
 def _describe_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
     """Say which folders could not be looked into: the notes in them are not searched."""
     folders = sorted(problem.path for problem in problems if problem.message.startswith(UNLISTED))
@@ -96,21 +87,19 @@ class VaultIndex:
         choose: Callable[[], Embedder | None] | None = None,
     ) -> None:
         self._vault, self._settings = vault, vault.settings
-        machine = vault.machine
-        seal = vault.seal
         self._choose = choose
-        self._file = machine / DATABASE
-        self._lock = machine / LOCK
-        self._mark = seal.sign(b"index") if seal.key else None
+        self._file = vault.machine / DATABASE
+        self._lock = vault.machine / LOCK
+        self._mark = vault.seal.sign(b"index") if vault.seal.key else None
         self._opened: SqliteIndex | None = None
+        self._opened_as: tuple[int, int] | None = None
         self._notices: tuple[str, ...] = ()
-        self._settled = self._depth = 0
+        self._held_up_to_date = self._depth = 0
         #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
         self._time_limit = time_limit
         #: Whether the time limit left it to somebody else to bring the index up to date.
         self.is_left_behind = False
-        self._opened_as: tuple[int, int] | None = None
-        #: Whether reading does without a look at the files while a watcher runs.
+        #: Whether files are not compared before reading while a watcher runs.
         self.trusts_watcher = trusts_watcher
 
     @property
@@ -126,7 +115,7 @@ class VaultIndex:
         if self._opened is None:
             try:
                 self._opened = SqliteIndex(self._file, self._settings.index.tokenizer, wait, self._mark)
-            except sqlite3.OperationalError as exc:
+            except (OSError, sqlite3.OperationalError) as exc:
                 reason, hint = explain_unusable(exc, self._file)
                 raise InvalidSettings(f"the index {self._file} cannot be opened: {reason}", hint) from exc
             self._opened_as = identify_file(self._file)
@@ -270,60 +259,56 @@ class VaultIndex:
         """
         index = self.index
         is_new = self._is_new(index)
-        if self._settled and not is_new:
+        if not is_new and (self._held_up_to_date or self._watcher_confirms(index)):
             return Refreshed()
         if self._time_limit is not None:
             self._refresh_within(self._time_limit, index, is_new=is_new)
             return Refreshed()
         problems: list[Problem] = []
-        is_kept = not is_new and self._is_kept(index)
-        if is_kept or (not is_new and not needs_writing(self._vault, index, regions, problems)):
-            is_whole = not is_kept and regions is None
-            return Refreshed(0, _describe_unlisted(problems), tuple(problems) if is_whole else None)
+        if not is_new and not needs_writing(self._vault, index, regions, problems):
+            return Refreshed(0, _describe_unlisted(problems), tuple(problems) if regions is None else None)
+        wait = _PATIENCE if index.generation else _PATIENCE_AT_FIRST
         try:
-            if is_new and (may_wait or not index.generation):
-                report = self._sync_first(progress)
-            else:
-                report = self._sync(_PATIENCE if may_wait else 0, regions, progress=progress)
+            report = self._sync(wait if may_wait or not index.generation else 0, regions, progress=progress)
         except VaultBusy:
-            if not may_wait:
-                return Refreshed()
-            return self._behind(index, "another process is indexing")
+            return self._behind(index, "another process is indexing") if may_wait else Refreshed()
         except (OSError, sqlite3.OperationalError) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
             return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
-        left_out = f"{count_files(report.unreadable)} left out of the search (unreadable); `memory-kb index` lists them"
+        left_out = (
+            f"{counted(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
+        )
         unread = (left_out,) if report.unreadable else ()
         return Refreshed(0, unread + _describe_unlisted(report.problems), report.problems if regions is None else None)
 
-    def _is_kept(self, index: SqliteIndex) -> bool:
-        """Return whether a watcher keeps the index, so that not all files need be looked at."""
+    def _watcher_confirms(self, index: SqliteIndex) -> bool:
+        """Return whether a watcher keeps the index, so that not all files need be compared."""
         machine = self._file.parent
         if self.trusts_watcher:
             return has_watcher(machine)
         files = index.count_files()
         if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
             return False
-        # The order of events is that of one folder with all below it: what is elsewhere has to be looked at.
+        # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
         regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
         if self._vault.memory:
             regions.append(Region("", str(self._vault.folder)))
         return not needs_writing(self._vault, index, tuple(regions))
 
     @contextmanager
-    def settled(self) -> Iterator[Refreshed]:
-        """Look at the files once, and then take the index for up to date while this lasts; yield what was seen.
+    def up_to_date(self) -> Iterator[Refreshed]:
+        """Compare the files once, and then take the index for up to date while this lasts; yield what was seen.
 
         For a series of steps that announce what they write with `look_into`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
         refreshed = self.refresh()
-        self._settled += 1
+        self._held_up_to_date += 1
         try:
             yield refreshed
         finally:
-            self._settled -= 1
+            self._held_up_to_date -= 1
 
     def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Bring the index to what files say that were just written, if it was up to date before.
@@ -387,12 +372,9 @@ class VaultIndex:
             if time.monotonic() > end:
                 raise _OutOfTime
 
-        if not is_new and has_watcher(self._file.parent):
-            return
         if not is_new and index.has_more_files(_FEW_FILES):
             self.is_left_behind = True
-            return
-        if is_new or needs_writing(self._vault, index):
+        elif is_new or needs_writing(self._vault, index):
             try:
                 self._sync(0, progress=check)
             except _OutOfTime:
@@ -403,19 +385,9 @@ class VaultIndex:
                 if is_damage(exc):
                     raise
 
-    def _sync_first(self, progress: Progress | None) -> SyncReport:
-        """Make a first index, or wait a little for another process that does, until it has something to read."""
-        index, end = self.index, time.monotonic() + _PATIENCE_AT_FIRST
-        while True:
-            try:
-                return self._sync(_PATIENCE, progress=progress)
-            except VaultBusy:
-                if index.generation or time.monotonic() > end:
-                    raise
-
     def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
         pending = survey(self._vault, index).pending
-        return Refreshed(pending, (f"{reason}; not searched yet: {count_files(pending)}",) if pending else ())
+        return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
 
     def _sync(
         self,

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from memory_kb.index.database import transaction
 from memory_kb.index.port import VectorTable
-from memory_kb.index.schema import transaction
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import VectorSpace

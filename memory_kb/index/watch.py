@@ -13,20 +13,21 @@ import sqlite3
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError, VaultBusy, VaultNotFound
 from memory_kb.index.embedding import open_vector_search
 from memory_kb.index.sync import Progress
-from memory_kb.index.vault_index import VaultIndex, count_files
-from memory_kb.index.watcher_lock import WatcherLock, confirm, prepare_questions
+from memory_kb.index.vault_index import VaultIndex
+from memory_kb.index.watcher_lock import QUESTIONS, WATCHER_LOCK
 from memory_kb.model import Problem, SyncReport
+from memory_kb.plainfiles import make_folder
 from memory_kb.reports import WatchReport
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.walk import UNLISTED
-from memory_kb.vault import MACHINE, Vault
+from memory_kb.text import counted
+from memory_kb.vault import MACHINE, Vault, hold_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 #: Work that follows a batch, in a thread of its own. It opens an index of its own, ends soon after the event is
 #: set, and returns what a person should know.
 Step = Callable[[threading.Event], Iterable[str]]
+Notify = Callable[[str], None]
 
 #: Seconds between two looks whether the watch should end and the vault is still the same.
 _BEAT_SECONDS = 0.5
@@ -44,21 +46,13 @@ _POLL_SECONDS = 1.0
 _BURST_SECONDS = 5.0
 #: Seconds to wait for another process's indexing before looking around again.
 _LOCK_SECONDS = 0.5
-#: Looking at everything takes no more than a 150th of a processor.
+#: Comparing everything takes no more than a 150th of a processor.
 _CPU_SHARE = 150
 #: Seconds before another attempt at what failed.
 _RETRY_SECONDS = 1.0
-#: Seconds that steps are given to end.
+#: Seconds that background steps are given to end.
 _END_SECONDS = 0.3
 _FAILURES = (MemoryKBError, OSError, sqlite3.Error)
-
-
-class Audience(NamedTuple):
-    """Who receives each batch that changed something, sentences for a person, and the progress of the first comparison."""
-
-    on_batch: Callable[[WatchReport], None]
-    on_notice: Callable[[str], None]
-    progress: Progress | None = None
 
 
 class Watching:
@@ -75,7 +69,7 @@ class Watching:
         self,
         on_batch: Callable[[WatchReport], None] | None = None,
         *,
-        on_notice: Callable[[str], None] | None = None,
+        on_notice: Notify | None = None,
         stop: threading.Event | None = None,
         poll: bool | None = None,
         progress: Progress | None = None,
@@ -83,39 +77,31 @@ class Watching:
     ) -> None:
         """Keep the index up to date until `stop` is set, or for ever.
 
-        This blocks; run it in a thread of its own beside other work. It uses an index connection of
-        its own, and any number of processes may watch one vault. The vault may be moved away and
-        back, its index deleted, its configuration changed.
-
-        Args:
-            on_batch: receives the first comparison, and then every batch that changed something.
-            on_notice: receives in a sentence how the vault is watched, and what fails meanwhile.
-            stop: ends the watch when it is set, within a second.
-            poll: compare at intervals instead of waiting for file events; None leaves it to
-                `watch.poll`, and is overridden where no events come.
-            progress: receives the number of files done during the first comparison.
-            maintain: do the maintenance that is due when nothing has changed for
-                `watch.reconcile_seconds`.
+        This blocks; run it in a thread of its own beside other work. It uses an index connection of its own, and any
+        number of processes may watch one vault, which may be moved away and back. `on_batch` receives the first
+        comparison and then every batch that changed something, `on_notice` sentences for a person.
+        `poll` overrides the setting `watch.poll`. `maintain` does the maintenance that is due when nothing has
+        changed for `watch.reconcile_seconds`.
         """
-        audience = Audience(on_batch or _ignore, on_notice or _ignore, progress)
-        stop = stop or threading.Event()
+        stop, notify = stop or threading.Event(), on_notice or _ignore
         cause, memory, failure = "start", None, ""
         while not stop.is_set():
             try:
                 vault = self._open(memory)
-                watch = Watch(vault, self._vault.named[0], audience, stop, poll=poll)
+                watch = _Watch(vault, self._vault.named[0], stop, on_batch or _ignore, notify)
             except _FAILURES as exc:
                 if cause == "start":
                     raise
                 if str(exc) != failure:
                     failure = str(exc)
-                    audience.on_notice(f"{failure}; trying again")
+                    notify(f"{failure}; trying again")
                 stop.wait(_RETRY_SECONDS)
                 continue
             if failure:
-                audience.on_notice(f"{vault.folder} can be watched again")
+                notify(f"{vault.folder} can be watched again")
             with contextlib.closing(watch):
-                watch.run(cause, self._idle_steps() if maintain else ())
+                watch.observe(poll=vault.settings.watch.poll if poll is None else poll)
+                watch.run(cause, self._idle_steps() if maintain else (), progress)
             cause, memory, failure = "reopened", vault.memory, ""
 
     def _open(self, memory: Path | None) -> Vault:
@@ -127,71 +113,83 @@ class Watching:
         return self._reopen()
 
 
-class Watch:
+class _Watch:
     """A watch from opening an index until something else is in its place, or no events come any more."""
 
     def __init__(
-        self, vault: Vault, asked: str, audience: Audience, stop: threading.Event, *, poll: bool | None
+        self,
+        vault: Vault,
+        asked: str,
+        stop: threading.Event,
+        on_batch: Callable[[WatchReport], None],
+        notify: Notify,
     ) -> None:
-        self._vault, self._asked, self._audience, self._stop = vault, asked, audience, stop
-        self._setting = vault.settings.watch
+        self._vault, self._asked, self._stop = vault, asked, stop
+        self._on_batch, self._notify = on_batch, notify
         #: None for a change, or the question of a search, in the order of the file events.
         self._events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._lock = WatcherLock(vault.machine)
         self._observer: Observer | None = None
         self._how = "polling"
-        self._look_at = 0.0
+        self._compare_at = 0.0
         self._has_missed = False
         self._problems: frozenset[Problem] = frozenset()
         self._failure = ""
+        self._has_lock = False
+        self._opened = contextlib.ExitStack()
         self._index = VaultIndex(vault)
-        self._index.use(lambda _: None)  # makes what `identify` looks at
-        self._identity = identify(vault, asked)
-        prepare_questions(vault.machine)
-        if not (self._setting.poll if poll is None else poll):
-            self._observe()
+        self._opened.callback(self._index.close)
+        self._index.use(lambda _: None)  # makes what `_identify` looks at
+        self._identity = _identify(vault, asked)
 
-    def _observe(self) -> None:
+    def observe(self, *, poll: bool) -> None:
+        """Begin to receive file events, if there are any here."""
+        with contextlib.suppress(OSError):
+            make_folder(self._vault.machine / QUESTIONS)
+        if poll:
+            return
         try:
             from memory_kb.index.file_events import Observer
 
             self._observer, self._how = Observer(self._vault, self._events.put), "native events"
+            self._opened.callback(self._observer.close)
         except (ImportError, OSError, RuntimeError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
             self._how = f"polling because file events are not available ({reason})"
 
     def close(self) -> None:
-        """End the observer and close the index."""
-        self._lock.release()
-        if self._observer:
-            self._observer.close()
-        self._index.close()
+        """End the observer and its thread of background steps, and close the index."""
+        self._opened.close()
 
-    def run(self, cause: str, idle_steps: Iterable[Step]) -> None:
-        """Keep the index up to date; the first batch looks at everything."""
+    def run(self, cause: str, idle_steps: Iterable[Step], progress: Progress | None) -> None:
+        """Keep the index up to date; the first batch compares everything."""
         due: str | None = cause
         question: str | None = None
-        with contextlib.ExitStack() as opened:
-            steps = (*open_steps(self._vault, opened), *idle_steps)
-            background = Background(steps, self._setting.reconcile_seconds, self._audience.on_notice)
-            opened.callback(background.close)
-            while not self._stop.is_set() and self._goes_on():
-                background.report()
-                if not due and self._is_behind():
-                    # What was found may be half written, and an event of it may be on its way.
-                    is_announced, question = self._next_events()
-                    due = "events" if is_announced else "reconcile" if self._observer else "poll"
-                if due and self._sync(due):
-                    due = None
-                    background.start()
-                if not due:
-                    self._answer(question)
-                    has_changed, question = self._next_events()
-                    due = "events" if has_changed else None
+        steps = (*_open_steps(self._vault, self._opened), *idle_steps)
+        background = Background(steps, self._vault.settings.watch.reconcile_seconds, self._notify)
+        self._opened.callback(background.close)
+        unannounced = "reconcile" if self._observer else "poll"
+        while not self._stop.is_set() and self._goes_on():
+            background.report()
+            if due and self._sync(due, progress):
+                due = None
+                background.start()
+            if not due:
+                self._take_lock()
+                self._answer(question)
+                # What is found may be half written, and an event of it may be on its way.
+                is_behind = self._is_behind()
+                has_changed, question = self._next_events()
+                due = "events" if has_changed else unannounced if is_behind else None
+
+    def _take_lock(self) -> None:
+        if not self._has_lock:
+            with contextlib.suppress(OSError, VaultBusy):
+                self._opened.enter_context(hold_lock(self._vault.machine / WATCHER_LOCK, 0.0))
+                self._has_lock = True
 
     def _goes_on(self) -> bool:
         is_observed = self._observer is None or self._observer.is_alive()
-        return is_observed and identify(self._vault, self._asked) == self._identity
+        return is_observed and _identify(self._vault, self._asked) == self._identity
 
     def _next_events(self) -> tuple[bool, str | None]:
         """Wait a beat for a change, and then for a pause; return whether notes changed, and a question asked after that.
@@ -207,19 +205,20 @@ class Watch:
                     return has_changed, question
                 now = time.monotonic()
                 latest = min(latest, now + _BURST_SECONDS)
-                has_changed, until = True, min(now + self._setting.debounce, latest)
+                has_changed, until = True, min(now + self._vault.settings.watch.debounce, latest)
         return has_changed, None
 
     def _answer(self, question: str | None) -> None:
-        """Record for a search that the index holds every change made before it asked, if that is certain."""
+        """Confirm to a search that the index holds every change made before it asked, if that is certain."""
         has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
         is_certain = sys.platform == "linux" and self._observer and not self._has_missed and not has_unlisted
         if question and is_certain:
-            confirm(self._vault.machine, question)
+            with contextlib.suppress(OSError):
+                (self._vault.machine / QUESTIONS / question).unlink()
 
     def _is_behind(self) -> bool:
         """Compare everything if it is time for that, and arrange when to do it again."""
-        if time.monotonic() < self._look_at:
+        if time.monotonic() < self._compare_at:
             return False
         started = time.thread_time()
         try:
@@ -227,20 +226,20 @@ class Watch:
         except _FAILURES:
             return True
         finally:
-            self._look_again_after(_CPU_SHARE * (time.thread_time() - started))
+            self._compare_after(_CPU_SHARE * (time.thread_time() - started))
 
-    def _look_again_after(self, seconds: float) -> None:
-        interval = self._setting.reconcile_seconds if self._observer else _POLL_SECONDS
-        self._look_at = max(self._look_at, time.monotonic() + max(seconds, interval))
+    def _compare_after(self, seconds: float) -> None:
+        interval = self._vault.settings.watch.reconcile_seconds if self._observer else _POLL_SECONDS
+        self._compare_at = max(self._compare_at, time.monotonic() + max(seconds, interval))
 
-    def _sync(self, cause: str) -> bool:
+    def _sync(self, cause: str, progress: Progress | None) -> bool:
         """Bring the index to what the files say; return whether that could be done now."""
 
         def check(done: int, total: int) -> None:
             if self._stop.is_set():
                 raise _Stopped
-            if self._audience.progress and cause == "start":
-                self._audience.progress(done, total)
+            if progress and cause == "start":
+                progress(done, total)
 
         try:
             report = self._index.sync(progress=check, wait=_LOCK_SECONDS)
@@ -250,27 +249,25 @@ class Watch:
         except _FAILURES as exc:
             if str(exc) != self._failure:
                 self._failure = str(exc)
-                self._audience.on_notice(f"{exc}; trying again")
+                self._notify(f"{exc}; trying again")
             self._stop.wait(_RETRY_SECONDS)
             return False
         self._failure = ""
-        self._look_again_after(0.0)
-        self._publish(cause, report, generation)
+        self._compare_after(0.0)
+        self._report(cause, report, generation)
         return True
 
-    def _publish(self, cause: str, report: SyncReport, generation: int) -> None:
+    def _report(self, cause: str, report: SyncReport, generation: int) -> None:
         new = tuple(problem for problem in report.problems if problem not in self._problems)
         self._problems = frozenset(report.problems)
         files = report.unchanged + report.added + report.changed
         for notice in report.notices:
-            self._audience.on_notice(notice)
+            self._notify(notice)
         if cause == "start":
-            self._audience.on_notice(f"watching {self._vault.folder}: {count_files(files)}, {self._how}")
+            self._notify(f"watching {self._vault.folder}: {counted(files, 'file')}, {self._how}")
         if cause == "start" or not report.is_empty or new:
             counts = (report.added, report.changed, report.removed)
-            self._audience.on_batch(WatchReport(cause, *counts, new, report.seconds, generation, files))
-        if cause in ("start", "reopened"):
-            self._lock.acquire()
+            self._on_batch(WatchReport(cause, *counts, new, report.seconds, generation, files))
         self._has_missed = self._has_missed or (cause == "reconcile" and not report.is_empty)
 
 
@@ -281,10 +278,10 @@ class _Stopped(Exception):
 class Background:
     """A thread that takes all steps when it is started, and again when nothing has started it for some seconds."""
 
-    def __init__(self, steps: Sequence[Step], seconds: float, on_notice: Callable[[str], None]) -> None:
-        self._steps, self._seconds, self._on_notice = steps, seconds, on_notice
+    def __init__(self, steps: Sequence[Step], seconds: float, notify: Notify) -> None:
+        self._steps, self._seconds, self._notify = steps, seconds, notify
         self._stop, self._is_wanted = threading.Event(), threading.Event()
-        self._sentences: deque[str] = deque()
+        self._sentences: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reported: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -297,11 +294,11 @@ class Background:
 
     def report(self) -> None:
         """Report what the steps had to say, each sentence once."""
-        while self._sentences:
-            sentence = self._sentences.popleft()
+        while not self._sentences.empty():
+            sentence = self._sentences.get()
             if sentence not in self._reported:
                 self._reported.add(sentence)
-                self._on_notice(sentence)
+                self._notify(sentence)
 
     def close(self) -> None:
         """Signal the running step to end, and wait a little for it."""
@@ -316,12 +313,13 @@ class Background:
             self._is_wanted.clear()
             for step in self._steps:
                 try:
-                    self._sentences += () if self._stop.is_set() else step(self._stop)
+                    for sentence in () if self._stop.is_set() else step(self._stop):
+                        self._sentences.put(sentence)
                 except _FAILURES as exc:
-                    self._sentences.append(str(exc))
+                    self._sentences.put(str(exc))
 
 
-def open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
+def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
     """Yield the steps that follow each batch, with an index of their own: send it to the team's index, and embed it."""
     index, embedded = VaultIndex(vault), 0
     if vault.settings.embeddings.provider != "none":
@@ -339,7 +337,7 @@ def open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
             made = index.use(lambda one: vector_search.embed(lambda: one.vectors, stop=stop, wait=0.0))
             embedded += made.embedded
             if made.embedded:
-                yield f"embedded {made.embedded:,} passage{'' if made.embedded == 1 else 's'}, {embedded:,} so far"
+                yield f"embedded {counted(made.embedded, 'passage')}, {embedded:,} so far"
             if made.reason:
                 yield made.reason
 
@@ -349,7 +347,7 @@ def open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
         yield embed
 
 
-def identify(vault: Vault, asked: str) -> object:
+def _identify(vault: Vault, asked: str) -> object:
     """Return what differs when something else, or nothing, is in the place of a vault or of its configuration.
 
     `asked` is the path that the vault was opened by, which may be a link.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
-from memory_kb.index.schema import MEMORY
+from memory_kb.index.database import MEMORY
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import HOST, Chunk, FileStat, Filters, Hit, Location
 from memory_kb.regex import regex

@@ -60,7 +60,7 @@ class SessionEnd:
         """Do it, in five steps."""
         sentences = () if self.dry_run else self.writer.recover()
         recovered = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
-        with self.index.settled():
+        with self.index.up_to_date():
             # The parts take theirs from all entries, which are read once.
             self.memories.all()
             return (*recovered, *(run_step(name, parts) for name, parts in self.steps().items()))

@@ -69,7 +69,7 @@ class Maintenance:
         """
         last, now = self._log().last(), self._now()
         due = self.due_steps(force=force, dry_run=dry_run)
-        with self._index.settled():
+        with self._index.up_to_date():
             reports = tuple(run_step(name, [("", work)]) for name, work in due.items())
         later = (last[name] for name in self.steps(dry_run=dry_run) if name in last and name not in due)
         return MaintenanceReport(reports, min((*later, now)) + _EVERY)
