@@ -89,11 +89,7 @@ def create_plain(file: Path, mode: int) -> int:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder, with those around it; a link in its place is an error.
-
-    Raises:
-        OSError: it cannot be made, or is no plain folder.
-    """
+    """Make a folder, with those around it; a link in its place is an error."""
     path.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
         raise _not_plain(path)

@@ -105,9 +105,6 @@ def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> li
     They are to be read one by one, so that one bad item costs no other. With `is_keyed` a mapping of items by
     their keys will do.
 
-    Raises:
-        InvalidBlock: it is not YAML, or nested too deeply.
-
     Example:
         >>> [item[1:] for item in cut_list("rules:\\n- text: a\\n- text: b\\n", ("rules",))]
         [(2, None), (3, None)]
@@ -133,11 +130,7 @@ def cut_list(text: str, names: tuple[str, ...], *, is_keyed: bool = False) -> li
 
 
 def load_item(item: YamlItem, scale: int = 1) -> dict[str, Any] | None:
-    """Return an item of `cut_list` as a mapping, or None where it is something else.
-
-    Raises:
-        InvalidBlock: it is a mapping that cannot be read.
-    """
+    """Return an item of `cut_list` as a mapping, or None where it is something else."""
     try:
         return load_mapping(item.text, scale)
     except InvalidBlock as exc:

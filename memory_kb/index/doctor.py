@@ -111,11 +111,7 @@ def keep_look(vault: Vault, verb: str, generation: int, found: Sequence[Problem]
 
 
 def find_unreadable(vault: Vault, index: SqliteIndex, seen: Sequence[Problem] | None) -> list[Problem]:
-    """Return the files and folders that may not be read, also those that were read before and look as they did.
-
-    Args:
-        seen: what a look at all files has reported, None where there was none.
-    """
+    """Return the files and folders that may not be read, also those that were read before and look as they did."""
     problems = list(seen or ())
     files = {path: str(vault.resolve(path)) for path in index.paths()}
     unknown = (
@@ -133,9 +129,6 @@ def _chosen(vault: Vault, path: str) -> str:
     """Return a path to lint as it is in output.
 
     It may be given from the vault or from here.
-
-    Raises:
-        UnreadableInput: there is nothing there.
     """
     given, path = path, readable_name(path).removeprefix("./").rstrip("/")
     if not os.path.isabs(path) and ".." not in Path(path).parts and vault.resolve(path).exists():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import threading
     from concurrent.futures import Future
 
+    from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vectors import EmbeddedPassage, VectorStore
     from memory_kb.providers.base import Vectors
     from memory_kb.vault import Vault
@@ -33,6 +34,8 @@ _PATIENCE = 3
 _GRACE = 5.0
 #: A search embeds what this many missing chunks have, and so many texts, by itself; more is left to `index`.
 CATCH_UP, _MOST_TEXTS = 32, 128
+#: Of so many it looks whether the cache has their vectors, as after a branch was checked out.
+_LOOKED_UP = 500
 #: Questions whose vectors are kept.
 _QUESTIONS = 256
 #: Seconds that others are waited for: by a search, by a write, and by `index`.
@@ -194,11 +197,7 @@ class VectorSearch:
 
     @functools.cached_property
     def embedder(self) -> Embedder | None:
-        """The embedder in use.
-
-        Raises:
-            ProviderFailed: the one asked for is not there.
-        """
+        """The embedder in use."""
         return self._choose()
 
     def close(self) -> None:
@@ -210,25 +209,21 @@ class VectorSearch:
 
     def embed(
         self,
-        open_store: Callable[[], VectorStore],
+        index: SqliteIndex,
         *,
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
         stop: threading.Event | None = None,
         wait: float = _LONG,
     ) -> EmbeddingReport:
-        """Embed every chunk that has no vector; one process at a time. Without an embedder nothing is opened.
-
-        Raises:
-            VaultBusy: another process is embedding and does not come to an end.
-        """
+        """Embed every chunk that has no vector; one process at a time."""
         try:
             embedder = self.embedder
         except ProviderFailed as exc:
             return EmbeddingReport(reason=explain_failure(exc))
         if embedder is None:
             return EmbeddingReport()
-        store = open_store()
+        store = index.vectors
         with self._turn(wait, on_wait):
             report = _Embedding(store, embedder, self._machine, progress, stop).run()
         if not report.missing:
@@ -241,16 +236,14 @@ class VectorSearch:
     def _turn(self, wait: float, on_wait: Callable[[], None] | None = None) -> contextlib.AbstractContextManager[None]:
         return hold_lock(self._machine / "embed.lock", wait, on_wait)
 
-    def estimate(self, store: VectorStore, further: Iterator[EmbeddedPassage]) -> Estimate | None:
+    def estimate(self, index: SqliteIndex, further: Iterator[EmbeddedPassage]) -> Estimate | None:
         """Return what embedding all chunks that have no vector would take; None without an embedder.
 
         `further` are passages of files that are not indexed yet; what other working trees have is not made.
-
-        Raises:
-            ProviderFailed: the embedder asked for is not there.
         """
         if self.embedder is None:
             return None
+        store = index.vectors
         space = store.cache.resolve(self.embedder.space)
         passages = itertools.chain(store.passages(store.missing(space)), further)
         unknown = _find_unknown(store, space, passages)
@@ -260,16 +253,13 @@ class VectorSearch:
         price = self.embedder.limits.price
         return Estimate(len(texts), tokens, None if price is None else round(tokens * price / 1e6, 6))
 
-    def ask(self, open_store: Callable[[], VectorStore], text: str) -> Asked:
-        """Return a question as a vector beside the vectors that may answer it.
-
-        Without an embedder the vectors are not even opened.
-        """
+    def ask(self, index: SqliteIndex, text: str) -> Asked:
+        """Return a question as a vector beside the vectors that may answer it."""
         try:
             embedder = self.embedder
             if embedder is None:
                 return NOT_ASKED
-            store = open_store()
+            store = index.vectors
             reasons = self._catch_up(store, embedder)
             vector_file = store.vector_file(embedder.space)
             if vector_file is None or not vector_file.rows:
@@ -287,11 +277,7 @@ class VectorSearch:
         return Asked(Question(vector, table), reasons)
 
     def ask_elsewhere(self, text: str) -> tuple[VectorSpace, Vectors] | None:
-        """Return a question as a vector, for vectors that others made; None without an embedder.
-
-        Raises:
-            ProviderFailed: the embedder is not there, or does not answer.
-        """
+        """Return a question as a vector, for vectors that others made; None without an embedder."""
         embedder = self.embedder
         if embedder is None:
             return None
@@ -301,14 +287,13 @@ class VectorSearch:
     def _catch_up(self, store: VectorStore, embedder: Embedder) -> tuple[str, ...]:
         """Look for vectors of new chunks; embed them if they are few."""
         space = store.cache.resolve(embedder.space)
-        vector_file = store.vector_file(space)
         with contextlib.suppress(VaultBusy):
-            missing = store.missing(space)
-            if vector_file and any(key > vector_file.checked for key in missing):
+            missing = len(store.missing(space))
+            if CATCH_UP < missing <= _LOOKED_UP and store.vector_file(space):
                 with hold_lock(self._machine / LOCK, _BRIEF):
-                    store.attach(space, only_new=True)
-                missing = store.missing(space)
-            if 0 < len(missing) <= CATCH_UP:
+                    store.attach(space)
+                missing = len(store.missing(space))
+            if 0 < missing <= CATCH_UP:
                 with self._turn(_BRIEF):
                     reason = _Embedding(store, embedder, self._machine).run(_MOST_TEXTS).reason
                     return (reason,) if reason else ()

@@ -162,14 +162,7 @@ def link_keys(target: str, source: str) -> tuple[str, str]:
 
 
 def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> str | None:
-    """Return a file that a link may mean as well as the one it leads to: called the same, and no deeper.
-
-    Args:
-        files: the paths of all files, by `stem_of`.
-        target: what the link says.
-        source: the file it is written in.
-        found: what it leads to.
-    """
+    """Return a file that a link may mean as well as the one it leads to: called the same, and no deeper."""
     stem = target.casefold().removesuffix(".md")
     if (
         "/" in stem

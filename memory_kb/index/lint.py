@@ -62,14 +62,7 @@ class Ground:
 
 
 def remark(text: str, document: Document, memories: Sequence[Memory], ground: Ground) -> Iterator[Remark]:
-    """Yield what is to be said of a text, as it is in an editor.
-
-    Args:
-        text: all of it.
-        document: the text as parsed.
-        memories: its entries as values, in the same order.
-        ground: what it is held against.
-    """
+    """Yield what is to be said of a text, as it is in an editor."""
     complained: set[str] = set()
     for entry, memory in zip(document.entries, memories, strict=False):
         for one in read_fields(entry.metadata)[1] if entry.has_frontmatter else ():

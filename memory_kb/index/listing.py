@@ -193,10 +193,6 @@ class Reading:
         """Return an entry with its text as it is in its file, frontmatter included.
 
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
-
-        Raises:
-            UnknownEntry: there is none.
-            AmbiguousId: there are several.
         """
         entry = self._index.read(lambda index: find(self._vault, index, wanted))
         text, _ = decode(read_note_text(entry.source, self._vault.resolve(entry.source)).data)

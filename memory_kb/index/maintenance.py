@@ -61,9 +61,7 @@ class Indexing:
         if not embed or not self._index.may_embed:
             return report
         made = self._index.use(
-            lambda index: self._index.vector_search.embed(
-                lambda: index.vectors, progress=embed_progress, on_wait=on_wait
-            )
+            lambda index: self._index.vector_search.embed(index, progress=embed_progress, on_wait=on_wait)
         )
         reasons = ((made.reason,) if made.reason else ()) + self._index.publish()
         return report._replace(embedded=made.embedded, notices=tuple(dict.fromkeys(report.notices + reasons)))
@@ -72,14 +70,11 @@ class Indexing:
         """Return what `sync` would embed, and what that costs; None without a provider.
 
         Nothing is written: files that are not indexed yet are read for it.
-
-        Raises:
-            ProviderFailed: the provider asked for is not there.
         """
         if not self._index.may_embed:
             return None
         return self._index.use(
-            lambda index: self._index.vector_search.estimate(index.vectors, pending_passages(self._vault, index))
+            lambda index: self._index.vector_search.estimate(index, pending_passages(self._vault, index))
         )
 
     def prune_cache(self, *, keep_days: float = 30.0, max_bytes: int | None = None, dry_run: bool = False) -> Pruned:
@@ -99,11 +94,7 @@ class Indexing:
         return self._index.use(prune)
 
     def adopt(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never.
-
-        Raises:
-            UnreadableInput: a session cannot be copied.
-        """
+        """Take sessions and vectors of a machine folder that was set aside, and say what it holds; unfinished runs never."""
         with self._find_writer().lock(), self._index.writing():
             self._index.close()
             try:

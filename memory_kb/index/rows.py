@@ -84,9 +84,6 @@ def read_file(file: FileStat, limit: int) -> RawNote:
     """Read a file's first `limit` bytes, with its state from before the reading.
 
     A change during the reading leaves a state that the next comparison finds different.
-
-    Raises:
-        OSError: it cannot be read, or is no regular file.
     """
     descriptor = os.open(file.location, _FLAGS)
     try:

@@ -55,7 +55,7 @@ class EntryText(NamedTuple):
 
 #: Holds for chunks that may have a link to a note.
 HAS_LINK = "(instr(content, '[[') OR content LIKE '%.md%')"
-_IN_SOURCES = "source IN (SELECT value FROM json_each(?))"
+_IS_LISTED = "IN (SELECT value FROM json_each(?))"
 _TEXT = "source, entry_id, title, line, end_line, part, content"
 
 
@@ -138,8 +138,11 @@ class SqliteIndex:
 
     def read_meta(self, key: str) -> str | None:
         """Return a fact about the index, or None."""
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+        return next(iter(self._column("SELECT value FROM meta WHERE key = ?", (key,))), None)
+
+    def _column(self, query: str, values: Mapping[str, object] | Sequence[object] = ()) -> list[Any]:
+        """Return the values that a query for one column gives."""
+        return [value for (value,) in self._connection.execute(query, values)]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -156,7 +159,7 @@ class SqliteIndex:
 
     def is_intact(self) -> bool:
         """Return whether the rowids are the ones we gave. A `VACUUM` from outside changes them."""
-        (last,) = self._connection.execute("SELECT max(rowid) FROM chunks").fetchone()
+        (last,) = self._column("SELECT max(rowid) FROM chunks")
         return self.read_meta("last_rowid") in (None, str(last or 0))
 
     def stale_because(self, settings: str) -> str | None:
@@ -174,13 +177,11 @@ class SqliteIndex:
 
     def count_files(self) -> int:
         """Return the number of files in the index."""
-        (files,) = self._connection.execute("SELECT count(*) FROM file_meta").fetchone()
-        return int(files)
+        return int(*self._column("SELECT count(*) FROM file_meta"))
 
     def has_more_files(self, number: int) -> bool:
         """Return whether more than so many files are indexed, without counting them all."""
-        found = self._connection.execute("SELECT 1 FROM file_meta LIMIT 1 OFFSET ?", (number,))
-        return found.fetchone() is not None
+        return bool(self._column("SELECT 1 FROM file_meta LIMIT 1 OFFSET ?", (number,)))
 
     def problems(self) -> list[Problem]:
         """Return what was wrong with the files when they were read."""
@@ -197,8 +198,7 @@ class SqliteIndex:
 
     def check(self) -> tuple[str, ...]:
         """Return what SQLite finds wrong with the file, reading all of it."""
-        rows = self._connection.execute("PRAGMA quick_check(20)").fetchall()
-        found = [row[0] for row in rows if row[0] != "ok"]
+        found = [said for said in self._column("PRAGMA quick_check(20)") if said != "ok"]
         if self.is_frozen:
             return tuple(found)
         try:
@@ -304,24 +304,18 @@ class SqliteIndex:
         # The plus keeps SQLite from looking each row up by itself: one pass over the term is faster.
         rows = self._connection.execute(
             f"SELECT rowid, bm25(chunks_fts, {_listed(weights)}) FROM chunks_fts "
-            "WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            f"WHERE chunks_fts MATCH ? AND +rowid {_IS_LISTED}",
             (expression, as_array(keys)),
         )
         return dict(rows.fetchall())
 
     def neighbours(self, keys: Collection[int]) -> list[int]:
-        rows = self._connection.execute(
-            "SELECT rowid FROM chunks WHERE source IN (SELECT source FROM chunks WHERE rowid IN (SELECT value FROM json_each(?)))",
-            (as_array(keys),),
-        )
-        return sorted(key for (key,) in rows)
+        sources = f"SELECT source FROM chunks WHERE rowid {_IS_LISTED}"
+        return sorted(self._column(f"SELECT rowid FROM chunks WHERE source IN ({sources})", (as_array(keys),)))
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
-        rows = self._connection.execute(
-            "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, as_array(keys)),
-        )
-        return frozenset(key for (key,) in rows)
+        matching = f"SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND +rowid {_IS_LISTED}"
+        return frozenset(self._column(matching, (expression, as_array(keys))))
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
         return self._words.stems(words)
@@ -333,26 +327,21 @@ class SqliteIndex:
         return WordCutter(self._tokenizer)
 
     def frequency(self, expression: str) -> int:
-        (chunks,) = self._connection.execute(
-            "SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)
-        ).fetchone()
-        return int(chunks)
+        return int(*self._column("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,)))
 
     def count_chunks(self) -> int:
         # The narrowest table with a row for each.
-        (chunks,) = self._connection.execute("SELECT count(*) FROM chunks_fts_docsize").fetchone()
-        return int(chunks)
+        return int(*self._column("SELECT count(*) FROM chunks_fts_docsize"))
 
     def keys_saying(self, expression: str, most: int) -> frozenset[int] | None:
         """Return the keys of the chunks that a full-text expression matches; None for more than so many."""
         says = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?"
-        keys = frozenset(key for (key,) in self._connection.execute(says, (expression, most + 1)))
+        keys = frozenset(self._column(says, (expression, most + 1)))
         return None if len(keys) > most else keys
 
     def keys_of_kind(self, kind: str) -> frozenset[int]:
         """Return the keys of the chunks of a kind other than fact."""
-        rows = self._connection.execute("SELECT rowid FROM chunks WHERE kind <> 'fact' AND kind = ?", (kind,))
-        return frozenset(key for (key,) in rows)
+        return frozenset(self._column("SELECT rowid FROM chunks WHERE kind <> 'fact' AND kind = ?", (kind,)))
 
     def count_entries(self, expressions: Sequence[str], without: str) -> tuple[list[int], int]:
         """Return how many entries each full-text expression matches, and how many entries there are.
@@ -369,8 +358,8 @@ class SqliteIndex:
     def _count(self, expression: str, firsts: Sequence[int], counted: Collection[int]) -> int:
         import bisect
 
-        found = self._connection.execute("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,))
-        entries = {firsts[bisect.bisect_right(firsts, key) - 1] for (key,) in found}
+        found = self._column("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?", (expression,))
+        entries = {firsts[bisect.bisect_right(firsts, key) - 1] for key in found}
         return len(entries.intersection(counted)) or min(1, len(entries))
 
     def candidates(self, keys: Sequence[int], filters: Filters) -> list[Candidate]:
@@ -385,10 +374,7 @@ class SqliteIndex:
         return list(map(Candidate._make, self._connection.execute(found, {**values, **named})))
 
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
-        rows = self._connection.execute(
-            f"SELECT {_CHUNK} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))",
-            (as_array(keys),),
-        )
+        rows = self._connection.execute(f"SELECT {_CHUNK} FROM chunks WHERE rowid {_IS_LISTED}", (as_array(keys),))
         return {row[0]: StoredChunk._make(row) for row in rows}
 
     def entries(self, filters: Filters, cited: str = "") -> Iterator[StoredEntry]:
@@ -449,10 +435,7 @@ class SqliteIndex:
         return list(self._entries("entry_id >= ? AND entry_id < ?", (prefix, prefix + "\U0010ffff")))
 
     def successors(self, entry_id: str) -> list[str]:
-        rows = self._connection.execute(
-            f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,)
-        )
-        return [successor for (successor,) in rows]
+        return self._column(f"SELECT DISTINCT s.entry_id FROM {_SUCCESSIONS} AND old.value = ? ORDER BY 1", (entry_id,))
 
     def scopes_of(self, ids: Iterable[str], filters: Filters) -> Mapping[str, frozenset[str]]:
         condition, values = visible(filters, "chunks")
@@ -468,16 +451,16 @@ class SqliteIndex:
 
     def keys_of(self, source: str, entry_id: str) -> list[int]:
         """Return the keys of an entry's chunks, in file order."""
-        return self._column(source, entry_id, "rowid")
+        return self._of_entry("rowid", source, entry_id)
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._column(entry.source, entry.entry_id, "content"))
+        return "\n\n".join(self._of_entry("content", entry.source, entry.entry_id))
 
-    def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
+    def _of_entry(self, column: str, source: str, entry_id: str) -> list[Any]:
         """Return what the chunks of an entry have in a column, in file order."""
         rows = f"SELECT {column} FROM chunks WHERE source = ? AND entry_id = ? ORDER BY position"
-        return [value for (value,) in self._connection.execute(rows, (source, entry_id))]
+        return self._column(rows, (source, entry_id))
 
     def entries_in(self, source: str) -> list[StoredEntry]:
         """Return the entries of a file, in file order."""
@@ -511,27 +494,21 @@ class SqliteIndex:
 
     def paths(self) -> list[str]:
         """Return the paths of all files, in order."""
-        return [path for (path,) in self._connection.execute("SELECT path FROM file_meta ORDER BY path")]
+        return self._column("SELECT path FROM file_meta ORDER BY path")
 
     def files_with_ids(self, ids: Collection[str]) -> list[str]:
         """Return the files with an entry of one of these ids, in any case of their letters."""
-        rows = self._connection.execute(
-            "SELECT source FROM chunks WHERE part = 0 AND entry_id COLLATE NOCASE IN (SELECT value FROM json_each(?))",
-            (as_array(ids),),
-        )
-        return [source for (source,) in rows]
+        having = f"SELECT source FROM chunks WHERE part = 0 AND entry_id COLLATE NOCASE {_IS_LISTED}"
+        return self._column(having, (as_array(ids),))
 
     def files_saying(self, phrases: Iterable[str], column: str, condition: str = "TRUE") -> list[str]:
         """Return the files that have one of some phrases in a column, in a chunk for which a condition holds."""
         either = " OR ".join('"{}"'.format(phrase.replace('"', '""')) for phrase in phrases)
         if not either:
             return []
-        rows = self._connection.execute(
-            "SELECT DISTINCT source FROM chunks WHERE rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?) "
-            f"AND {condition}",
-            (f"{{{column}}} : ({either})",),
-        )
-        return [source for (source,) in rows]
+        says = "rowid IN (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?)"
+        saying = f"SELECT DISTINCT source FROM chunks WHERE {says} AND {condition}"
+        return self._column(saying, (f"{{{column}}} : ({either})",))
 
     def chunks_of(self, source: str) -> list[Chunk]:
         """Return the chunks of a file as they were put in."""
@@ -542,7 +519,7 @@ class SqliteIndex:
     def numbered_chunks(self, sources: Sequence[str]) -> Iterator[tuple[int, Chunk]]:
         """Yield the chunks of some files as they were put in, in the order of their rows, with the number of each."""
         rows = self._connection.execute(
-            f"SELECT rowid, {', '.join(Chunk._fields)} FROM chunks WHERE {_IN_SOURCES} ORDER BY rowid",
+            f"SELECT rowid, {', '.join(Chunk._fields)} FROM chunks WHERE source {_IS_LISTED} ORDER BY rowid",
             (as_array(sources),),
         )
         return ((number, Chunk._make(row)) for number, *row in rows)
@@ -554,7 +531,7 @@ class SqliteIndex:
         if sources is None:
             return read_terms(self._connection, "chunks_fts", TEXT_COLUMNS)
         rows = self._connection.execute(
-            f"SELECT chunk_rowid, {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE {_IN_SOURCES} ORDER BY 1",
+            f"SELECT chunk_rowid, {', '.join(TEXT_COLUMNS)} FROM chunk_texts WHERE source {_IS_LISTED} ORDER BY 1",
             (as_array(sources),),
         )
         return self._words.read(((number, texts) for number, *texts in rows), TEXT_COLUMNS)
@@ -562,7 +539,7 @@ class SqliteIndex:
     def texts(self, sources: Sequence[str]) -> dict[str, list[EntryText]]:
         """Return the texts of the entries of some files, in file order."""
         rows = self._connection.execute(
-            f"SELECT {_TEXT} FROM chunks WHERE {_IN_SOURCES} ORDER BY source, position",
+            f"SELECT {_TEXT} FROM chunks WHERE source {_IS_LISTED} ORDER BY source, position",
             (as_array(sources),),
         )
         return dict(_join_texts(rows))
@@ -590,10 +567,8 @@ class SqliteIndex:
         """Return the files in which the frontmatter of an entry has one of some fields, in path order."""
         condition = " OR ".join("instr(metadata, ?)" for _ in fields)
         # To sort them, SQLite would go through all chunks.
-        rows = self._connection.execute(
-            f"SELECT source FROM chunks WHERE part = 0 AND ({condition})", [f'"{field}"' for field in fields]
-        )
-        return sorted({str(source) for (source,) in rows})
+        having = f"SELECT source FROM chunks WHERE part = 0 AND ({condition})"
+        return sorted(set(self._column(having, [f'"{field}"' for field in fields])))
 
     def tally(self) -> list[tuple[str, str, str, str, int, bool, bool]]:
         """Return the number of entries of each kind, type, status and scope, and whether some have tags and days."""

@@ -95,9 +95,6 @@ def differences(
     """Compare the vault's files with the index, all of them or those of some regions.
 
     What the walk could not read is added to `problems`.
-
-    Raises:
-        VaultNotFound: the vault's folder is gone, which is not the same as an empty one.
     """
     identify(vault)
     window = index.window()
@@ -115,11 +112,7 @@ def differences(
 
 
 def identify(vault: Vault) -> tuple[int, int]:
-    """Return what distinguishes the folder of the vault's notes from another one in its place.
-
-    Raises:
-        VaultNotFound: it is gone.
-    """
+    """Return what distinguishes the folder of the vault's notes from another one in its place."""
     folder = vault.roots[0].folder
     try:
         found = os.stat(folder)

@@ -44,11 +44,7 @@ class Team:
 
     @property
     def name(self) -> str | None:
-        """What the person's own configuration calls this vault; None where it is not in the team's index.
-
-        Raises:
-            InvalidSettings: a line of `index.vaults` is no NAME=FOLDER.
-        """
+        """What the person's own configuration calls this vault; None where it is not in the team's index."""
         for line in self._settings.vaults:
             name, equals, folder = line.partition("=")
             if not equals or not name or set(name) & set(":, ") or name == ALL:
@@ -158,11 +154,6 @@ class Team:
         """Open some vaults of the team's index, or all that one may see, with what the asker should know.
 
         One state of them is read throughout, whatever others commit meanwhile.
-
-        Raises:
-            UsageError: one of the names is that of no vault that one may see.
-            InvalidSettings: no server is named, or it cannot be used as it is.
-            Unreachable: the server does not answer.
         """
         from memory_kb.index.postgres import PostgresIndex
         from memory_kb.index.postgres_schema import list_vaults

@@ -52,11 +52,7 @@ class _OutOfTime(Exception):
 
 
 class Refreshed(NamedTuple):
-    """How many files on disk the index still does not hold, and why.
-
-    Attributes:
-        problems: what was wrong with files and folders, None where not all of them were looked at.
-    """
+    """How many files on disk the index still does not hold, and why."""
 
     pending: int = 0
     reasons: tuple[str, ...] = ()
@@ -104,11 +100,7 @@ class VaultIndex:
 
     @property
     def index(self) -> SqliteIndex:
-        """The open index.
-
-        Raises:
-            InvalidSettings: its file cannot be opened.
-        """
+        """The open index."""
         return self._open(BUSY_SECONDS if self._time_limit is None else self._time_limit)
 
     def _open(self, wait: float) -> SqliteIndex:
@@ -171,11 +163,7 @@ class VaultIndex:
         return self.use(read)
 
     def filters(self, **words: Unpack[FilterWords]) -> Filters:
-        """Return filters from the words of a caller, the file among them as a path within the project.
-
-        Raises:
-            UsageError: a word is not one of the format's, or a task is named without its job.
-        """
+        """Return filters from the words of a caller, the file among them as a path within the project."""
         chosen = make_filters(**words)
         return chosen if chosen.file is None else chosen._replace(file=self.place_file(chosen.file) or NOWHERE)
 
@@ -336,11 +324,7 @@ class VaultIndex:
         return ()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one process that writes to the index.
-
-        Raises:
-            VaultBusy: another one has been for a minute.
-        """
+        """Be the one process that writes to the index."""
         return hold_lock(self._lock, LONG_PATIENCE)
 
     def publish(self, patience: float = LONG_PATIENCE) -> tuple[str, ...]:

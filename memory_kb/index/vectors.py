@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory_kb.providers.base import Vectors
+
     Keys = NDArray[np.int64]
 
 _T = TypeVar("_T")
@@ -94,9 +96,7 @@ class Pruned(NamedTuple):
     kept: int
 
 
-def find_elsewhere(
-    files: Iterable[Path], space: VectorSpace, hashes: Collection[str]
-) -> tuple[VectorSpace, dict[str, bytes]]:
+def find_elsewhere(files: Iterable[Path], space: VectorSpace, hashes: Collection[str]) -> tuple[VectorSpace, dict[str, bytes]]:
     """Return the vectors of texts that other indexes have, and their space: a dimension that was not known is.
 
     The files are only read; nothing waits for them, and a broken one is ignored.
@@ -212,7 +212,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_META = "passage vectors "
+_META = "vectors of "
 #: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
 _MOST_DEAD = 1_000
 #: Chunks whose vectors are looked up at a time.
@@ -221,20 +221,15 @@ _SELECT_TEXT = "SELECT rowid, CASE WHEN is_titled THEN title ELSE '' END, headin
 
 
 class VectorFile(NamedTuple):
-    """A file of vectors as the database knows it.
-
-    It has a row for each passage of the chunks whose vectors were cached when they were looked up, which was done for
-    all chunks with a key up to `checked`.
-    """
+    """A file of vectors as the database knows it, with a row for each passage."""
 
     space: VectorSpace
     file: str
     rows: int
-    checked: int
 
 
-class _Look(NamedTuple):
-    """A vector file held against the chunks: its table, whatever is in it, and the keys of chunks that lack vectors."""
+class _Coverage(NamedTuple):
+    """A vector file compared with the chunks: its table, and the keys of chunks that lack vectors."""
 
     state: tuple[object, ...]
     table: VectorTable | None
@@ -251,7 +246,7 @@ class VectorStore:
         self.cache = EmbeddingCache(connection)
         self._connection = connection
         self._folder = folder
-        self._looks: dict[VectorSpace, _Look] = {}
+        self._covered: dict[VectorSpace, _Coverage] = {}
 
     def vector_files(self) -> list[VectorFile]:
         """Return what files there are."""
@@ -259,7 +254,7 @@ class VectorStore:
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
         found = (json.loads(value) for (value,) in rows)
-        return [VectorFile(VectorSpace(*space), file, count, checked) for space, file, count, _, checked in found]
+        return [VectorFile(VectorSpace(*space), *more) for space, *more in found]
 
     def vector_file(self, space: VectorSpace) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
@@ -273,12 +268,12 @@ class VectorStore:
     def table(self, space: VectorSpace) -> VectorTable | None:
         """Return the vectors of a space as they are now, or None."""
         vector_file = self.vector_file(space)
-        return self._look(vector_file).table if vector_file and vector_file.rows else None
+        return self._cover(vector_file).table if vector_file and vector_file.rows else None
 
     def missing(self, space: VectorSpace) -> list[int]:
         """Return the keys of the chunks that have no vector of a space."""
         vector_file = self.vector_file(space)
-        keys = self._look(vector_file).missing if vector_file else self._chunk_keys()
+        keys = self._cover(vector_file).missing if vector_file else self._chunk_keys()
         return list(map(int, keys))
 
     def passages(self, keys: Iterable[int] | None = None) -> Iterator[EmbeddedPassage]:
@@ -291,43 +286,38 @@ class VectorStore:
         statement = f"{_SELECT_TEXT} WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid"
         return list(itertools.starmap(make_passages, self._connection.execute(statement, (json.dumps(keys),))))
 
-    def attach(self, space: VectorSpace, *, only_new: bool = False) -> None:
-        """Put every chunk whose passages' vectors are cached into the space's file.
-
-        With `only_new`, chunks that were looked up before are taken to be still without one.
-        """
-        vector_file = self._begin(space)
-        missing = self._look(vector_file).missing
-        if only_new:
-            missing = missing[missing > vector_file.checked]
+    def attach(self, space: VectorSpace) -> None:
+        """Put every chunk whose passages' vectors are cached into the space's file."""
+        vector_file, empty = self.vector_file(space), VectorFile(space, _new_name(), 0)
+        _, table, missing = self._cover(vector_file or empty)
+        if vector_file is None or table is None:  # there is none, or it is lost
+            vector_file = empty
+        elif table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
+            vector_file = self._add(empty, table.keys[table.alive], table.rows[table.alive])
         for batch in batched(missing.tolist(), _LOOKED_UP):
-            chunks = self._by_chunk(batch)
-            vectors = self.cache.known(space, {passage.hash for chunk in chunks for passage in chunk})
-            whole = [chunk for chunk in chunks if all(passage.hash in vectors for passage in chunk)]
-            if whole:
-                self.cache.touch(space, vectors)
-                new = list(itertools.chain.from_iterable(whole))
-                rows = b"".join(vectors[passage.hash] for passage in new)
-                vector_file = self._extend(vector_file, [passage.key for passage in new], rows)
-        self._note(vector_file._replace(checked=max(vector_file.checked, *missing[-1:].tolist(), 0)))
+            vector_file = self._add_cached(vector_file, batch)
+        self._note(vector_file)
 
-    def _begin(self, space: VectorSpace) -> VectorFile:
-        """Return the file to write to, begun anew if it is lost or mostly holds what is gone."""
-        vector_file = self.vector_file(space)
-        table = self._look(vector_file).table if vector_file else None
-        if vector_file is None or table is None:
-            return VectorFile(space, _new_name(), 0, 0)
-        if table.alive is not None and (~table.alive).sum() > max(_MOST_DEAD, table.alive.sum()):
-            return self._rewrite(vector_file, VectorTable(table.keys[table.alive], table.rows[table.alive]))
-        return vector_file
+    def _add_cached(self, vector_file: VectorFile, keys: Sequence[int]) -> VectorFile:
+        """Add those of some chunks whose passages all have a vector in the cache."""
+        import numpy as np
+
+        chunks, space = self._by_chunk(keys), vector_file.space
+        vectors = self.cache.known(space, {passage.hash for chunk in chunks for passage in chunk})
+        found = [one for chunk in chunks if all(passage.hash in vectors for passage in chunk) for one in chunk]
+        if not found:
+            return vector_file
+        self.cache.touch(space, vectors)
+        rows = np.frombuffer(b"".join(vectors[one.hash] for one in found), "<f4").reshape(-1, space.dimension)
+        return self._add(vector_file, np.array([one.key for one in found], np.int64), rows)
 
     def drop(self, space: VectorSpace) -> None:
         """Forget a space's file; its cached vectors stay."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM meta WHERE key = ?", (_meta_key(space),))
-        self.sweep()
+        self._sweep()
 
-    def sweep(self) -> None:
+    def _sweep(self) -> None:
         """Delete files that no space uses any more."""
         used = {vector_file.file for vector_file in self.vector_files()}
         with contextlib.suppress(FileNotFoundError):
@@ -339,47 +329,37 @@ class VectorStore:
     def _note(self, vector_file: VectorFile) -> None:
         if vector_file in self.vector_files():
             return
-        space, file, count, checked = vector_file
-        # Earlier versions want to know up to which key nothing is missing; 0 is true of every file.
-        value = json.dumps([list(space), file, count, 0, checked])
+        row = (_meta_key(vector_file.space), json.dumps(vector_file))
         with transaction(self._connection):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_meta_key(space), value)
-            )
-        self.sweep()
+            self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", row)
+        self._sweep()
 
-    def _extend(self, vector_file: VectorFile, keys: Sequence[int], rows: bytes) -> VectorFile:
-        """Write rows behind those of a file, in the order of the keys.
+    def _add(self, vector_file: VectorFile, keys: Keys, rows: Vectors) -> VectorFile:
+        """Write rows behind those of a file, or all of them to a new one to keep the order of the keys.
 
         Nobody reads them before the database knows of them.
         """
         import numpy as np
 
-        dimension = vector_file.space.dimension
         table = self._map(vector_file)
         if table is not None and len(table.keys) and keys[0] < table.keys[-1]:
-            together = np.concatenate([table.keys, np.array(keys, np.int64)])
-            vectors = np.concatenate([table.rows, np.frombuffer(rows, "<f4").reshape(-1, dimension)])
-            order = np.argsort(together, kind="stable")
-            return self._rewrite(vector_file, VectorTable(together[order], vectors[order]))
+            keys, rows = np.concatenate([table.keys, keys]), np.concatenate([table.rows, rows])
+            order = np.argsort(keys, kind="stable")
+            keys, rows = keys[order], rows[order]
+            vector_file = vector_file._replace(file=_new_name(), rows=0)
         self._folder.mkdir(exist_ok=True)
-        name = self._folder / vector_file.file
-        _write_at(name.with_suffix(".f32"), 4 * dimension * vector_file.rows, rows)
-        _write_at(name.with_suffix(".keys"), 8 * vector_file.rows, np.array(keys, "<i8").tobytes())
-        return vector_file._replace(rows=vector_file.rows + len(keys))
+        name, there = self._folder / vector_file.file, vector_file.rows
+        _write_at(name.with_suffix(".f32"), 4 * vector_file.space.dimension * there, rows.astype("<f4").tobytes())
+        _write_at(name.with_suffix(".keys"), 8 * there, keys.astype("<i8").tobytes())
+        return vector_file._replace(rows=there + len(keys))
 
-    def _rewrite(self, vector_file: VectorFile, table: VectorTable) -> VectorFile:
-        """Write a table into a new file."""
-        empty = vector_file._replace(file=_new_name(), rows=0)
-        return self._extend(empty, table.keys.tolist(), table.rows.tobytes()) if len(table.keys) else empty
-
-    def _look(self, vector_file: VectorFile) -> _Look:
-        """Hold a file against the chunks; while neither has changed, the same look is returned."""
+    def _cover(self, vector_file: VectorFile) -> _Coverage:
+        """Compare a file with the chunks; while neither has changed, the same result is returned."""
         import numpy as np
 
         generation = self._connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
         state = (vector_file.file, vector_file.rows, generation)
-        kept = self._looks.get(vector_file.space)
+        kept = self._covered.get(vector_file.space)
         if kept and kept.state == state:
             return kept
         chunks, table = self._chunk_keys(), self._map(vector_file)
@@ -387,8 +367,8 @@ class VectorStore:
             alive = np.isin(table.keys, chunks)
             table = table if alive.all() else VectorTable(table.keys, table.rows, alive)
         missing = chunks if table is None else chunks[~np.isin(chunks, table.keys)]
-        look = self._looks[vector_file.space] = _Look(state, table, missing)
-        return look
+        covered = self._covered[vector_file.space] = _Coverage(state, table, missing)
+        return covered
 
     def _chunk_keys(self) -> Keys:
         import numpy as np

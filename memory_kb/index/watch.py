@@ -334,7 +334,7 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
         nonlocal embedded
         # Where another process embeds, or writes, the next look finds what is left.
         with contextlib.closing(index), contextlib.suppress(VaultBusy):
-            made = index.use(lambda one: vector_search.embed(lambda: one.vectors, stop=stop, wait=0.0))
+            made = index.use(lambda one: vector_search.embed(one, stop=stop, wait=0.0))
             embedded += made.embedded
             if made.embedded:
                 yield f"embedded {counted(made.embedded, 'passage')}, {embedded:,} so far"

@@ -93,12 +93,6 @@ class TextLink(NamedTuple):
 def find_links(text: str, start: int = 0, end: int | None = None, *, with_own: bool = False) -> Iterator[TextLink]:
     """Yield the links of a text to notes, or of a stretch of it, in their order; code and comments hold none.
 
-    Args:
-        text: the text.
-        start: where the stretch begins.
-        end: where it ends.
-        with_own: whether to yield `[[#heading]]` and `[x](#heading)` too, which have no target.
-
     Example:
         >>> text = "[[A#Why|here]] [b](../my%20b.md#part 'Title') [c](https://c.org/c.md)\\n\\n[d]: d.md\\n"
         >>> [(link.target, link.anchor, link.is_wikilink) for link in find_links(text)]

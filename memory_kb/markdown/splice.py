@@ -215,29 +215,17 @@ class Sheet:
         return self._ids == [entry_id]
 
     def refuse_broken(self, entry_id: str) -> None:
-        """Keep an entry from being changed whose frontmatter could not be read.
-
-        Raises:
-            CannotSplice: it could not.
-        """
+        """Keep an entry from being changed whose frontmatter could not be read."""
         for entry in self._broken:
             if entry.id == entry_id:
                 refuse_broken(entry, self.path)
 
     def piece(self, entry_id: str) -> str:
-        """Return an entry's text.
-
-        Raises:
-            CannotSplice: it is not there, or there twice.
-        """
+        """Return an entry's text."""
         return decode(self._pieces[self._find(entry_id)])
 
     def put(self, entry_id: str, text: str) -> Splice:
-        """Put another text in an entry's place; a blank line is left before the next entry.
-
-        Raises:
-            CannotSplice: it would not be read as one entry with that id.
-        """
+        """Put another text in an entry's place; a blank line is left before the next entry."""
         place = self._find(entry_id)
         if place + 1 < len(self._pieces):
             text = separated(text, self.newline)
@@ -269,11 +257,7 @@ class Sheet:
         return trim(Splice(self.path, at, self._pieces[place], new))
 
     def check(self) -> None:
-        """Read the file again.
-
-        Raises:
-            CannotSplice: it has other entries than it should.
-        """
+        """Read the file again."""
         data = self.data
         if data != self._read and [entry.id for entry in read_entries(decode(data), self.path)] != self._ids:
             raise CannotSplice(f"{self.path} would no longer be read as the same entries")
@@ -318,11 +302,7 @@ def change_fields(text: str, path: str, entry_id: str, values: Iterable[tuple[st
 
 
 def refuse_broken(entry: Entry, path: str) -> None:
-    """Keep an entry from being written to whose frontmatter cannot be read.
-
-    Raises:
-        CannotSplice: it cannot.
-    """
+    """Keep an entry from being written to whose frontmatter cannot be read."""
     if entry.fault is not None:
         raise CannotSplice(f"the frontmatter at {path}:{entry.fault} cannot be read; fix that line first")
 

@@ -29,9 +29,6 @@ def begin(word: str) -> str:
 def put(name: str, text: str, word: str, lines: str, lead: str = "") -> str:
     """Put a block at the end, or in the place of the one that is there.
 
-    Raises:
-        CannotSplice: the marks in the file are damaged.
-
     Example:
         >>> put("AGENTS.md", "# Us\\n", "rules", "Use tabs.")
         '# Us\\n\\n<!-- memory-kb:begin rules -->\\nUse tabs.\\n<!-- memory-kb:end -->\\n'
@@ -49,9 +46,6 @@ def put(name: str, text: str, word: str, lines: str, lead: str = "") -> str:
 
 def take_out(name: str, text: str, word: str) -> str:
     """Take a block out, and the empty line before it.
-
-    Raises:
-        CannotSplice: the marks in the file are damaged.
 
     Example:
         >>> take_out("AGENTS.md", put("AGENTS.md", "# Us\\n", "rules", "Use tabs.") + "\\nMore.\\n", "rules")

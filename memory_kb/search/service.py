@@ -243,9 +243,7 @@ class Searching:
 
         if request.mode == "text" or not parse_query(request.text).terms:
             return NOT_ASKED
-        asked = (
-            self._index.vector_search.ask(lambda: index.vectors, request.text) if self._index.may_embed else NOT_ASKED
-        )
+        asked = self._index.vector_search.ask(index, request.text) if self._index.may_embed else NOT_ASKED
         return _without_embedder(request) if asked == NOT_ASKED else asked
 
     def why_not(
