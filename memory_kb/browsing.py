@@ -14,10 +14,10 @@ from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
 from memory_kb.index.catalog import Suggested, suggest_names, suggest_tags
 from memory_kb.index.doctor import cross_check
-from memory_kb.index.facts import FACTS, FactStore, Look
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
-from memory_kb.index.listing import Reading, find, view
+from memory_kb.index.lint_cache import LINT_CACHE, LintCache, LintPass
+from memory_kb.index.listing import Listing, find, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
@@ -156,7 +156,7 @@ class Upkeep(NamedTuple):
 class LastLook(NamedTuple):
     """What the last examination found, None before the first; the state of the index, and whether it has many files."""
 
-    look: Look | None
+    look: LintPass | None
     generation: int
     is_large: bool
 
@@ -169,11 +169,11 @@ class LastLook(NamedTuple):
 class Browsing:
     """What the web page asks of a vault."""
 
-    def __init__(self, vault: Vault, index: VaultIndex, git: Git, reading: Reading, undo: Undo) -> None:
+    def __init__(self, vault: Vault, index: VaultIndex, git: Git, listing: Listing, undo: Undo) -> None:
         self._vault = vault
         self._index = index
         self._git = git
-        self._reading = reading
+        self._listing = listing
         self._undo = undo
 
     def today(self) -> date:
@@ -238,7 +238,7 @@ class Browsing:
         Of more entries than the limit those with more links are taken first.
         """
 
-        def read(store: FactStore, index: SqliteIndex) -> LinkMap:
+        def read(store: LintCache, index: SqliteIndex) -> LinkMap:
             center = find_node(store, wanted, path)
             if center is None:
                 entry = find(self._vault, index, wanted)
@@ -251,9 +251,9 @@ class Browsing:
         """Return where most links meet, of all entries or of some kinds, scopes and a folder; see `links_around`."""
         return self._read_links(lambda store, _: read_busiest(store, limit, kinds, scopes, folder), may_be_old=True)
 
-    def _read_links(self, work: Callable[[FactStore, SqliteIndex], LinkMap], *, may_be_old: bool = False) -> LinkMap:
+    def _read_links(self, work: Callable[[LintCache, SqliteIndex], LinkMap], *, may_be_old: bool = False) -> LinkMap:
         def read(index: SqliteIndex) -> LinkMap:
-            with closing(FactStore(self._vault.machine / FACTS)) as store:
+            with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
                 if not (may_be_old and index.has_more_files(MANY_FILES) and store.has_file):
                     cross_check(self._vault, index, store)
                 return work(store, index)
@@ -264,8 +264,8 @@ class Browsing:
         """Return what the last `lint` or `doctor` found."""
 
         def read(index: SqliteIndex) -> LastLook:
-            with closing(FactStore(self._vault.machine / FACTS)) as store:
-                look = store.read_look(verb)
+            with closing(LintCache(self._vault.machine / LINT_CACHE)) as store:
+                look = store.read_last(verb)
             return LastLook(look, index.generation, index.has_more_files(MANY_FILES))
 
         return self._index.read(read)
@@ -278,7 +278,7 @@ class Browsing:
 
     def past_of(self, wanted: str) -> tuple[PastStep, ...]:
         """Return what runs changed in an entry or in its whole file, and the commits that did, in one list, newest first."""
-        entry = self._reading.show(wanted)
+        entry = self._listing.show(wanted)
         runs = self._undo.done_runs()
         undone = undone_by(runs)
         steps = [

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from memory_kb.git.ci import Evaluation
     from memory_kb.git.service import Git
     from memory_kb.importers.service import Imports
-    from memory_kb.index.listing import Reading
-    from memory_kb.index.maintenance import Indexing
+    from memory_kb.index.indexing import Indexing
+    from memory_kb.index.listing import Listing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.index.watch import Watching
     from memory_kb.learning.capture import Captures
@@ -304,7 +304,7 @@ class KnowledgeBase:
     def entries(self) -> EntryVerbs:
         from memory_kb.learning.learn import EntryVerbs
 
-        return EntryVerbs(self.vault, self.index, self.writer, lambda: self.reading, lambda: self.memories)
+        return EntryVerbs(self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories)
 
     @functools.cached_property
     def hooks(self) -> Hooks:
@@ -314,7 +314,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def indexing(self) -> Indexing:
-        from memory_kb.index.maintenance import Indexing
+        from memory_kb.index.indexing import Indexing
 
         return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
 
@@ -339,7 +339,7 @@ class KnowledgeBase:
 
     agents: Agents = _service("agents.install.Agents", "vault", "writer", "memories")
     bridges: Bridge = _service("agents.bridge.Bridge", "vault", "writer", "memories")
-    browsing: Browsing = _service("browsing.Browsing", "vault", "index", "git", "reading", "undo_verbs")
+    browsing: Browsing = _service("browsing.Browsing", "vault", "index", "git", "listing", "undo_verbs")
     captures: Captures = _service("learning.capture.Captures", "vault", "writer", "memories")
     citations: Citations = _service("learning.citations.Citations", "vault", "writer", "memories")
     compactor: Compactor = _service("learning.compaction.Compactor", "vault", "writer", "memories", "models")
@@ -347,7 +347,7 @@ class KnowledgeBase:
     drafting: Drafting = _service(
         "editing.drafting.Drafting", "vault", "index", "writer", "memories", "examination", "review"
     )
-    editing: Editing = _service("editing.source.Editing", "vault", "writer", "reading")
+    editing: Editing = _service("editing.source.Editing", "vault", "writer", "listing")
     episodes: Episodes = _service(
         "episodes.service.Episodes", "vault", "index", "writer", "memories", "models", "evidence", "traces.of"
     )
@@ -386,7 +386,7 @@ class KnowledgeBase:
         "outcomes",
         "rules",
     )
-    reading: Reading = _service("index.listing.Reading", "vault", "index")
+    listing: Listing = _service("index.listing.Listing", "vault", "index")
     review: Review = _service("learning.review.Review", "vault", "index", "writer", "memories")
     rules: Rules = _service("learning.rules.Rules", "vault", "index", "writer", "memories", "models")
     searching: Searching = _service("search.service.Searching", "vault", "index", "models")
@@ -406,10 +406,10 @@ class KnowledgeBase:
     search = _Verb(lambda kb: kb.searching.search)
     why_not = _Verb(lambda kb: kb.searching.why_not)
     show = _Verb(lambda kb: kb.searching.show)
-    list = _Verb(lambda kb: kb.reading.list)
-    links = _Verb(lambda kb: kb.reading.links)
-    stats = _Verb(lambda kb: kb.reading.stats)
-    status = _Verb(lambda kb: kb.reading.status)
+    list = _Verb(lambda kb: kb.listing.list)
+    links = _Verb(lambda kb: kb.listing.links)
+    stats = _Verb(lambda kb: kb.listing.stats)
+    status = _Verb(lambda kb: kb.listing.status)
     learn = _Verb(lambda kb: kb.entries.learn)
     supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)

@@ -92,8 +92,8 @@ def measure_prominence(open_vault: OpenVault) -> dict[str, Any]:
     """Return the figures of every exponent, and the stale entries found above their successors within a year."""
     with open_vault({}) as kb:
         kb.sync()
-        entries = kb.reading.list()
-        items = list(known_items(entries, lambda wanted: kb.reading.show(wanted).text or ""))
+        entries = kb.listing.list()
+        items = list(known_items(entries, lambda wanted: kb.listing.show(wanted).text or ""))
         today = dt.datetime.now(dt.UTC)
     replaced = successors(entries)
     table = {}

@@ -18,7 +18,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.cli.app import cli
 
 #: Services that other services use, and that callers have no need of.
-_INNER = frozenset({"index", "writer", "memories", "models", "searching", "reading", "entries", "indexing", "watching"})
+_INNER = frozenset({"index", "writer", "memories", "models", "searching", "listing", "entries", "indexing", "watching"})
 
 
 def python_table() -> str:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memory_kb.index.rows import RawNote, decode, read_note
+from memory_kb.index.rows import RawNote, decode_note, read_note
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import scan_blocks
 from memory_kb.markdown.sections import SECTION, Piece, split_text
@@ -118,7 +118,7 @@ def test_a_short_text_is_one_piece(text: str) -> None:
 @example("\ufeff---\r\nid: x\r\n---\r\nOne.\r\n\r\n---\r\nid: y\r\n---\r\nTwo.\r\n")
 def test_chunks_stand_at_their_offsets_and_lines(text: str) -> None:
     data = text.encode("utf-8", "replace")
-    decoded, _ = decode(data)
+    decoded, _ = decode_note(data)
     for chunk in chunk_bytes(data):
         assert decoded[chunk.char_offset :][: len(chunk.content)] == chunk.content
         assert chunk.line == decoded.count("\n", 0, chunk.char_offset) + 1
@@ -129,7 +129,7 @@ def test_chunks_stand_at_their_offsets_and_lines(text: str) -> None:
 def test_any_bytes_give_chunks_of_the_decoded_text(noise: bytes, text: str) -> None:
     half = len(text) // 2
     data = text[:half].encode() + noise + text[half:].encode()
-    decoded, _ = decode(data)
+    decoded, _ = decode_note(data)
     chunks = chunk_bytes(data)
     assert [chunk.position for chunk in chunks] == list(range(len(chunks)))
     assert all(decoded[chunk.char_offset :][: len(chunk.content)] == chunk.content for chunk in chunks)

@@ -12,8 +12,8 @@ from conftest import Files, write_files
 from pages import Server
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.facts import Edge, Node
 from memory_kb.index.link_map import LinkMap, take_busiest
+from memory_kb.index.lint_cache import Edge, Node
 
 Open = Callable[..., KnowledgeBase]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.event_search import SessionSeen
+from memory_kb.index.session_index import SessionSeen
 from memory_kb.store.events import Event
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, 
 from memory_kb.text import counted, printable, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.index.event_search import SessionSeen
+    from memory_kb.index.session_index import SessionSeen
 
 
 _SHOWN = 300

@@ -11,7 +11,7 @@ from memory_kb.errors import MemoryKBError
 from memory_kb.index.catalog import find_headings, make_catalog, make_part, read_unsaved
 from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, say_rival
-from memory_kb.index.lint import Ground, remark
+from memory_kb.index.remarks import Ground, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
@@ -25,7 +25,7 @@ from memory_kb.vault import default_status, locate
 
 if TYPE_CHECKING:
     from memory_kb.index.catalog import Catalog, FoundHeading
-    from memory_kb.index.lint import Remark
+    from memory_kb.index.remarks import Remark
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import Memory, StoredEntry

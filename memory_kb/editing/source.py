@@ -13,7 +13,7 @@ from memory_kb.store.plan import Change, create_file, replace_entry
 from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:
-    from memory_kb.index.listing import Reading
+    from memory_kb.index.listing import Listing
     from memory_kb.model import Entry
     from memory_kb.reports import EntryView, RunReport
     from memory_kb.store.writer import Writer
@@ -51,14 +51,14 @@ class Source(NamedTuple):
 class Editing:
     """Reads and replaces single entries, for pages and editors."""
 
-    def __init__(self, vault: Vault, writer: Writer, reading: Reading) -> None:
+    def __init__(self, vault: Vault, writer: Writer, listing: Listing) -> None:
         self._vault = vault
         self._writer = writer
-        self._reading = reading
+        self._listing = listing
 
     def source(self, wanted: str) -> Source:
         """Return an entry as it is in its file, with the hash that `edit` compares."""
-        view = self._reading.show(wanted)
+        view = self._listing.show(wanted)
         text = self._writer.read(view.path).text
         same = find_entries(text, view.path, view.id)
         entry = min(same, key=lambda one: abs(one.line - view.line)) if same else find_entry(text, view.path, view.id)
@@ -72,7 +72,7 @@ class Editing:
         What else is in the file is not touched, and may have changed meanwhile. ChangedOnDisk where the entry is no
         longer what the text was made from, UsageError where it holds what a form would damage.
         """
-        view = self._reading.show(wanted)
+        view = self._listing.show(wanted)
 
         def plan(_: str) -> list[Change]:
             note = self._writer.read(view.path)

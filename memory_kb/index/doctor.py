@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.facts import FACTS, Edge, Facts, FactStore, LinkInText, Look, Node, Whole
 from memory_kb.index.link_names import (
     find_rival,
     group_stems,
@@ -22,8 +21,18 @@ from memory_kb.index.link_names import (
     resolve,
     say_rival,
 )
-from memory_kb.index.lint import field_span, link_span, say_dead, say_double
-from memory_kb.index.rows import decode, explain_unreadable, read_file
+from memory_kb.index.lint_cache import (
+    LINT_CACHE,
+    Edge,
+    FileFindings,
+    LinkInText,
+    LintCache,
+    LintPass,
+    Node,
+    VaultFindings,
+)
+from memory_kb.index.remarks import field_span, link_span, say_dead, say_double
+from memory_kb.index.rows import decode_note, explain_unreadable, read_file
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
 from memory_kb.index.sync import find_hidden, read_as_indexed, survey
@@ -84,8 +93,8 @@ def lint(
     """
     # Elsewhere a file of that name may be anything.
     queries = check_queries(vault, index) if vault.memory else ()
-    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        checked = cross_check(vault, index, store)
+    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
+        checked = cross_check(vault, index, cache)
     problems = [*index.problems(), *unreadable, *checked, *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
@@ -95,19 +104,19 @@ def lint(
     )
     found = tuple(sorted(set(kept)))
     if not chosen:
-        keep_look(vault, "lint", index.generation, found)
+        keep_last(vault, "lint", index.generation, found)
     return found
 
 
-#: So many findings of an examination are kept for the page.
+#: So many findings are kept for the page.
 _FIRST = 300
 
 
-def keep_look(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
-    """Keep what an examination found, for the page."""
+def keep_last(vault: Vault, verb: str, generation: int, found: Sequence[Problem]) -> None:
+    """Keep what `lint` or `doctor` found, for the page."""
     moment = vault.clock().isoformat(timespec="seconds")
-    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        store.keep_look(verb, Look(generation, moment, len(found), tuple(found[:_FIRST])))
+    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
+        cache.keep_last(verb, LintPass(generation, moment, len(found), tuple(found[:_FIRST])))
 
 
 def find_unreadable(vault: Vault, index: SqliteIndex, seen: Sequence[Problem] | None) -> list[Problem]:
@@ -139,15 +148,15 @@ def _chosen(vault: Vault, path: str) -> str:
     raise UnreadableInput(f"there is no {path} in the vault", "name a file or folder as `memory-kb list` shows it")
 
 
-def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None) -> Sequence[Problem]:
+def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None) -> Sequence[Problem]:
     """Return double ids, links that lead nowhere, secrets, and conflicts that nobody settled.
 
-    While no file has changed, what a store keeps of the last time is true.
+    While no file has changed, what the cache has of the last time is true.
     """
-    store = store or FactStore()
-    hashes = {one.path: one.hash for is_global in (False, True) for one in index.known_files(is_global=is_global)}
+    cache = cache or LintCache()
+    hashes = index.file_hashes()
     state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
-    kept = store.read_whole(state)
+    kept = cache.read_whole(state)
     if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
         return kept[0]
 
@@ -155,16 +164,16 @@ def cross_check(vault: Vault, index: SqliteIndex, store: FactStore | None = None
         texts = index.texts(paths)
         return [texts.get(path, ()) for path in paths]
 
-    whole = _Check(vault, index, store.of(hashes, fetch)).whole()
-    store.keep_whole(state, index.generation, whole)
-    return whole.problems
+    found = _Check(vault, index, cache.of_files(hashes, fetch)).run()
+    cache.keep_whole(state, index.generation, found)
+    return found.problems
 
 
 class _Check:
     """The files of a vault held against each other."""
 
-    def __init__(self, vault: Vault, index: SqliteIndex, facts: Mapping[str, Facts]) -> None:
-        self._vault, self._facts = vault, facts
+    def __init__(self, vault: Vault, index: SqliteIndex, by_file: Mapping[str, FileFindings]) -> None:
+        self._vault, self._by_file = vault, by_file
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
         self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
@@ -174,25 +183,25 @@ class _Check:
         self._probes: dict[str, bool] = {}
         self._edges: dict[Edge, None] = {}
 
-    def whole(self) -> Whole:
+    def run(self) -> VaultFindings:
         """Return what is wrong, and all entries with the links between them."""
         problems = list(self._problems())
         nodes = [
             Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
             for key, one in enumerate(self._entries)
         ]
-        return Whole(problems, self._probes, nodes, self._edges)
+        return VaultFindings(problems, self._probes, nodes, self._edges)
 
     def _problems(self) -> Iterator[Problem]:
         yield from self._duplicate_ids()
-        for path, facts in self._facts.items():
-            yield from (Problem(path, line, message) for line, message in facts.problems)
+        for path, found in self._by_file.items():
+            yield from (Problem(path, line, message) for line, message in found.problems)
         for key, entry in enumerate(self._entries):
             for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
                     line = self._line_of(entry, functools.partial(link_span, value=target))
                     yield Problem(entry.source, line, say_dead(f"{relation} link", target))
-            if own := self._facts.get(entry.source):
+            if own := self._by_file.get(entry.source):
                 yield from self._check_links(key, own.links.get(entry.entry_id, ()))
 
     def _duplicate_ids(self) -> Iterator[Problem]:
@@ -236,7 +245,7 @@ class _Check:
                 if target not in said:
                     said.add(target)
                     yield Problem(entry.source, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.source in self._facts and not self._has(found.source, link.anchor):
+            elif link.anchor and found.source in self._by_file and not self._has(found.source, link.anchor):
                 yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
 
     def _line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
@@ -260,7 +269,7 @@ class _Check:
 def _read_text(vault: Vault, path: str) -> str:
     """Return the text of a file, none where it cannot be read."""
     try:
-        return decode(read_note_text(path, vault.resolve(path)).data)[0]
+        return decode_note(read_note_text(path, vault.resolve(path)).data)[0]
     except (MemoryKBError, OSError):
         return ""
 
@@ -300,8 +309,8 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
     What agreed before and is the same, in bytes, rows and what made these, is not cut up again.
     """
     made_by, agreed = [SCHEMA_VERSION, index.read_meta("settings")], dict[str, str]()
-    with contextlib.closing(FactStore(vault.machine / FACTS)) as store:
-        kept = store.read_agreed()
+    with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
+        kept = cache.read_agreed()
         for file in walk(vault, vault.settings.ignore, []):
             if file.path in seen:
                 continue
@@ -313,7 +322,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
                     agreed[file.path] = digest
                 else:
                     yield file.path
-        store.keep_agreed(agreed)
+        cache.keep_agreed(agreed)
 
 
 def sweep_leftovers(vault: Vault) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.facts import Edge, FactStore, Node
+from memory_kb.index.lint_cache import Edge, LintCache, Node
 
 #: So many of an entry's neighbours are taken into a map for its sake.
 _BESIDE = 12
@@ -25,7 +25,7 @@ class LinkMap(NamedTuple):
     left_out: int = 0
 
 
-def read_links(store: FactStore, keys: Iterable[int] | None = None) -> LinkMap:
+def read_links(store: LintCache, keys: Iterable[int] | None = None) -> LinkMap:
     """Return all entries and all links whose two ends are there, or only those among some entries."""
     chosen = json.dumps(list(keys)) if keys is not None else None
     among = "IN (SELECT value FROM json_each(?1))" if keys is not None else "IS NOT ?1"
@@ -36,13 +36,13 @@ def read_links(store: FactStore, keys: Iterable[int] | None = None) -> LinkMap:
     return LinkMap(tuple(Node(*one) for one in nodes), tuple(Edge(*one) for one in edges))
 
 
-def find_node(store: FactStore, entry_id: str, path: str = "") -> int | None:
+def find_node(store: LintCache, entry_id: str, path: str = "") -> int | None:
     """Return the key of the first entry with an id, in a file if one is named."""
     rows = store.rows("SELECT min(key) FROM nodes WHERE id = ? AND ? IN ('', path)", (entry_id, path))
     return next((key for (key,) in rows), None)
 
 
-def read_around(store: FactStore, center: int, steps: int, limit: int) -> LinkMap:
+def read_around(store: LintCache, center: int, steps: int, limit: int) -> LinkMap:
     """Return what can be reached from an entry in some steps along links, whichever way they point.
 
     What is nearer comes first; where there is not room for all, those with more links do.
@@ -64,7 +64,7 @@ def read_around(store: FactStore, center: int, steps: int, limit: int) -> LinkMa
 
 
 def read_busiest(
-    store: FactStore, limit: int, kinds: Sequence[str] = (), scopes: Sequence[str] = (), folder: str = ""
+    store: LintCache, limit: int, kinds: Sequence[str] = (), scopes: Sequence[str] = (), folder: str = ""
 ) -> LinkMap:
     """Return where most links meet, of all entries or of some kinds, scopes and a folder."""
     condition = (

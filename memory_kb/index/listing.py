@@ -27,7 +27,7 @@ from memory_kb.index.link_names import (
     read_metadata,
     resolve,
 )
-from memory_kb.index.rows import decode
+from memory_kb.index.rows import decode_note
 from memory_kb.index.sqlite import HAS_LINK, SqliteIndex
 from memory_kb.index.sync import find_hidden, survey
 from memory_kb.markdown.document import parse_document
@@ -128,7 +128,7 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
     Frontmatter lines belong to their entry.
     """
     source = inside[0].source
-    text, _ = decode(read_note_text(source, vault.resolve(source)).data)
+    text, _ = decode_note(read_note_text(source, vault.resolve(source)).data)
     starts = [entry.line for entry in parse_document(text, source).entries]
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
 
@@ -182,7 +182,7 @@ def _count_vectors(index: SqliteIndex) -> Iterator[VectorCount]:
         yield VectorCount(*vector_file.space, index.measure()[0] - missing, missing)
 
 
-class Reading:
+class Listing:
     """The verbs show, list, links, stats and status."""
 
     def __init__(self, vault: Vault, index: VaultIndex) -> None:
@@ -195,7 +195,7 @@ class Reading:
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
         """
         entry = self._index.read(lambda index: find(self._vault, index, wanted))
-        text, _ = decode(read_note_text(entry.source, self._vault.resolve(entry.source)).data)
+        text, _ = decode_note(read_note_text(entry.source, self._vault.resolve(entry.source)).data)
         for parsed in parse_document(text, entry.source).entries:
             if parsed.id == entry.entry_id:
                 source = text[parsed.span.start : parsed.span.end]

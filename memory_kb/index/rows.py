@@ -123,11 +123,11 @@ def say_unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror}; left out"
 
 
-def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
+def decode_note(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
     """Return the text of a file and what is wrong with its bytes.
 
     Example:
-        >>> decode(b"ok\\nso l\\xe0 l\\xe0")
+        >>> decode_note(b"ok\\nso l\\xe0 l\\xe0")
         ('ok\\nso là là', ((2, 'is not valid UTF-8 here; its bytes are read as Windows-1252'),))
     """
     problems = []
@@ -152,7 +152,7 @@ def decode(data: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 def read_note(raw: RawNote, location: Location, default_status: str) -> ReadNote:
     """Turn a file's bytes into chunks and complaints. Nothing that is in it can make this fail."""
-    text, problems = decode(raw.data)
+    text, problems = decode_note(raw.data)
     if raw.is_cut:
         problems = (
             (1, f"is {sized(raw.stat.size)}, {IS_CUT}; only its first {sized(len(raw.data))} are indexed"),

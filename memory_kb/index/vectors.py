@@ -96,7 +96,9 @@ class Pruned(NamedTuple):
     kept: int
 
 
-def find_elsewhere(files: Iterable[Path], space: VectorSpace, hashes: Collection[str]) -> tuple[VectorSpace, dict[str, bytes]]:
+def find_elsewhere(
+    files: Iterable[Path], space: VectorSpace, hashes: Collection[str]
+) -> tuple[VectorSpace, dict[str, bytes]]:
     """Return the vectors of texts that other indexes have, and their space: a dimension that was not known is.
 
     The files are only read; nothing waits for them, and a broken one is ignored.

@@ -16,7 +16,7 @@ from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunRepo
 from memory_kb.store.plan import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
-    from memory_kb.index.listing import Reading
+    from memory_kb.index.listing import Listing
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
@@ -47,7 +47,7 @@ class EntryVerbs:
     _vault: Vault
     _index: VaultIndex
     _writer: Writer
-    _reading: Callable[[], Reading]
+    _listing: Callable[[], Listing]
     _memories: Callable[[], Memories]
 
     def learn(
@@ -178,7 +178,7 @@ class EntryVerbs:
         `delete` takes its text out of the file too, `purge` also out of other notes, the journal, the sessions, all
         logs, caches and databases: that cannot be undone.
         """
-        view, purged = self._reading().show(wanted), None
+        view, purged = self._listing().show(wanted), None
         if purge:
             run, purged = self._purge(view, dry_run=dry_run)
         else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import locate_secrets
 from memory_kb.errors import ChangedOnDisk, UnreadableInput
-from memory_kb.index.maintenance import drop_vectors, scrub_all
+from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain

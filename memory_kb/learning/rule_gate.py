@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.event_search import SessionIndex
+from memory_kb.index.session_index import SessionIndex
 from memory_kb.learning.ingest import Gate, GateVerdict, Learning
 from memory_kb.learning.playbook import RULE_KINDS
 from memory_kb.learning.text_comparison import likeness

@@ -169,7 +169,7 @@ class Searching:
             UnreadableInput: it names a file that is there and was not indexed; it says why.
             AmbiguousId: there are several.
         """
-        from memory_kb.index.listing import Reading, view
+        from memory_kb.index.listing import Listing, view
 
         if vaults:
             from memory_kb.errors import ProviderFailed
@@ -182,7 +182,7 @@ class Searching:
             except Unreachable as exc:
                 raise ProviderFailed(str(exc)) from exc
         try:
-            return Reading(self._vault, self._index).show(wanted)
+            return Listing(self._vault, self._index).show(wanted)
         except (UnknownEntry, UnreadableInput):
             host = self._open_host()
             if host and (found := host.show(wanted)):

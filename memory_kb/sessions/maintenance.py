@@ -17,7 +17,7 @@ from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
-    from memory_kb.index.maintenance import Indexing
+    from memory_kb.index.indexing import Indexing
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor

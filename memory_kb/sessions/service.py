@@ -22,7 +22,7 @@ from memory_kb.store.session_log import (
 )
 
 if TYPE_CHECKING:
-    from memory_kb.index.event_search import SessionIndex, SessionList
+    from memory_kb.index.session_index import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
     from memory_kb.sessions.steps import Ended, PartResult
     from memory_kb.vault import Vault
@@ -203,7 +203,7 @@ class Sessions:
         A session is open until its end is written, and again when events came after that.
         With `agent` or `job` only those with events of theirs are listed.
         """
-        from memory_kb.index.event_search import SessionList
+        from memory_kb.index.session_index import SessionList
 
         with self._open_index() as index:
             index.sync()
@@ -236,7 +236,7 @@ class Sessions:
             raise UnreadableInput(f"{source} cannot be read: {exc.strerror}", hint) from exc
 
     def _open_index(self) -> AbstractContextManager[SessionIndex]:
-        from memory_kb.index.event_search import SessionIndex
+        from memory_kb.index.session_index import SessionIndex
 
         return closing(SessionIndex(self._vault.machine, self._vault.seal))
 

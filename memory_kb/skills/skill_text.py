@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_kb.errors import CannotSplice
-from memory_kb.markdown.scanner import (
+from memory_kb.markdown.outline import (
     Section,
     clean_item,
     fence,

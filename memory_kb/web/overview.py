@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse, Response
 
 from memory_kb.browsing import LastLook
-from memory_kb.index.facts import Look
 from memory_kb.index.link_map import LinkMap
+from memory_kb.index.lint_cache import LintPass
 from memory_kb.kb import KnowledgeBase
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, one, read_query
@@ -43,7 +43,7 @@ async def show_findings(site: Site, request: Request) -> Response:
         if last.is_large:
             return last
         found = kb.doctor().problems if is_deep else kb.lint()
-        return last._replace(look=Look(last.generation, "", len(found), found[:_PROBLEMS]))
+        return last._replace(look=LintPass(last.generation, "", len(found), found[:_PROBLEMS]))
 
     last = await site.study(look)
     is_looking = last.is_large and site.look_again(verb, is_current=last.is_current)

@@ -119,7 +119,7 @@ class Indexing:
         `fix` completes a run that was killed while it wrote, brings the index to what the files
         say and sweeps up after killed writes.
         """
-        from memory_kb.index.doctor import keep_look, sweep_leftovers
+        from memory_kb.index.doctor import keep_last, sweep_leftovers
         from memory_kb.reports import Findings
 
         repaired = list(self._find_writer().recover()) if fix else []
@@ -132,7 +132,7 @@ class Indexing:
                 problems = ()
             repaired += [f"{file}: left by a write that was killed, deleted" for file in sweep_leftovers(self._vault)]
         found = (*killed, *problems, *self.lint())
-        self._index.use(lambda index: keep_look(self._vault, "doctor", index.generation, found))
+        self._index.use(lambda index: keep_last(self._vault, "doctor", index.generation, found))
         return Findings(found, tuple(repaired))
 
     def check_index(self, *, is_thorough: bool = True) -> tuple[Problem, ...]:
@@ -161,7 +161,7 @@ def scrub_all(vault_index: VaultIndex, vault: Vault) -> tuple[str, ...]:
     """Bring both databases to what the files say and leave no byte of before; return what could not be done."""
     from contextlib import closing
 
-    from memory_kb.index.event_search import SessionIndex
+    from memory_kb.index.session_index import SessionIndex
 
     vault_index.sync()
     with vault_index.writing():

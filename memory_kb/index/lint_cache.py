@@ -1,4 +1,4 @@
-"""Cache what `lint` finds in a single file, by the hash of its content."""
+"""Cache what `lint` finds: in each file by the hash of its content, in all of them together, and its last run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import sqlite3
 import sys
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ from memory_kb.markdown.links import find_links
 from memory_kb.model import Problem
 from memory_kb.plainfiles import make_folder, open_plain
 
-#: Where the facts are kept in the machine folder.
-FACTS = "lint/facts.db"
-#: Grows with every change of what is found, so that facts of an older version are not used.
+#: Where it is in the machine folder.
+LINT_CACHE = "lint/facts.db"
+#: Grows with every change of what is found, so that findings of an older version are not used.
 _VERSION = 5
-#: So many files are worth further processes, which are given so many at a time.
-_MANY, _BATCH = 1_000, 64
+#: So many files are worth further processes, which are given so many at a time, in rounds of so many batches for each.
+_MANY, _BATCH, _ROUND = 1_000, 64, 8
 _CONFLICT = re.compile(r"^<{7} \S.*$(?=[\s\S]*?^={7}$[\s\S]*?^>{7} \S)", re.MULTILINE)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (path TEXT PRIMARY KEY, hash TEXT NOT NULL, facts TEXT NOT NULL) WITHOUT ROWID;
@@ -56,13 +56,8 @@ class LinkInText(NamedTuple):
         return "wikilink" if self.is_wikilink else "link"
 
 
-class Facts(NamedTuple):
-    """What can be said of a file without any other.
-
-    Attributes:
-        problems: lines and messages.
-        links: the links of each of its entries, by entry id; each target and anchor once.
-    """
+class FileFindings(NamedTuple):
+    """What can be said of a file without any other: lines and messages, and the links of each entry, each once."""
 
     problems: Sequence[tuple[int, str]] = ()
     links: Mapping[str, Sequence[LinkInText]] = {}
@@ -72,8 +67,8 @@ class Facts(NamedTuple):
 Fetch = Callable[[Sequence[str]], Sequence[Sequence[EntryText]]]
 
 
-class Look(NamedTuple):
-    """What an examination found: in which state of the index, when, how much, and the first of it."""
+class LintPass(NamedTuple):
+    """What `lint` or `doctor` found: in which state of the index, when, how much, and the first of it."""
 
     generation: int
     moment: str
@@ -102,14 +97,10 @@ class Edge(NamedTuple):
     relation: str
 
 
-class Whole(NamedTuple):
-    """What can be said of all files together.
+class VaultFindings(NamedTuple):
+    """What can be said of all files together: problems, entries, and the links whose two ends are there.
 
-    Attributes:
-        problems: what is wrong.
-        probes: the paths that are no notes and were looked for, and whether they were there.
-        nodes: all entries.
-        edges: all links whose two ends are there.
+    `probes` are the paths that are no notes and were looked for, and whether they were there.
     """
 
     problems: Sequence[Problem]
@@ -118,7 +109,7 @@ class Whole(NamedTuple):
     edges: Collection[Edge]
 
 
-def examine(texts: Iterable[EntryText]) -> Facts:
+def examine(texts: Iterable[EntryText]) -> FileFindings:
     """Return what can be said of a file, from the texts of its entries."""
     problems: list[tuple[int, str]] = []
     links: dict[str, list[LinkInText]] = {}
@@ -131,7 +122,7 @@ def examine(texts: Iterable[EntryText]) -> Facts:
         problems += _conflicts(body, line)
         if found := list(_links(body, line)):
             links.setdefault(entry_id, []).extend(found)
-    return Facts(problems, links)
+    return FileFindings(problems, links)
 
 
 def _conflicts(text: str, line: int) -> Iterator[tuple[int, str]]:
@@ -154,11 +145,11 @@ def _links(text: str, line: int) -> Iterator[LinkInText]:
         yield LinkInText(link.target, link.anchor, link.is_wikilink, line)
 
 
-class FactStore:
-    """The facts of files, in a database of their own that anyone may delete, else in memory."""
+class LintCache:
+    """The findings of `lint`, in a database of their own that anyone may delete, else in memory."""
 
     def __init__(self, file: Path | None = None) -> None:
-        #: Whether what is kept is still there for the next.
+        #: Whether what is kept is there for the next process.
         self.has_file = file is not None
         try:
             self._connection = _open(file)
@@ -169,8 +160,8 @@ class FactStore:
         """Close the database."""
         self._connection.close()
 
-    def of(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, Facts]:
-        """Return the facts of files, given by the hashes of their content, examining those that are not kept."""
+    def of_files(self, hashes: Mapping[str, str], fetch: Fetch) -> dict[str, FileFindings]:
+        """Return the findings in files, given by the hashes of their content, examining those that are not kept."""
         kept = {path: (digest, facts) for path, digest, facts in self.rows("SELECT path, hash, facts FROM facts")}
         found = {path: _unpack(kept[path][1]) for path in hashes if path in kept and kept[path][0] == hashes[path]}
         unknown = [path for path in hashes if path not in found]
@@ -188,7 +179,7 @@ class FactStore:
         problems, probes = json.loads(rows[0][0])
         return [Problem(*one) for one in problems], probes
 
-    def keep_whole(self, state: str, generation: int, whole: Whole) -> None:
+    def keep_whole(self, state: str, generation: int, whole: VaultFindings) -> None:
         """Keep what was found in a state of the index."""
         found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
         degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)
@@ -201,15 +192,15 @@ class FactStore:
             ("INSERT OR REPLACE INTO whole VALUES (1, ?, ?, ?)", [(state, found, generation)]),
         )
 
-    def read_look(self, verb: str) -> Look | None:
-        """Return what an examination found when it was last done."""
+    def read_last(self, verb: str) -> LintPass | None:
+        """Return what a verb found when it was last called."""
         rows = self.rows("SELECT generation, moment, total, first FROM looks WHERE verb = ?", (verb,))
         for generation, moment, total, first in rows:
-            return Look(generation, moment, total, tuple(Problem(*one) for one in json.loads(first)))
+            return LintPass(generation, moment, total, tuple(Problem(*one) for one in json.loads(first)))
         return None
 
-    def keep_look(self, verb: str, look: Look) -> None:
-        """Keep what an examination found."""
+    def keep_last(self, verb: str, look: LintPass) -> None:
+        """Keep what a verb found."""
         row = (verb, look.generation, look.moment, look.total, json.dumps(look.first, ensure_ascii=False))
         self._write(("INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?)", [row]))
 
@@ -236,28 +227,28 @@ class FactStore:
                         self._connection.executemany(statement, [()] if rows is None else rows)
 
 
-def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[Facts]:
-    """Yield the facts of files; of many, all processors examine some."""
+def _examine_all(paths: Sequence[str], fetch: Fetch) -> Iterator[FileFindings]:
+    """Yield the findings in files; of many, all processors examine some."""
     batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
     processes = os.cpu_count() or 1
     # A fork of a process with threads may wait for ever for a lock that one of them held.
     is_parallel = sys.platform == "linux" and processes > 1 and threading.active_count() == 1
     done = 0
     if is_parallel and len(paths) >= _MANY:
-        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures import ProcessPoolExecutor
         from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
-        waiting: deque[Future[list[Facts]]] = deque()
         # Without room for processes this one does it all.
         with (
             contextlib.suppress(BrokenProcessPool, OSError),
             ProcessPoolExecutor(processes, get_context("fork"), _end_with_parent) as pool,
         ):
-            for batch in batches:
-                waiting.append(pool.submit(_examine_batch, fetch(batch)))
-                while waiting and (len(waiting) > 2 * processes or batch is batches[-1]):
-                    yield from waiting.popleft().result()
+            # Some batches at a time, so that not all texts are in memory.
+            for start in range(0, len(batches), _ROUND * processes):
+                texts = [fetch(batch) for batch in batches[start : start + _ROUND * processes]]
+                for found in pool.map(_examine_batch, texts):
+                    yield from found
                     done += 1
     for batch in batches[done:]:
         yield from _examine_batch(fetch(batch))
@@ -275,13 +266,13 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[Facts]:
+def _examine_batch(batch: Sequence[Sequence[EntryText]]) -> list[FileFindings]:
     return [examine(texts) for texts in batch]
 
 
-def _unpack(facts: str) -> Facts:
+def _unpack(facts: str) -> FileFindings:
     problems, links = json.loads(facts)
-    return Facts(problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()})
+    return FileFindings(problems, {entry_id: [LinkInText(*one) for one in found] for entry_id, found in links.items()})
 
 
 def _open(file: Path | None) -> sqlite3.Connection:
