@@ -204,7 +204,7 @@ class KnowledgeBase:
         """Writes changes to the notes."""
         from memory_kb.store.writer import Writer
 
-        return self._writer or Writer(self.vault, self.index, agent_files=_agent_files)
+        return self._writer or Writer(self.vault, self.index.look_into, agent_files=_agent_files)
 
     @functools.cached_property
     def memories(self) -> Memories:

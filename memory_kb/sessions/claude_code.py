@@ -20,6 +20,7 @@ from memory_kb.sessions.transcripts import (
     of_subagent,
     records_of,
     results,
+    start,
 )
 from memory_kb.store.events import Event, normal_time, printable_line, text_of
 
@@ -56,7 +57,8 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         events = list(_read(record, calls))
         if events and session not in begun:
             begun.add(session)
-            yield LineResult(session, _start(about, ts))
+            places = {"cwd": about.get("cwd"), "branch": about.get("gitBranch"), "version": about.get("version")}
+            yield LineResult(session, start(ts, AGENT, **places))
         agent = AGENT
         if record.get("isSidechain") is True:
             agent, events = printable_line(text_of(record.get("agentId") or "subagent")), list(of_subagent(events))
@@ -66,12 +68,6 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 def _session_of(record: Mapping[str, Any]) -> str | None:
     named = record.get("sessionId", record.get("session_id"))
     return named if isinstance(named, str) and named else None
-
-
-def _start(record: Mapping[str, Any], ts: str) -> Event:
-    names = {"cwd": "cwd", "branch": "gitBranch", "version": "version"}
-    known = {ours: record[name] for ours, name in names.items() if record.get(name)}
-    return Event(ts=ts, type="event", event="start", agent=AGENT, args=known or None, origin="start")
 
 
 def _origin(record: Mapping[str, Any], line: bytes, origins: Origins) -> str:

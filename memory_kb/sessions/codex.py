@@ -20,6 +20,7 @@ from memory_kb.sessions.transcripts import (
     of_subagent,
     records_of,
     results,
+    start,
     thinking,
 )
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
@@ -73,9 +74,7 @@ def _unwrap(record: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
 
 def _start(meta: Mapping[str, Any]) -> Event:
     branch = object_of(meta.get("git")).get("branch")
-    known = {"cwd": meta.get("cwd"), "branch": branch, "version": meta.get("cli_version")}
-    args = {name: value for name, value in known.items() if value}
-    return Event(type="event", event="start", args=args or None, origin="start")
+    return start(cwd=meta.get("cwd"), branch=branch, version=meta.get("cli_version"))
 
 
 def _read(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[Event]:

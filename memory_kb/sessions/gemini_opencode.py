@@ -22,6 +22,7 @@ from memory_kb.sessions.transcripts import (
     of_subagent,
     records_of,
     results,
+    start,
     thinking,
 )
 from memory_kb.store.events import Event, NoEvent, load_object, normal_time, printable_line, text_of
@@ -47,40 +48,39 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         messages: Messages = (record for _, record in records_of(rest))
     else:
         meta, messages = read_document(itertools.chain([first], rest))
-    args = {"project_hash": meta["projectHash"]} if isinstance(meta.get("projectHash"), str) else None
-    start = Event(ts=normal_time(meta.get("startTime")), agent=GEMINI, args=args)
-    return _read(_text_or_none(meta.get("sessionId")), start, messages, _gemini_events)
+    begun = start(normal_time(meta.get("startTime")), GEMINI, project_hash=_text_or_none(meta.get("projectHash")))
+    return _read(_text_or_none(meta.get("sessionId")), begun, messages, _gemini_events)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     """Return the events of a session: its messages, each with parts of several kinds."""
     document, messages = read_document(lines)
     info = object_of(document.get("info"))
-    cwd, title = _text_or_none(info.get("directory")), _text_or_none(info.get("title"))
+    title = _text_or_none(info.get("title"))
     agent = f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE
-    start = Event(ts=_time(info, "created"), agent=agent, args={"cwd": cwd} if cwd else None, content=title)
-    return _read(_text_or_none(info.get("id")), start, messages, _opencode_events)
+    begun = start(_time(info, "created"), agent, title, cwd=_text_or_none(info.get("directory")))
+    return _read(_text_or_none(info.get("id")), begun, messages, _opencode_events)
 
 
 def _read(
     session: str | None,
-    start: Event,
+    begun: Event,
     messages: Messages,
     events_of: Callable[[Mapping[str, Any], Calls], Iterable[Event]],
 ) -> Iterator[LineResult]:
     """Yield the start and the events of the messages; one without a time has that of the message before."""
-    calls, ts, is_begun = Calls(), start.ts, False
+    calls, ts, is_begun = Calls(), begun.ts, False
     for one in messages:
         if isinstance(one, LineResult):
             yield one
             continue
         if not is_begun:
-            yield LineResult(session, start._replace(type="event", event="start", origin="start"))
+            yield LineResult(session, begun)
             is_begun = True
         made = [event._replace(ts=event.ts or ts) for event in events_of(one, calls)]
         ts = made[-1].ts if made else ts
-        events = made if start.agent in (GEMINI, OPENCODE) else of_subagent(made)
-        yield from results(session, events, agent=start.agent)
+        events = made if begun.agent in (GEMINI, OPENCODE) else of_subagent(made)
+        yield from results(session, events, agent=begun.agent)
 
 
 def _gemini_events(message_: Mapping[str, Any], calls: Calls) -> Iterator[Event]:

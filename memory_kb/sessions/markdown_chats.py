@@ -23,6 +23,7 @@ from memory_kb.sessions.transcripts import (
     object_of,
     records_of,
     results,
+    start,
     thinking,
     tool_result,
 )
@@ -97,8 +98,7 @@ def _read_turns(
         key = f"{turn.role}\n{turn.text}".encode("utf-8", "replace")
         if session is None:
             session = known.session or _name_session(turn.text, key)
-            start = Event(ts=known.ts, type="event", event="start", agent=known.agent, origin="start")
-            yield LineResult(session, start)
+            yield LineResult(session, start(known.ts, known.agent))
         yield from results(session, events_of(turn), origins.name(key), ts=known.ts, agent=known.agent)
     if session is None:
         yield LineResult(problem=f"no turn such as `{wanted}` found", line=1)
@@ -249,7 +249,7 @@ def read_cursor(lines: Iterable[RawLine]) -> Iterator[LineResult]:
 
 def _read_transcript(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     origins, calls = Origins("cu"), Calls()
-    yield LineResult(None, Event(type="event", event="start", agent="cursor", origin="start"))
+    yield LineResult(None, start(agent="cursor"))
     for line, record in records_of(lines):
         if isinstance(record, LineResult):
             yield record
@@ -283,7 +283,7 @@ def read_aider(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         if kind == "start":
             ts = normal_time(text)
             session = f"aider-{ts[:19].replace('-', '').replace(':', '')}"
-            yield LineResult(session, Event(ts=ts, type="event", event="start", agent="aider", origin="start"))
+            yield LineResult(session, start(ts, "aider"))
         elif session is not None and text:
             name = origins.name(f"{session}\n{kind}\n{text}".encode("utf-8", "replace"))
             yield from results(session, _aider_events(kind, text), name, ts=ts, agent="aider")

@@ -75,6 +75,12 @@ class Origins:
         return f"{self._prefix}:{digest.hex()}#{self._seen[digest] - 1}"
 
 
+def start(ts: str = "", agent: str | None = None, content: str | None = None, **known: object) -> Event:
+    """Return the event with which a session begins; its arguments are what is known of it, such as `cwd`."""
+    args = {name: value for name, value in known.items() if value}
+    return Event(ts=ts, type="event", event="start", agent=agent, args=args or None, content=content, origin="start")
+
+
 def from_person(text: str, role: str = "user") -> Iterator[Event]:
     """Yield the events of a text in a person's place: what their agent added as notices, then their message.
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Protocol
 
 from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, VaultNotFound
@@ -30,26 +29,22 @@ Replan = Callable[[str], Plan]
 _REPLANS = 3
 
 
-class IndexFollower(Protocol):
-    """The index, as far as it follows what is written."""
-
-    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Index files that were just written; return sentences about what failed."""
-
-
 class Writer:
-    """What the writing verbs share: notes to plan with, and plans carried out."""
+    """What the writing verbs share: notes to plan with, and plans carried out.
+
+    `look_into` has the index look into files that were just written, and returns sentences about what failed.
+    """
 
     def __init__(
         self,
         vault: Vault,
-        index: IndexFollower,
+        look_into: Callable[[Iterable[str]], tuple[str, ...]],
         *,
         occasion: str | None = None,
         agent_files: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._vault = vault
-        self._index = index
+        self._look_into = look_into
         self._agent_files = agent_files
         self._held: set[tuple[int, str]] = set()
         self._notices: tuple[str, ...] = ()
@@ -212,7 +207,7 @@ class Writer:
         if not edits:
             return ()
         carry_out(run, edits, self.journal)
-        return self._index.look_into(edit.path for edit in edits)
+        return self._look_into(edit.path for edit in edits)
 
     @property
     def journal(self) -> DecisionLog:
