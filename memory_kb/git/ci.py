@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import find_breaches, find_covered, read_change
-from memory_kb.git.comparison import CiReport, GivenContext, RevisionView, arrange, compare, complain
+from memory_kb.git.comparison import CiReport, RevisionView, arrange, compare, say_over_budget
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
@@ -25,6 +25,7 @@ from memory_kb.store.files import find_note
 from memory_kb.store.logs import RetrievalLog
 
 if TYPE_CHECKING:
+    from memory_kb.context.sections import Context
     from memory_kb.context.service import Contexts
     from memory_kb.git.backtest import Files
     from memory_kb.git.repository import Repository
@@ -211,14 +212,14 @@ class Evaluation:
     ) -> RevisionView:
         """Return all that is compared of this vault; contradictions of the notes that changed, None for all."""
         outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
-        contexts = {one.task or one.question: self._ask_context(one) for one in counted}
         problems, titles = self._index.read(lambda index: self._examine(index, changed))
+        contexts: dict[str, Context] = {}
+        for query in counted:
+            task = query.task or query.question
+            contexts[task] = self._contexts.context(task, labels=query.labels, files=query.files)
+            over = say_over_budget(contexts[task], query.max_tokens, task)
+            problems += tuple(Problem(self._queries_path, 1, said) for said in over)
         return RevisionView(name, revision, outcomes, contexts, problems, titles)
-
-    def _ask_context(self, query: SavedQuery) -> GivenContext:
-        task = query.task or query.question
-        context = self._contexts.context(task, labels=query.labels, files=query.files)
-        return GivenContext(context.text, context.ids, context.tokens, complain(context, query.max_tokens, task))
 
     def _examine(
         self, index: SqliteIndex, changed: Collection[str] | None

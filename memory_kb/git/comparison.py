@@ -65,29 +65,19 @@ _TOO_LARGE = ("the institutional notes take", "not all policies fit into")
 
 
 @dataclass(frozen=True, slots=True)
-class GivenContext:
-    """What an agent is given for one task."""
-
-    text: str = ""
-    ids: tuple[str, ...] = ()
-    tokens: int = 0
-    complaints: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionView:
     """One revision looked at.
 
     Attributes:
         revision: the hash of its commit or tree.
-        problems: secrets, dangling links, double ids, contradictions without a link.
+        problems: secrets, dangling links, double ids, contradictions without a link, contexts over their budget.
         titles: what its entries are called, by id.
     """
 
     name: str
     revision: str
     outcomes: tuple[QuestionResult, ...] = ()
-    contexts: Mapping[str, GivenContext] = field(default_factory=dict)
+    contexts: Mapping[str, Context] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
 
@@ -112,8 +102,8 @@ class ContextChange:
     """What an agent is given for one task before and after."""
 
     task: str
-    before: GivenContext
-    after: GivenContext
+    before: Context
+    after: Context
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -166,25 +156,17 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = 
     for after in head.outcomes:
         old = before.get(after.query.question)
         queries.append(QueryChange(judge(old, after), old, after))
-    contexts = tuple(
-        ContextChange(task, base.contexts.get(task, GivenContext()), given) for task, given in head.contexts.items()
-    )
+    contexts = tuple(ContextChange(task, base.contexts[task], given) for task, given in head.contexts.items())
     new, known = split_problems(base.problems, head.problems)
     lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
-    dear = [
-        split_problems(*([Problem(path, 1, said) for said in side.complaints] for side in (one.before, one.after)))
-        for one in contexts
-    ]
-    findings = (*asking.problems, *lost, *new, *(one for side in dear for one in side[0]))
-    was_there = (*known, *(one for side in dear for one in side[1]))
     return CiReport(
         base,
         head,
         (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
         tuple(queries),
         contexts,
-        tuple(dict.fromkeys(findings)),
-        tuple(dict.fromkeys(was_there)),
+        tuple(dict.fromkeys((*asking.problems, *lost, *new))),
+        tuple(dict.fromkeys(known)),
         asking.unasked,
         asking.notices,
     )
@@ -220,7 +202,7 @@ def _say_lost(change: QueryChange, path: str) -> Problem:
     return Problem(path, query.line, said)
 
 
-def complain(context: Context, most: int | None, task: str) -> tuple[str, ...]:
+def say_over_budget(context: Context, most: int | None, task: str) -> tuple[str, ...]:
     """Return in which ways a context costs more than it may."""
     found = [one for one in context.degraded if one.startswith(_TOO_LARGE)]
     if most is not None and context.tokens > most:
