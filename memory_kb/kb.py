@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from memory_kb.agents.install import Agents
     from memory_kb.browsing import Browsing
     from memory_kb.context.service import Contexts
-    from memory_kb.editing.drafting import Drafting
     from memory_kb.editing.examination import Examination
+    from memory_kb.editing.proposals import Proposals
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
     from memory_kb.git.ci import Evaluation
@@ -344,8 +344,8 @@ class KnowledgeBase:
     citations: Citations = _service("learning.citations.Citations", "vault", "writer", "memories")
     compactor: Compactor = _service("learning.compaction.Compactor", "vault", "writer", "memories", "models")
     diary: Diary = _service("episodes.service.Diary", "memories")
-    drafting: Drafting = _service(
-        "editing.drafting.Drafting", "vault", "index", "writer", "memories", "examination", "review"
+    proposals: Proposals = _service(
+        "editing.proposals.Proposals", "vault", "index", "writer", "memories", "examination", "review"
     )
     editing: Editing = _service("editing.source.Editing", "vault", "writer", "listing")
     episodes: Episodes = _service(
@@ -413,11 +413,11 @@ class KnowledgeBase:
     learn = _Verb(lambda kb: kb.entries.learn)
     supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)
-    rename = _Verb(lambda kb: kb.drafting.rename)
-    propose = _Verb(lambda kb: kb.drafting.propose)
-    propose_renaming = _Verb(lambda kb: kb.drafting.propose_renaming)
-    propose_moving = _Verb(lambda kb: kb.drafting.propose_moving)
-    entry_use = _Verb(lambda kb: kb.drafting.entry_use)
+    rename = _Verb(lambda kb: kb.proposals.rename)
+    propose = _Verb(lambda kb: kb.proposals.propose)
+    propose_renaming = _Verb(lambda kb: kb.proposals.propose_renaming)
+    propose_moving = _Verb(lambda kb: kb.proposals.propose_moving)
+    entry_use = _Verb(lambda kb: kb.proposals.entry_use)
     examine = _Verb(lambda kb: kb.examination.examine)
     catalog = _Verb(lambda kb: kb.examination.catalog)
     find_headings = _Verb(lambda kb: kb.examination.find_headings)

@@ -29,7 +29,7 @@ LOUD = "loud"
 _FINISH = "finish"
 
 
-class Words(NamedTuple):
+class HookArguments(NamedTuple):
     """What the command was called with."""
 
     event: str = ""
@@ -39,12 +39,12 @@ class Words(NamedTuple):
     home: str | None = None
 
 
-def read_words(arguments: Sequence[str]) -> Words:
+def read_hook_arguments(arguments: Sequence[str]) -> HookArguments:
     """Return the words of a command line, `hook` taken off.
 
     Example:
-        >>> read_words(["prompt", "--agent", "codex", "--vault=/notes"])
-        Words(event='prompt', sessions=(), agent='codex', vault='/notes', home=None)
+        >>> read_hook_arguments(["prompt", "--agent", "codex", "--vault=/notes"])
+        HookArguments(event='prompt', sessions=(), agent='codex', vault='/notes', home=None)
     """
     named: dict[str, str] = {}
     plain: list[str] = []
@@ -60,7 +60,7 @@ def read_words(arguments: Sequence[str]) -> Words:
             plain.append(word)
     if not plain:
         raise UsageError("a hook needs the name of an event")
-    return Words(plain[0], tuple(plain[1:]), **named)
+    return HookArguments(plain[0], tuple(plain[1:]), **named)
 
 
 def answer(arguments: Sequence[str]) -> None:
@@ -71,9 +71,9 @@ def answer(arguments: Sequence[str]) -> None:
     if os.environ.get(_SWITCH) == "off":
         return
     machine: Path | None = None
-    words = Words()
+    words = HookArguments()
     try:
-        words = read_words(arguments)
+        words = read_hook_arguments(arguments)
         if words.event == _FINISH:
             _finish(words, words.sessions)
             return
@@ -112,7 +112,7 @@ def _say_aloud(message: str) -> None:
         sys.stderr.flush()
 
 
-def _find_vault(words: Words, folders: Sequence[str]) -> Vault | None:
+def _find_vault(words: HookArguments, folders: Sequence[str]) -> Vault | None:
     """Return the vault that was named, or the one around where the agent works; None where there is none."""
     from memory_kb.vault import find_vault
 
@@ -127,7 +127,7 @@ def _find_vault(words: Words, folders: Sequence[str]) -> Vault | None:
     return None
 
 
-def _find_machine(words: Words) -> Path | None:
+def _find_machine(words: HookArguments) -> Path | None:
     """Return the machine folder of the vault around us, for its log."""
     from memory_kb.store.machine_folder import choose_machine
 
@@ -152,7 +152,7 @@ def finish_in_background(vault: Path, home: str | None, machine: Path, sessions:
         )
 
 
-def _finish(words: Words, sessions: Sequence[str]) -> None:
+def _finish(words: HookArguments, sessions: Sequence[str]) -> None:
     from memory_kb.kb import KnowledgeBase
     from memory_kb.vault import give_way
 

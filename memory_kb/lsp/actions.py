@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lsprotocol import types as lsp
 
-from memory_kb.editing.drafting import EntryUse
+from memory_kb.editing.proposals import EntryUse
 from memory_kb.index.remarks import Remark
 from memory_kb.lsp.places import Page, Ruler
 from memory_kb.model import LIVE_STATUSES, Entry, Location, Span

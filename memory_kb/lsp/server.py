@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from memory_kb import __version__
-from memory_kb.editing.drafting import RenamedEntry
+from memory_kb.editing.proposals import RenamedEntry
 from memory_kb.errors import MemoryKBError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import (
@@ -55,7 +55,7 @@ _FILES = lsp.FileOperationRegistrationOptions(
 )
 
 
-class _Asked(Protocol):
+class _PlaceParams(Protocol):
     """A question about a place in a note."""
 
     text_document: lsp.TextDocumentIdentifier
@@ -138,12 +138,12 @@ class NoteServer(LanguageServer):
         await self.notes.ready.wait()
         return self.notes.pages.get(document.uri)
 
-    async def place(self, asked: _Asked) -> tuple[Page, int] | None:
+    async def place(self, asked: _PlaceParams) -> tuple[Page, int] | None:
         """Return the note and the character that are asked about."""
         page = await self.page(asked.text_document)
         return (page, page.ruler.offset(asked.position)) if page else None
 
-    async def subject(self, asked: _Asked) -> tuple[Page, Subject] | None:
+    async def subject(self, asked: _PlaceParams) -> tuple[Page, Subject] | None:
         """Return the note and the entry that are asked about."""
         found = await self.place(asked)
         subject = find_subject(*found, self.notes.catalog, self.notes.read) if found else None
@@ -163,7 +163,7 @@ class NoteServer(LanguageServer):
         action = document.code_action if document else None
         return bool(action and action.resolve_support and "edit" in action.resolve_support.properties)
 
-    async def renamed(self, asked: _Asked) -> tuple[Page, Subject] | None:
+    async def renamed(self, asked: _PlaceParams) -> tuple[Page, Subject] | None:
         """Return the note that is asked about and what can be renamed there."""
         named = await self.subject(asked)
         return named if named and named[1].way not in ("", "block") else None

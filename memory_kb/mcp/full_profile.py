@@ -8,7 +8,7 @@ from memory_kb.context.framing import as_block, as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, hidden, plain
-from memory_kb.mcp.tools import TOOLS, Caller, Given, recall_sessions, tool
+from memory_kb.mcp.tools import TOOLS, Caller, GivenArguments, recall_sessions, tool
 from memory_kb.store.events import Event
 from memory_kb.text import describe
 
@@ -26,7 +26,7 @@ _ID = Argument("id", description="An id or its beginning.", is_required=True)
     ),
     "reads",
 )
-def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _list(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     found = kb.list(**chosen(given, "kind", "type", "scope", "tag", "status", "job", "task"))
     return answers.format_list(found, max(1, min(500, given.get("limit", 50))))
 
@@ -38,7 +38,7 @@ def _list(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _forget(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     gone = kb.forget(given["id"], **chosen(given, "delete", "dry_run"))
     text = f"Forgotten: {answers.format_id(gone.id)} ({as_line(gone.path, 200)}). memory_undo reverts it."
     text = "This would be forgotten." if given.get("dry_run") else text
@@ -51,13 +51,13 @@ def _forget(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     (Argument("run", description="The name of a run; the last one without it."), _DRY),
     "changes",
 )
-def _undo(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _undo(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     run = kb.undo(given.get("run"), **chosen(given, "dry_run"))
     return answers.format_run(run, "Reverted.", "There is nothing to revert.")
 
 
 @tool("memory_status", "How fresh the index is, and what is wrong with notes.", (), "reads")
-def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
+def _status(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
     status = kb.status()
     problems = [as_line(str(one), 300) for one in status.problems[:20]]
     counts = f"{status.files:,} files indexed, {status.pending:,} waiting, {len(status.problems):,} problems."
@@ -65,7 +65,7 @@ def _status(kb: KnowledgeBase, _: Given, __: Caller) -> str:
 
 
 @tool("memory_why_not", "Why a query does not find an entry.", (Argument("query", is_required=True), _ID), "reads")
-def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _why_not(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     answer = kb.why_not(given["query"], given["id"])
     details = (as_line(line, 300) for line in answer.details)
     return "\n- ".join((f"{answer.step}: {as_line(answer.reason, 600)}", *details))
@@ -74,7 +74,7 @@ def _why_not(kb: KnowledgeBase, given: Given, _: Caller) -> str:
 @tool(
     "rules_select", "The rules and pitfalls for a task with these labels.", plain(labels="list", type="text"), "reads"
 )
-def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
     rules = (*chosen.rules, *chosen.anti_patterns)
     lines = "\n".join(
@@ -94,7 +94,7 @@ def _rules_select(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     ),
     "changes",
 )
-def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _rules_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     run = kb.rules.feedback(given["id"], given["outcome"], **chosen(given, "reason", "dry_run"))
     return answers.format_run(run, "Counted.", "Nothing changed.")
 
@@ -108,12 +108,12 @@ def _rules_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     ),
     "changes",
 )
-def _skills_feedback(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _skills_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return answers.format_run(kb.skills.feedback(given["name"], given["outcome"]).run, "Counted.", "Nothing changed.")
 
 
 @tool("review_list", "What waits for a judgment.", (), "reads")
-def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
+def _review_list(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
     items = kb.review.list()
     lines = "\n".join(
         f"- {answers.format_id(one.id)} ({one.proposes}): {as_line(one.title, 160)}. {as_line(one.reason)}"
@@ -129,7 +129,7 @@ def _review_list(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _review_reject(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     run = kb.review.reject(*given["ids"], **chosen(given, "reason", "dry_run"))
     return answers.format_run(run, "Rejected.", "They were rejected before.")
 
@@ -150,7 +150,7 @@ def _review_reject(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     "adds",
     is_idempotent=True,
 )
-def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _handoff_create(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     words = chosen(given, "done", "artifacts", "needs_testing", "known_issues", "patterns", "job", "task_id")
     made = kb.handoffs.create(given.get("from_agent") or caller.agent, given["to_agent"], **words)
     return f"{made.handoff.id}: {made.action} ({as_line(made.handoff.path, 200)}).{_notes(made.notices)}"
@@ -162,7 +162,7 @@ def _handoff_create(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     (*plain("to_agent job"), *hidden("task_id")),
     "reads",
 )
-def _handoff_latest(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     handoff = kb.handoffs.latest(given.get("to_agent"), given.get("job"), given.get("task_id"))
     if handoff is None:
         return "There is no handoff."
@@ -188,14 +188,14 @@ def _notes(notices: Sequence[str]) -> str:
     "changes",
     is_idempotent=True,
 )
-def _ledger_set(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _ledger_set(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     names = ("task", "goal", "completed", "files", "tech", "patterns")
     made = kb.ledgers.set(given.get("agent") or caller.agent, **{name: given[name] for name in names if name in given})
     return f"{made.ledger.id}: {made.action}.{_notes(made.notices)}"
 
 
 @tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")
-def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _ledger_show(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     ledger = kb.ledgers.show(given.get("agent") or caller.agent)
     return answers.quote("The state of work.", [as_block(describe(ledger.as_mapping))])
 
@@ -207,7 +207,7 @@ def _ledger_show(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     "adds",
     is_idempotent=True,
 )
-def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _capture(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     report = kb.capture([given["text"]])
     return "\n".join(f"{one.action}: {as_line(one.reason)}" for one in report.messages) or "There is nothing to keep."
 
@@ -224,7 +224,7 @@ def _capture(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     ),
     "adds",
 )
-def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _session_append(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     name, agent = given.get("event"), given.get("agent") or caller.agent
     role = None if name else given.get("role", "assistant")
     event = Event(type="event" if name else "message", event=name, role=role, content=given["text"], agent=agent)
@@ -243,7 +243,7 @@ def _session_append(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _session_end(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     written = kb.sessions.end(given.get("session") or caller.session, **chosen(given, "outcome", "summary"))
     steps = answers.format_steps(
         [step for step in written.steps if step.outcome in ("done", "failed") or step.conflicts]
@@ -263,7 +263,7 @@ def _session_end(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     (*plain("query", limit="number"), *plain("session agent since until outcome")),
     "reads",
 )
-def _session_search(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _session_search(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return recall_sessions(kb, given)
 
 

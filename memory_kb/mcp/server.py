@@ -21,7 +21,7 @@ from memory_kb.mcp import answers
 from memory_kb.mcp.answers import explain
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
-from memory_kb.mcp.tools import Caller, Given, Tool
+from memory_kb.mcp.tools import Caller, GivenArguments, Tool
 from memory_kb.serving.workers import Workers
 
 INSTRUCTIONS = (
@@ -52,7 +52,7 @@ class Prompt(NamedTuple):
     name: str
     description: str
     arguments: tuple[Argument, ...]
-    write: Callable[[KnowledgeBase, Given, Caller], str]
+    write: Callable[[KnowledgeBase, GivenArguments, Caller], str]
 
     @property
     def declared(self) -> types.Prompt:
@@ -64,7 +64,7 @@ class Prompt(NamedTuple):
         return types.Prompt(name=self.name, description=self.description, arguments=arguments)
 
 
-def _start(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _start(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     task = given["task"].strip()
     context = kb.context(task, agent=caller.agent)
     known = context.text or "Nothing is known yet that has to do with it."
@@ -75,7 +75,7 @@ def _start(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     )
 
 
-def _end(_: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _end(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     outcome = given.get("outcome") or "what it was: success, failure or mixed"
     return (
         f"The task is over: {given['task'].strip()}\n\n"

@@ -85,7 +85,7 @@ def _fit(result: SearchResult, asked: str, tokens: int) -> str:
     return answer
 
 
-Given = Mapping[str, Any]
+GivenArguments = Mapping[str, Any]
 #: What decides, besides text and scope, whether an agent's learning waits for a person.
 _JUDGED = ("kind", "priority", "source")
 _KINDS = ("fact", "decision", "preference", "rule", "pitfall", "architecture", "policy")
@@ -101,7 +101,7 @@ class Caller(NamedTuple):
     vaults: tuple[str, ...] = ()
 
 
-_Call = Callable[[KnowledgeBase, Given, Caller], str]
+_Call = Callable[[KnowledgeBase, GivenArguments, Caller], str]
 
 
 class Tool(NamedTuple):
@@ -157,7 +157,7 @@ def tool(
     ),
     "adds",
 )
-def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _learn(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     level, glob = split_scope(given.get("scope"))
     words = chosen(given, "title", "priority", "source", "job", "task")
     if given.get("kind"):
@@ -210,7 +210,7 @@ def _learn(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     ),
     "reads",
 )
-def recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def recall(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     """Return what is asked for: an entry by its id, the hits of a query, or a list."""
     if named := given.get("id", "").strip():
         most = max(0, given.get("max_chars", 0)) or int(max(0, given.get("max_tokens", 0)) * CHARS_PER_TOKEN)
@@ -250,7 +250,7 @@ def recall(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     ),
     "reads",
 )
-def _context(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _context(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     agent = given.get("agent") or caller.agent
     words = chosen(given, "labels", "type", "files", "job", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
@@ -291,7 +291,7 @@ def _shown_by_hooks(kb: KnowledgeBase) -> frozenset[str]:
     "adds",
     is_idempotent=True,
 )
-def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _episode(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     words = chosen(given, "tags", "outcome", "job", "task")
     agent = given.get("agent") or caller.agent
     learned = kb.episode(given["event"], agent=agent, session=caller.session, **words)
@@ -310,7 +310,7 @@ def _episode(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _procedure(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     done = kb.procedure(given["name"], given["steps"], given.get("context"), tags=given.get("tags"))
     return _format_skill(done)
 
@@ -328,7 +328,7 @@ def _procedure(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _create_skill(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _create_skill(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     words = chosen(given, "template", "steps", "tags")
     return _format_skill(kb.skills.create(given["name"], given["description"], created_by=caller.agent, **words))
 
@@ -347,7 +347,7 @@ def _format_skill(done: Any) -> str:
     ),
     "reads",
 )
-def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     found = kb.skills.search(given.get("query", ""), limit=min(MAX_LIMIT, max(1, given.get("limit", 5))))
     if not found.skills:
         return "No skill fits. create_skill keeps one."
@@ -372,7 +372,7 @@ def _search_skills(kb: KnowledgeBase, given: Given, _: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
+def _outcome(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     agent, words = given.get("agent") or caller.agent, chosen(given, "used", "task_id", "session")
     task = given.get("task") or given.get("task_id", "")
     report = kb.outcome(agent, task.strip(), given["outcome"], **words)
@@ -384,7 +384,7 @@ def _outcome(kb: KnowledgeBase, given: Given, caller: Caller) -> str:
 
 
 @tool("memory_stats", "How much is known, by kind, and its tokens.", (), "reads")
-def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> str:
+def _stats(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
     return answers.format_stats(kb.stats())
 
 
@@ -395,5 +395,5 @@ def _stats(kb: KnowledgeBase, _: Given, __: Caller) -> str:
     "changes",
     is_idempotent=True,
 )
-def _consolidate(kb: KnowledgeBase, given: Given, _: Caller) -> str:
+def _consolidate(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     return answers.format_steps(kb.consolidate(given.get("stage"), dry_run=given.get("dry_run", False)))

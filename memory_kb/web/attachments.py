@@ -14,7 +14,7 @@ from memory_kb.store.attachments import list_attachments
 from memory_kb.store.safe_paths import explain_parts
 from memory_kb.vault import GLOBAL_PREFIX, Vault
 from memory_kb.web.render import TYPES
-from memory_kb.web.site import Site, one
+from memory_kb.web.site import Site, param
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,8 +25,8 @@ _POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 
 async def send_attachment(site: Site, request: Request) -> Response:
     """A picture or document of the vault, as a note names it."""
-    name = one(request.query_params, "name", 1_000)
-    source = one(request.query_params, "from", 1_000)
+    name = param(request.query_params, "name", 1_000)
+    source = param(request.query_params, "from", 1_000)
     file = await site.read(lambda kb: find_beside(kb.vault, name, source))
     if file is None:
         files = await site.keep("attachments", lambda kb: list_attachments(kb.vault.folder))

@@ -26,7 +26,7 @@ from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
-from memory_kb.web.site import BadForm, Handler, Parameters, Site, one, see_other
+from memory_kb.web.site import BadForm, Handler, Parameters, Site, param, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,7 +59,7 @@ class EntryAddress(NamedTuple):
 
 def read_wanted(parameters: Parameters) -> EntryAddress:
     """Return the entry that an address or a form names."""
-    return EntryAddress(one(parameters, "id", 1_000), one(parameters, "at", 1_000))
+    return EntryAddress(param(parameters, "id", 1_000), param(parameters, "at", 1_000))
 
 
 async def show_entry(site: Site, request: Request) -> Response:
@@ -78,7 +78,7 @@ async def show_entry(site: Site, request: Request) -> Response:
     text = without_title(source.body.lstrip("\r\n"), source.view.title)
     place = await _place_of(site, source.view.path, text)
     first = source.view.line + source.text[: len(source.text) - len(text)].count("\n")
-    place = place._replace(passage=_read_passage(one(request.query_params, "lines"), first))
+    place = place._replace(passage=_read_passage(param(request.query_params, "lines"), first))
     is_plain = len(source.body) > MAX_CHARACTERS
     body = None if is_plain else Markup(render(text, place))  # noqa: S704 - the renderer escapes
     contents = find_contents(text)
@@ -86,7 +86,7 @@ async def show_entry(site: Site, request: Request) -> Response:
         request, "entry.html", choices=await site.choices(), source=source, view=source.view, entry=source.entry, curve=curve, ranking=ranking, body=body,
         contents=contents if len(contents) >= _FEW_HEADINGS else (),
         aliases=read_words(view_of.get("aliases", view_of.get("alias"))) if (view_of := source.view.metadata) else (),
-        said=one(request.query_params, "said"), run=one(request.query_params, "run"),
+        said=param(request.query_params, "said"), run=param(request.query_params, "run"),
     )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ async def show_form(site: Site, request: Request) -> Response:
 async def show_new(site: Site, request: Request) -> Response:
     """A form for a note that is not there yet."""
     asked = request.query_params
-    return await _draw_new(site, request, one(asked, "title"), "", "", one(asked, "folder", 1_000) or None)
+    return await _draw_new(site, request, param(asked, "title"), "", "", param(asked, "folder", 1_000) or None)
 
 
 async def create(site: Site, request: Request) -> Response:
@@ -172,13 +172,13 @@ async def create(site: Site, request: Request) -> Response:
         fields = await site.form(request)
     except BadForm as exc:
         fields = exc.fields
-        return await _draw_new(site, request, one(fields, "title"), one(fields, "text", _LONGEST_FORM), _RESTARTED)
-    title, folder, text = one(fields, "title"), one(fields, "folder"), one(fields, "text", _LONGEST_FORM)
+        return await _draw_new(site, request, param(fields, "title"), param(fields, "text", _LONGEST_FORM), _RESTARTED)
+    title, folder, text = param(fields, "title"), param(fields, "folder"), param(fields, "text", _LONGEST_FORM)
     try:
         path, run = await site.write(lambda kb: kb.create(title, folder, text))
     except MemoryKBError as exc:
         return await _draw_new(site, request, title, text, explain_failure(exc), folder)
-    return see_other(_say(EntryAddress(path, ""), "saved", run))
+    return see_other(_after(EntryAddress(path, ""), "saved", run))
 
 
 async def _draw_new(
@@ -199,7 +199,7 @@ async def _draw_new(
 async def preview(site: Site, request: Request) -> Response:
     """What is being written, as it will read."""
     fields = await site.form(request)
-    _, body = split_text(one(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"))
+    _, body = split_text(param(fields, "text", MAX_CHARACTERS).replace("\r\n", "\n"))
     place = await _place_of(site, _read_path(fields), body)
     return site.page(request, "preview.html", body=Markup(render(body, place)))  # noqa: S704 - the renderer escapes
 
@@ -217,13 +217,13 @@ async def show_remarks(site: Site, request: Request) -> Response:
 
 def _read_path(fields: Parameters) -> str:
     """Return the path of the note that is being written; one that is new is in the folder that its form names."""
-    path, folder = one(fields, "path", 1_000), one(fields, "folder").strip("/")
+    path, folder = param(fields, "path", 1_000), param(fields, "folder").strip("/")
     return path or (f"{folder}/new.md" if folder else "new.md")
 
 
 async def complete(site: Site, request: Request) -> Response:
     """Names of entries and tags that go with a word, for the editor."""
-    word, is_tag = one(request.query_params, "word"), bool(one(request.query_params, "tag"))
+    word, is_tag = param(request.query_params, "word"), bool(param(request.query_params, "tag"))
     found = await site.study(lambda kb: kb.suggest(word, _MOST_NAMES, of_tags=is_tag))
     return JSONResponse([suggested._asdict() for suggested in found])
 
@@ -231,13 +231,13 @@ async def complete(site: Site, request: Request) -> Response:
 async def rename(site: Site, request: Request) -> Response:
     """Give an entry another title, its file another name or folder, and rewrite the links to it."""
     fields = await site.form(request)
-    wanted, new, way = read_wanted(fields), one(fields, "new"), one(fields, "way")
+    wanted, new, way = read_wanted(fields), param(fields, "new"), param(fields, "way")
     way = way if way in ("file", "folder") else "title"
     run = await site.write(lambda kb: kb.rename(wanted.name(kb), new, **{way: True}))
     moved = next((change.to for change in run.changes if change.to), None)
     if run.conflicts:
         raise ChangedOnDisk(run.conflicts[0].path)
-    return see_other(_say(EntryAddress(moved, "") if moved else wanted, "renamed" if run.changes else "same", run))
+    return see_other(_after(EntryAddress(moved, "") if moved else wanted, "renamed" if run.changes else "same", run))
 
 
 async def save(site: Site, request: Request) -> Response:
@@ -247,7 +247,7 @@ async def save(site: Site, request: Request) -> Response:
     except BadForm as exc:
         # Nothing is written, but what somebody typed is given back to be sent once more.
         return await _give_back(site, request, exc.fields, _RESTARTED)
-    wanted, was = read_wanted(fields), one(fields, "was")
+    wanted, was = read_wanted(fields), param(fields, "was")
     try:
         text = read_text(fields)
         run = await site.write(lambda kb: kb.edit(wanted.name(kb), text, was))
@@ -257,18 +257,18 @@ async def save(site: Site, request: Request) -> Response:
         return await _give_back(site, request, fields, explain_failure(exc))
     if run.conflicts:
         return await _give_back(site, request, fields, " ".join(conflict.message for conflict in run.conflicts))
-    return see_other(_say(wanted, "saved" if run.changes else "same", run))
+    return see_other(_after(wanted, "saved" if run.changes else "same", run))
 
 
 async def _give_back(site: Site, request: Request, fields: Parameters, problem: str) -> Response:
     """Draw the form with what was typed, beside what is in the file if that is another now."""
-    wanted, text = read_wanted(fields), one(fields, "head", _LONGEST_FORM) + one(fields, "text", _LONGEST_FORM)
+    wanted, text = read_wanted(fields), param(fields, "head", _LONGEST_FORM) + param(fields, "text", _LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
         text = read_text(fields)
     source = await site.read(wanted.find)
     text = text.replace("\r\n", "\n")
-    theirs = source.text if source.hash != one(fields, "was") else None
-    base = one(fields, "base", _LONGEST_FORM).replace("\r\n", "\n")
+    theirs = source.text if source.hash != param(fields, "was") else None
+    base = param(fields, "base", _LONGEST_FORM).replace("\r\n", "\n")
     merged = _merge(base, text, theirs.replace("\r\n", "\n")) if theirs is not None and base else None
     return _draw_form(site, request, wanted, source, text, problem=problem, theirs=theirs, merged=merged)
 
@@ -325,13 +325,13 @@ async def forget(site: Site, request: Request) -> Response:
     fields = await site.form(request)
     wanted = read_wanted(fields)
     retired = await site.write(lambda kb: kb.forget(wanted.name(kb)))
-    return see_other(_say(wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
+    return see_other(_after(wanted, "retired" if retired.run and retired.run.changes else "same", retired.run))
 
 
 async def undo(site: Site, request: Request) -> Response:
     """Revert a run."""
     fields = await site.form(request)
-    run, back = one(fields, "run"), one(fields, "back", 2_000)
+    run, back = param(fields, "run"), param(fields, "back", 2_000)
     if not run:
         raise UsageError("no run is named")
     done = await site.write(lambda kb: kb.undo(run))
@@ -353,7 +353,7 @@ async def open_editor(site: Site, request: Request) -> Response:
     wanted = read_wanted(fields)
     source = await site.read(wanted.find)
     start_editor(site.info.editor, source.file, source.view.line)
-    return see_other(_say(wanted, "opened", None))
+    return see_other(_after(wanted, "opened", None))
 
 
 def start_editor(command: str, file: str, line: int) -> None:
@@ -369,6 +369,6 @@ def start_editor(command: str, file: str, line: int) -> None:
     threading.Thread(target=started.wait, name="memory-kb editor", daemon=True).start()
 
 
-def _say(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
+def _after(wanted: EntryAddress, said: str, run: RunReport | None) -> str:
     pairs = {"id": wanted.id, "at": wanted.at, "said": said, "run": (run.run if run else None) or ""}
     return f"/entry?{urlencode({name: value for name, value in pairs.items() if value})}"

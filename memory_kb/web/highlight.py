@@ -27,7 +27,7 @@ class Stretch(NamedTuple):
     is_hit: bool
 
 
-class _Wanted(NamedTuple):
+class _QueryWords(NamedTuple):
     stems: frozenset[str]
     beginning: str
     runs: tuple[str, ...]
@@ -40,7 +40,7 @@ def mark(text: str, query: str) -> tuple[Stretch, ...]:
         >>> [piece.text for piece in mark("Testing the flakiest test.", "tests flak") if piece.is_hit]
         ['Testing', 'flakiest', 'test']
     """
-    return tuple(_cut(text, list(_find(text, _read(query)))))
+    return tuple(_cut(text, list(_find_words(text, _read_query(query)))))
 
 
 def render_passage(text: str, query: str, path: str) -> str:
@@ -52,10 +52,10 @@ def render_passage(text: str, query: str, path: str) -> str:
     """
     from memory_kb.web.render import LinkBase, render
 
-    return _mark_html(_TAG.sub(_still, render(dedent(text), LinkBase(path))), _read(query))
+    return _mark_html(_TAG.sub(_without_action, render(dedent(text), LinkBase(path))), _read_query(query))
 
 
-def _still(found: re.Match[str]) -> str:
+def _without_action(found: re.Match[str]) -> str:
     """Return a tag of a note as it is in a passage: without links, pictures, fields, headings and names of places."""
     close, name, attributes = found[1], found[2], found[3]
     if name == "img":
@@ -70,7 +70,7 @@ def _still(found: re.Match[str]) -> str:
     return f"<{close}{name}{kept}>"
 
 
-def _mark_html(html: str, wanted: _Wanted) -> str:
+def _mark_html(html: str, wanted: _QueryWords) -> str:
     """Return HTML with the words of a query marked, but for those in formulas."""
     pieces, is_formula = [], False
     for number, piece in enumerate(re.split(r"(<[^>]*>)", html)):
@@ -81,12 +81,12 @@ def _mark_html(html: str, wanted: _Wanted) -> str:
         text = unescape(piece)
         pieces += [
             f"<mark>{escape(one.text)}</mark>" if one.is_hit else escape(one.text)
-            for one in _cut(text, list(_find(text, wanted)))
+            for one in _cut(text, list(_find_words(text, wanted)))
         ]
     return "".join(pieces)
 
 
-def _read(query: str) -> _Wanted:
+def _read_query(query: str) -> _QueryWords:
     words = [word for word in parse_query(query).words if not word.startswith("-")]
     words += re.findall(r"[\"“”„]([^\"“”„]*)", query)[::2]
     tokens = [_fold(token) for word in words for token in MARKED_WORD.findall(word)]
@@ -94,14 +94,14 @@ def _read(query: str) -> _Wanted:
     tokens = [token for token in tokens if token not in stop] or tokens
     plain = [token for token in tokens if not has_cjk(token)]
     ends_open = query[-1:].isalnum() and plain and tokens[-1] == plain[-1] and len(plain[-1]) > 1
-    return _Wanted(
+    return _QueryWords(
         frozenset(map(strip_endings, plain)),
         plain[-1] if ends_open else "",
         tuple(token for token in tokens if has_cjk(token)),
     )
 
 
-def _find(text: str, wanted: _Wanted) -> Iterator[tuple[int, int]]:
+def _find_words(text: str, wanted: _QueryWords) -> Iterator[tuple[int, int]]:
     for number, found in enumerate(MARKED_WORD.finditer(text)):
         if number >= _MOST_WORDS:
             return
@@ -121,7 +121,7 @@ def _find_runs(word: str, offset: int, runs: tuple[str, ...]) -> Iterator[tuple[
             yield offset + place, offset + done
 
 
-def _fits(word: str, wanted: _Wanted) -> bool:
+def _fits(word: str, wanted: _QueryWords) -> bool:
     if wanted.beginning and word.startswith(wanted.beginning):
         return True
     return strip_endings(word) in wanted.stems

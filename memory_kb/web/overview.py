@@ -10,8 +10,8 @@ from memory_kb.browsing import LastLook
 from memory_kb.index.link_map import LinkMap
 from memory_kb.index.lint_cache import LintPass
 from memory_kb.kb import KnowledgeBase
-from memory_kb.web.charts import entry_address
-from memory_kb.web.site import PageQuery, Parameters, Site, one, read_query
+from memory_kb.web.filters import entry_address
+from memory_kb.web.site import PageQuery, Parameters, Site, param, read_query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,7 +27,7 @@ async def show_health(site: Site, request: Request) -> Response:
         known = {"status": kb.status(), "stats": kb.stats(), "upkeep": kb.upkeep()}
         return known | {"runs": kb.runs()[:_RUNS], "warnings": kb.vault.warnings}
 
-    return site.page(request, "health.html", health=await site.study(look), said=one(request.query_params, "said"))
+    return site.page(request, "health.html", health=await site.study(look), said=param(request.query_params, "said"))
 
 
 async def show_findings(site: Site, request: Request) -> Response:
@@ -35,7 +35,7 @@ async def show_findings(site: Site, request: Request) -> Response:
 
     Of a large vault it is what was found last, while a look in the background finds what is new.
     """
-    is_deep = bool(one(request.query_params, "deep"))
+    is_deep = bool(param(request.query_params, "deep"))
     verb = "doctor" if is_deep else "lint"
 
     def look(kb: KnowledgeBase) -> LastLook:
@@ -58,7 +58,7 @@ _STEPS = (1, 2, 3, 4)
 
 async def show_graph(site: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
-    asked, center = read_query(request.query_params), one(request.query_params, "id", 1_000)
+    asked, center = read_query(request.query_params), param(request.query_params, "id", 1_000)
     links = await _choose(site, asked, request.query_params)
     last = await site.read(lambda kb: kb.last_look("lint"))
     is_looking = last.is_large and site.look_again("lint", is_current=last.is_current)
@@ -72,7 +72,7 @@ async def show_graph(site: Site, request: Request) -> Response:
         choices=await site.choices(),
         depths=_STEPS,
         steps=_read_steps(request.query_params),
-        at=one(request.query_params, "at", 1_000),
+        at=param(request.query_params, "at", 1_000),
     )
 
 
@@ -89,12 +89,12 @@ async def send_graph(site: Site, request: Request) -> Response:
 
 
 def _read_steps(parameters: Parameters) -> int:
-    word = one(parameters, "steps")
+    word = param(parameters, "steps")
     return int(word) if word in map(str, _STEPS) else 2
 
 
 async def _choose(site: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
-    wanted, path = one(parameters, "id", 1_000), one(parameters, "at", 1_000).rpartition(":")[0]
+    wanted, path = param(parameters, "id", 1_000), param(parameters, "at", 1_000).rpartition(":")[0]
     if wanted:
         return await site.study(lambda kb: kb.links_around(wanted, path, _read_steps(parameters), _MOST_AROUND))
     folder = f"{asked.folder.strip('/')}/" if asked.folder.strip("/") else ""

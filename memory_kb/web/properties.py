@@ -10,7 +10,7 @@ from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, emit, set_values, yaml_span
 from memory_kb.model import KINDS, PRIORITIES, STATUSES
-from memory_kb.web.site import Parameters, one
+from memory_kb.web.site import Parameters, param
 
 _CHOICES = {"kind": tuple(KINDS), "status": STATUSES, "priority": tuple(PRIORITIES)}
 _LISTS = frozenset({"tags", "aliases", "applies_to", "flags", "sources"})
@@ -64,7 +64,7 @@ def find_properties(metadata: Mapping[str, Any]) -> tuple[Property, ...]:
 
 def read_text(fields: Parameters) -> str:
     """Return the whole text that a form of the editor says: frontmatter, what its fields change there, and body."""
-    head, body = (one(fields, name, _LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
+    head, body = (param(fields, name, _LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
     return set_properties(f"{head}\n" if head.strip() and not head.endswith("\n") else head, fields) + body
 
 
@@ -74,10 +74,10 @@ def set_properties(head: str, fields: Parameters) -> str:
     metadata = entries[0].metadata if entries else {}
     values: dict[str, Value] = {}
     for known in find_properties(metadata):
-        new = one(fields, f"p:{known.name}", 10_000).strip()
-        if fields.getlist(f"p:{known.name}") and new != one(fields, f"o:{known.name}", 10_000).strip():
+        new = param(fields, f"p:{known.name}", 10_000).strip()
+        if fields.getlist(f"p:{known.name}") and new != param(fields, f"o:{known.name}", 10_000).strip():
             values[known.name] = _read_value(new, metadata[known.name], is_list=known.is_list)
-    name, new = one(fields, "p-name").strip(), one(fields, "p-value", 10_000).strip()
+    name, new = param(fields, "p-name").strip(), param(fields, "p-value", 10_000).strip()
     if name:
         if not _NAME.match(name) or name in metadata:
             raise UsageError(

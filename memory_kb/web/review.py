@@ -12,7 +12,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.review import ReviewView
 from memory_kb.web.entries import read_wanted
 from memory_kb.web.render import LinkBase, render
-from memory_kb.web.site import PAGE_SIZE, Site, one, read_query, see_other
+from memory_kb.web.site import PAGE_SIZE, Site, param, read_query, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -33,7 +33,7 @@ async def show_review(site: Site, request: Request) -> Response:
     texts = [Markup(render(item.text, LinkBase(item.path))) for item in shown]  # noqa: S704 - the renderer escapes
     return site.page(
         request, "review.html", asked=asked, items=shown, total=len(items), texts=texts,
-        pages=-(-len(items) // PAGE_SIZE), said=one(request.query_params, "said"), run=one(request.query_params, "run"),
+        pages=-(-len(items) // PAGE_SIZE), said=param(request.query_params, "said"), run=param(request.query_params, "run"),
     )  # fmt: skip
 
 
@@ -61,13 +61,13 @@ def _digest(view: ReviewView) -> str:
 async def judge(site: Site, request: Request) -> Response:
     """Approve, reject, edit or snooze one that waits."""
     fields = await site.form(request)
-    wanted, judgment, reason = read_wanted(fields), one(fields, "judgment"), one(fields, "reason", 1_000).strip()
+    wanted, judgment, reason = read_wanted(fields), param(fields, "judgment"), param(fields, "reason", 1_000).strip()
     if judgment == "approve":
         run = await site.write(lambda kb: kb.review.approve(wanted.name(kb)))
     elif judgment == "reject":
         run = await site.write(lambda kb: kb.review.reject(wanted.name(kb), reason=reason or None))
     elif judgment == "edit":
-        text, was = one(fields, "text", _LONGEST_TEXT), one(fields, "was")
+        text, was = param(fields, "text", _LONGEST_TEXT), param(fields, "was")
 
         def edit(kb: KnowledgeBase) -> RunReport:
             if _digest(kb.review.show(wanted.name(kb))) != was:
@@ -76,7 +76,7 @@ async def judge(site: Site, request: Request) -> Response:
 
         run = await site.write(edit)
     elif judgment == "snooze":
-        days = one(fields, "days")
+        days = param(fields, "days")
         if not (days.isdecimal() and 0 < int(days) <= _MOST_DAYS):
             raise UsageError(f"{days!r} is no number of days", f"it may be 1 to {_MOST_DAYS}")
         run = await site.write(lambda kb: kb.review.snooze(wanted.name(kb), days=int(days)))

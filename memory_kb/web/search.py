@@ -12,7 +12,7 @@ from memory_kb.model import PER_ENTRY, Hit, SearchResult
 from memory_kb.web.charts import entry_address
 from memory_kb.web.highlight import Stretch, mark, render_passage
 from memory_kb.web.render import without_title
-from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, one, read_query, see_other
+from memory_kb.web.site import PAGE_SIZE, PageQuery, Site, param, read_query, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,7 +40,7 @@ class ShownHit(NamedTuple):
 
 async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
-    limit = _MORE if one(request.query_params, "more") else _LIMIT
+    limit = _MORE if param(request.query_params, "more") else _LIMIT
     return await _draw(site, request, "search.html", limit=limit)
 
 
@@ -88,8 +88,8 @@ async def show_browse(site: Site, request: Request) -> Response:
 
 async def go(site: Site, request: Request) -> Response:
     """Follow a link by the name that it gives its target."""
-    name = one(request.query_params, "to")
-    source = one(request.query_params, "from", 1_000)
+    name = param(request.query_params, "to")
+    source = param(request.query_params, "from", 1_000)
     found = (await site.read(lambda kb: kb.follow(source, [name]))).get(name)
     if found is None:
         return see_other(PageQuery(query=name).address("/"))

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memory_kb.web.highlight import Stretch
-from memory_kb.web.site import PAGE_SIZE, Site, one, read_query
+from memory_kb.web.site import PAGE_SIZE, Site, param, read_query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,7 +35,7 @@ async def show_sessions(site: Site, request: Request) -> Response:
 
 async def show_session(site: Site, request: Request) -> Response:
     """One session, event by event."""
-    asked, session = read_query(request.query_params), one(request.query_params, "session")
+    asked, session = read_query(request.query_params), param(request.query_params, "session")
     first = (asked.page - 1) * _EVENTS
     events = await site.study(
         lambda kb: list(itertools.islice(kb.sessions.replay(session), first, first + _EVENTS + 1))

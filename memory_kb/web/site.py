@@ -110,21 +110,21 @@ def read_query(parameters: Parameters) -> PageQuery:
         >>> read_query(QueryParams("q=flaky&kind=rule&kind=&page=two")).kind
         ('rule',)
     """
-    page = one(parameters, "page")
+    page = param(parameters, "page")
     return PageQuery(
-        query=one(parameters, "q", _MAX_QUERY),
+        query=param(parameters, "q", _MAX_QUERY),
         kind=_several(parameters.getlist("kind")),
         scope=_several(parameters.getlist("scope")),
         status=_several(parameters.getlist("status")),
-        tag=one(parameters, "tag").strip(),
-        since=one(parameters, "since").strip(),
-        folder=one(parameters, "folder", 1_000),
-        order=one(parameters, "order") or "newest",
+        tag=param(parameters, "tag").strip(),
+        since=param(parameters, "since").strip(),
+        folder=param(parameters, "folder", 1_000),
+        order=param(parameters, "order") or "newest",
         page=min(_MAX_PAGE, max(1, int(page))) if page.isascii() and page.isdecimal() else 1,
     )
 
 
-def one(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
+def param(parameters: Parameters, name: str, longest: int = _MAX_WORD) -> str:
     """Return the last value of a name, or nothing, as text that can be printed."""
     return printable(parameters.get(name, "")[:longest]).replace("\0", "")
 

@@ -1,4 +1,4 @@
-"""Plan renames, moves and new notes for an editor, and read how an entry was used."""
+"""The verb rename, and what an editor is proposed: renames, moves, and actions on an entry."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class RenamedEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Drafting:
+class Proposals:
     """The verb rename, and what the language server asks."""
 
     _vault: Vault
