@@ -10,7 +10,7 @@ from memory_kb.browsing import LastLook
 from memory_kb.index.link_map import LinkMap
 from memory_kb.index.lint_cache import LintPass
 from memory_kb.kb import KnowledgeBase
-from memory_kb.web.filters import entry_address
+from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, param, read_query
 
 if TYPE_CHECKING:
