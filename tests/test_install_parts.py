@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from installing import CODEX_CONFIG
 
 from memory_kb.agents.agent import ListItem, Part, Server
-from memory_kb.agents.config_files import insert_toml, parse_json, remove_json, remove_toml
-from memory_kb.agents.parts import put_in, take_out
+from memory_kb.agents.config_files import insert_toml, parse_json, put_in, remove_json, remove_toml, take_out
 from memory_kb.errors import CannotSplice
 from memory_kb.markdown import text_blocks as blocks
 

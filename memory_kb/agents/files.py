@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import Server
-from memory_kb.agents.config_files import NotPlainJson
-from memory_kb.agents.parts import Installed, has_server, put_in, render_snippet, take_out
+from memory_kb.agents.config_files import Installed, NotPlainJson, has_server, put_in, render_snippet, take_out
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import ChangeView
