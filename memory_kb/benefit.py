@@ -28,8 +28,8 @@ from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.importing import Labels, TranscriptImport
 from memory_kb.sessions.needs import (
     SORTS,
+    EarlierSessions,
     Need,
-    Past,
     SessionNeeds,
     comparable_text,
     count_failed,
@@ -348,7 +348,7 @@ class _ProjectReplay:
     def __init__(self, vault: LearningVault, past_notes: NotesInGit, made: Benefit) -> None:
         self._vault, self._past_notes, self._made = vault, past_notes, made
         self._givers: dict[str, Giver] = dict(zip(WAYS, (vault, Giver(), Grep(vault.notes), Curated()), strict=True))
-        self._past = Past()
+        self._past = EarlierSessions()
         self._shown, self._paid, self._wrong = set[str](), set[str](), set[str]()
 
     def run(self, sessions: Sequence[SessionNeeds]) -> Iterator[None]:

@@ -12,7 +12,7 @@ from consolidating import REDIS, make, rules, told
 from extracting import answer, entry_of, learning, log_session, variables
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction import Kept
+from memory_kb.learning.extraction import KeptLearning
 from memory_kb.learning.rule_gate import SessionCounts, find_same, judge_rule, keywords
 from memory_kb.model import Location, Memory
 from memory_kb.store.events import Event
@@ -148,7 +148,7 @@ def open_with(vault: MakeVault, home: Path, fake: FakeProvider, **files: str) ->
     return KnowledgeBase.open(folder, home, environ={"HOME": str(home.parent)} | variables(fake), clock=lambda: NOW)
 
 
-def extract(kb: KnowledgeBase, fake: FakeProvider, session: str = "s1", **fields: object) -> Kept:
+def extract(kb: KnowledgeBase, fake: FakeProvider, session: str = "s1", **fields: object) -> KeptLearning:
     """Let the model find a rule in a session."""
     both = ((1, "Redis must run before the suite"), (2, "Redis must run before the suite"))
     log_session(kb, session)

@@ -154,7 +154,7 @@ _LINE = re.compile(r"- (?P<text>.*?) <!-- (?P<id>[^\s<>]+) -->")
 _MAX_ENTRY = 2_000
 
 
-class Merged(NamedTuple):
+class MergedBlock(NamedTuple):
     """What the block is to hold, the text of each entry that both sides agree on, and what was changed in the block.
 
     `edits` have the old and the new text; `notices` say what was left alone, and why.
@@ -172,7 +172,7 @@ def merge(
     base: Mapping[str, str],
     why_not: Callable[[str, str, str], str] = lambda *_: "",
     name: str = "the file",
-) -> Merged:
+) -> MergedBlock:
     """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
     `why_not` returns why the new text of an entry cannot go into the vault in the place of the old one, "" where it can;
@@ -213,7 +213,7 @@ def merge(
             lines.append(line)
             agreed |= {found["id"]: base[found["id"]]} if found["id"] in base else {}
             notices.append(f"{found['id']} was changed in {name} and always holds no more; its line is left there")
-    return Merged(tuple(lines), agreed, edits, tuple(notices))
+    return MergedBlock(tuple(lines), agreed, edits, tuple(notices))
 
 
 class Bridge:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.agents.agent import Server
-from memory_kb.agents.config_files import Installed, NotPlainJson, has_server, put_in, render_snippet, take_out
+from memory_kb.agents.config_files import InstallTrace, NotPlainJson, has_server, put_in, render_snippet, take_out
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import ChangeView
@@ -154,7 +154,7 @@ class AgentFiles:
             raise VaultNotFound(f"what was installed cannot be noted in {self._record}: {exc.strerror}", hint) from exc
 
 
-def read_record(file: Path) -> dict[str, Installed]:
+def read_record(file: Path) -> dict[str, InstallTrace]:
     """Return what was put into which file; a record that is lost or damaged is an empty one."""
     try:
         with read_plain(file) as stream:
@@ -163,10 +163,10 @@ def read_record(file: Path) -> dict[str, Installed]:
         return {}
 
 
-def _read_trace(value: Mapping[str, Any]) -> Installed:
+def _read_trace(value: Mapping[str, Any]) -> InstallTrace:
     inserted = value["inserted"]
     earlier = [server for _, server in value.get("servers", ())]  # as records were written before
-    return Installed(
+    return InstallTrace(
         str(value["after"]),
         bool(value["is_made"]),
         None if inserted is None else tuple((int(start), int(end)) for start, end in inserted),

@@ -12,7 +12,7 @@ from memory_kb.cli.options import Day, allow_secret_option, dry_run_option, job_
 from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_listing, print_problems, say
 from memory_kb.cli.runs import end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.cli.styles import clean, format_id, one_line, style
-from memory_kb.episodes.diary_text import Reflected
+from memory_kb.episodes.diary_text import EpisodeResult
 from memory_kb.errors import ProviderFailed, UnreadableInput, UsageError
 from memory_kb.model import Problem
 from memory_kb.store.events import Event
@@ -60,7 +60,7 @@ def reflect_verb(options: Options, /, session: str, again: bool) -> int:
     return finish_run(options, done.run, pick(done, "session", "episodes"), notes=done.notices, report=show)
 
 
-def _print_reflected(one: Reflected, *, is_done: bool) -> None:
+def _print_reflected(one: EpisodeResult, *, is_done: bool) -> None:
     if one.action == "empty":
         say(f"{one.session}: nothing was done in it; no episode")
     elif one.action in ("created", "updated"):

@@ -19,7 +19,7 @@ from memory_kb.text import counted
 
 if TYPE_CHECKING:
     from memory_kb.kb import KnowledgeBase
-    from memory_kb.learning.outcomes import Credited
+    from memory_kb.learning.outcomes import CreditedEntry
     from memory_kb.learning.review import ReviewItem
 
 
@@ -226,7 +226,7 @@ def outcome_verb(
     return finish_run(options, report.run, fields, notes=notes, report=lambda: _print_credits(report.credits))
 
 
-def _print_credits(credits: Sequence[Credited]) -> None:
+def _print_credits(credits: Sequence[CreditedEntry]) -> None:
     for one in credits:
         numbers = f"{one.before:g} -> {one.after:g}" if one.kind == "skill" else f"{one.before:.2f} -> {one.after:.2f}"
         click.echo(f"{one.credit:<7}  {numbers}  {dim_id(one.id)}  {clean(one.title)}")

@@ -19,8 +19,8 @@ from memory_kb.store.events import NoEvent, load_object
 from memory_kb.text import describe, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.working.handoffs import HandedOff, Handoff
-    from memory_kb.working.ledgers import Checkpointed, Ledger
+    from memory_kb.working.handoffs import Handoff, HandoffReport
+    from memory_kb.working.ledgers import Ledger, LedgerReport
 
 _JOB = option("--job", "The job it belongs to.")
 _PLACE = together(_JOB, option("--task-id", "The task of --job.", metavar="TASK"))
@@ -86,7 +86,7 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
     return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 
 
-def _finish(options: Options, done: Checkpointed | HandedOff, fields: Mapping[str, Any], line: str) -> int:
+def _finish(options: Options, done: LedgerReport | HandoffReport, fields: Mapping[str, Any], line: str) -> int:
     notes = [f"note: {notice}" for notice in done.notices]
     return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, said=line)
 

@@ -176,7 +176,7 @@ def diary_id(entry_id: str, timestamp: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected:
+class EpisodeResult:
     """What became of one episode of a session.
 
     `action` is created, updated or unchanged; edited, aged or left where the file stays as it is;
@@ -193,11 +193,11 @@ class Reflected:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflection:
+class ReflectReport:
     """What became of a session's episodes; `notices` say what a language model was asked for and did not give."""
 
     session: str
-    episodes: tuple[Reflected, ...]
+    episodes: tuple[EpisodeResult, ...]
     run: RunReport
     notices: tuple[str, ...] = ()
 

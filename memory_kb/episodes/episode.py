@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from memory_kb.episodes.diary_text import (
     DiaryLists,
-    Reflected,
+    EpisodeResult,
     cut_sections,
     digest,
     infer_category,
@@ -140,7 +140,7 @@ def plan_episode(
     now: datetime,
     *,
     was_made: bool = False,
-) -> tuple[Reflected, Plan]:
+) -> tuple[EpisodeResult, Plan]:
     """Plan to keep an episode, or to renew the one that earlier events gave.
 
     `known` is the entry that exists, as it is in the file; `was_made` whether a person has taken one away.
@@ -156,7 +156,7 @@ def plan_episode(
     score = episode.fields["quality_score"]
     assert isinstance(score, float)
     outcome = str(episode.fields["outcome"])
-    return Reflected(episode.session, episode.id, path, action, outcome, score, episode.title), plan
+    return EpisodeResult(episode.session, episode.id, path, action, outcome, score, episode.title), plan
 
 
 def is_current(seq: int, known: Memory) -> bool:

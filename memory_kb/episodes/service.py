@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, Semantic
+from memory_kb.episodes.consolidation import WINDOW_DAYS, Consolidation, PatternReport
 from memory_kb.episodes.diary_text import (
     DiaryEntry,
     DiaryLists,
-    Reflected,
-    Reflection,
+    EpisodeResult,
+    ReflectReport,
     ask_diary,
     export_diary,
     quality_score,
@@ -74,7 +74,7 @@ class Episodes:
         again: bool = False,
         dry_run: bool = False,
         on_problem: Callable[[int, str], None] | None = None,
-    ) -> Reflection:
+    ) -> ReflectReport:
         """Build the episodes of a session, one for each task that its events name.
 
         Built again from the same events nothing changes. A session that went on renews its episode, unless somebody has
@@ -94,13 +94,13 @@ class Episodes:
         run = self._writer.run("reflect", [change for _, changes in planned for change in changes], dry_run=dry_run)
         left = {conflict.path for conflict in run.conflicts}
         done = tuple(replace(one, action="left") if one.path in left else one for one, _ in planned)
-        return Reflection(session, done, run, tuple(dict.fromkeys(notices)))
+        return ReflectReport(session, done, run, tuple(dict.fromkeys(notices)))
 
     def _plan_episode(
         self, trace: Trace, known: dict[str, Memory], notices: list[str] | None, *, is_first: bool, again: bool
-    ) -> tuple[Reflected, Plan]:
+    ) -> tuple[EpisodeResult, Plan]:
         if trace.is_empty:
-            return Reflected(trace.session, "", "", "empty"), ()
+            return EpisodeResult(trace.session, "", "", "empty"), ()
         now = self._vault.clock()
         place = trace._replace(job=None, task=None) if not self._vault.memory else trace
         episode = make_episode(place, now, is_first=is_first)
@@ -163,7 +163,7 @@ class Episodes:
         )
         return Learned(entry_id, path, "left" if run.conflicts else "created", run)
 
-    def consolidate_semantic(self, *, dry_run: bool = False) -> Semantic:
+    def consolidate_semantic(self, *, dry_run: bool = False) -> PatternReport:
         """Make rules of what recurs in recent episodes, and pitfalls of their errors."""
 
         def is_episode(memory: Memory) -> bool:
@@ -180,7 +180,7 @@ class Episodes:
         ).plan()
         plan = self._memories.plan_ingest(learnings)
         run = self._writer.run("consolidate", (*changes, *plan.changes), dry_run=dry_run)
-        return Semantic(plan.results, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
+        return PatternReport(plan.results, tuple(change.entry_id or "" for change in changes), tuple(dropped), run)
 
     def age_episodes(self, *, dry_run: bool = False) -> RunReport:
         """Summarise the episodes of more than a week, archive those of more than a month that nothing refers to.

@@ -36,7 +36,7 @@ class UserMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedStatement:
     """What became of one statement, recognised by its marker, or of a message that was not read.
 
     `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message holds a credential.
@@ -58,12 +58,12 @@ class Captured:
 class CaptureReport:
     """What was made of so many messages of people, in their order, and the run that wrote it."""
 
-    messages: tuple[Captured, ...]
+    messages: tuple[CapturedStatement, ...]
     count: int
     run: RunReport
 
     @property
-    def kept(self) -> tuple[Captured, ...]:
+    def kept(self) -> tuple[CapturedStatement, ...]:
         """Those that state something, whatever became of it."""
         return tuple(one for one in self.messages if one.action != "passed")
 
@@ -183,15 +183,15 @@ class Captures:
         return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
 
 
-def _report(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[Captured]:
+def _report(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[CapturedStatement]:
     """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
     rest = iter(taken)
     for event, statements, refusal in messages:
         seq = event.seq or None
         if refusal:
-            yield Captured("passed", refusal, session=event.session or None, seq=seq)
+            yield CapturedStatement("passed", refusal, session=event.session or None, seq=seq)
         for one, done in zip(statements, rest, strict=False):
-            yield Captured(
+            yield CapturedStatement(
                 done.action,
                 done.message or done.learning.reason,
                 one.marker,

@@ -165,7 +165,7 @@ def _make_draft(one: Extracted, question: ScopeQuestion, session: FinishedSessio
 _NOTHING = Metered()
 
 
-class Kept(NamedTuple):
+class KeptLearning(NamedTuple):
     """A learning and what became of it: created, reinforced, known, forgotten or refused."""
 
     id: str
@@ -194,7 +194,7 @@ class ScopeReport:
     outcome: str
     message: str = ""
     used: Metered = _NOTHING
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptLearning, ...] = ()
     dropped: tuple[DropCount, ...] = ()
 
     def count(self, action: str) -> int:
@@ -248,7 +248,7 @@ class _ScopeResult(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _ModelQuestions:
     """The questions about one session to one model; `llm` is None in a preview, `done` are those that were asked before."""
 
     session: FinishedSession
@@ -329,22 +329,24 @@ class Extraction:
             return ExtractionReport(found, tuple(ScopeReport(one.name, "skipped", why_not) for one in chosen))
         done = frozenset[str]() if again else ExtractionLog(self._vault.machine / "log").done()
         cost = functools.partial(estimate, settings)
-        asking = _Asking(self._finished(found), None if dry_run else llm, models.spent, done, cost, self._vault.clock())
+        questions = _ModelQuestions(
+            self._finished(found), None if dry_run else llm, models.spent, done, cost, self._vault.clock()
+        )
         reports, runs = list[ScopeReport](), list[RunReport]()
         # A rollup reads what the scopes before it have just written.
         first = tuple(scope for scope in chosen if not scope.is_rollup)
         for batch in filter(None, (first, *((scope,) for scope in chosen if scope.is_rollup))):
-            made, run = self._run_batch(batch, asking, again=again)
+            made, run = self._run_batch(batch, questions, again=again)
             reports += made
             runs += [run] if run else []
         return ExtractionReport(found, tuple(reports), tuple(runs))
 
     def _run_batch(
-        self, scopes: Sequence[Scope], asking: _Asking, *, again: bool
+        self, scopes: Sequence[Scope], questions: _ModelQuestions, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
         memories = self._memories.all()
-        asked = [asking.ask(scope, memories) for scope in scopes]
+        asked = [questions.ask(scope, memories) for scope in scopes]
         learnings = [learning for one in asked for learning in one.learnings]
         run: RunReport | None = None
         results = tuple[Ingested, ...]()
@@ -359,10 +361,12 @@ class Extraction:
                     replace(one.report, outcome="failed", message=why) if one.learnings else one.report for one in asked
                 )
                 return list(failed), None
-        kept = (Kept(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in results)
+        kept = (
+            KeptLearning(one.id, one.path, one.action, one.learning.draft.title or "", one.message) for one in results
+        )
         if not (run and run.conflicts):
             answered = (digest for one in asked for digest in one.answered)
-            ExtractionLog(self._vault.machine / "log").add(answered, asking.session.id, asking.now)
+            ExtractionLog(self._vault.machine / "log").add(answered, questions.session.id, questions.now)
         return [replace(one.report, kept=tuple(islice(kept, len(one.learnings)))) for one in asked], run
 
     def _finished(self, session: str) -> FinishedSession:

@@ -111,7 +111,7 @@ def plan_reinforcements(
     return changes, tuple(one for one in credits_ if one.counts)
 
 
-class Credited(NamedTuple):
+class CreditedEntry(NamedTuple):
     """An entry and its credit; `before` and `after` are the confidence, of a skill its counter."""
 
     id: str
@@ -129,7 +129,7 @@ class OutcomeReport:
     agent: str
     task: str
     outcome: str
-    credits: tuple[Credited, ...]
+    credits: tuple[CreditedEntry, ...]
     known: tuple[str, ...]
     notice: str
     run: RunReport
@@ -206,13 +206,13 @@ def find_credits(
 
 def plan_credits(
     memories: Iterable[Memory], wanted: Mapping[str, str], today: date, reason: str
-) -> tuple[list[Credited], dict[str, Mark], list[Change | None]]:
+) -> tuple[list[CreditedEntry], dict[str, Mark], list[Change | None]]:
     """Plan to credit those of the wanted entries that are live rules, pitfalls and skills, each as `wanted` says.
 
     Return their credits, what to log of them, and the changes.
     """
     entries = {one.id: one for one in in_force(memories) if one.is_live and one.kind in EVIDENCE_KINDS}
-    credits_, marks, changes = list[Credited](), dict[str, Mark](), list[Change | None]()
+    credits_, marks, changes = list[CreditedEntry](), dict[str, Mark](), list[Change | None]()
     for memory, credit in ((entries[name], credit) for name, credit in wanted.items() if name in entries):
         change = plan_feedback(memory, credit, today, f"Feedback: {credit}. {reason}")
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
@@ -220,7 +220,7 @@ def plan_credits(
         evidence = read_evidence(memory)
         numbers = (evidence.decayed(today), settle(evidence, credit, today).confidence)
         numbers = (count, marks[memory.id].total) if memory.kind == "skill" else numbers
-        credits_.append(Credited(memory.id, memory.kind, memory.title, credit, *numbers))
+        credits_.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
         changes.append(change)
     return credits_, marks, changes
 

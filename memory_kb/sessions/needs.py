@@ -194,7 +194,7 @@ def comparable_text(text: str) -> str:
     return " ".join(text.replace("`", "").casefold().split())
 
 
-class Past:
+class EarlierSessions:
     """What strictly earlier sessions knew."""
 
     def __init__(self) -> None:

@@ -81,7 +81,7 @@ class Handoff:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOff:
+class HandoffReport:
     """A handoff; `action` is created, or known where the last one says the same. `notices` name what is not there."""
 
     handoff: Handoff
@@ -175,7 +175,7 @@ class Handoffs:
         job: str | None = None,
         task_id: str | None = None,
         dry_run: bool = False,
-    ) -> HandedOff:
+    ) -> HandoffReport:
         """Write down what the next agent has to know; one that says what the last one says is that one.
 
         `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git says.
@@ -226,12 +226,12 @@ class Handoffs:
     def _read(self, memory: Memory) -> Handoff:
         return read_handoff(memory._replace(text=self._memories.whole_text_of(memory)))
 
-    def _keep(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandedOff:
+    def _keep(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandoffReport:
         folder = f"{self._vault.folder_of(place)}handoffs"
         here = [self._read(one) for one in self._memories.all(_HANDOFFS) if one.place[:3] == place[:3]]
         last = max(here, key=_age, default=None)
         if last and last.status == "active" and last.message == draft.message:
-            return HandedOff(last, "known", RunReport(None, "handoff create"))
+            return HandoffReport(last, "known", RunReport(None, "handoff create"))
         # A number that was used once is not used again, not even where its entry or its file is gone.
         files = (file.stem for file in self._vault.resolve(folder).glob("handoff-*.md"))
         numbers = (int(named[1]) for name in (*(one.id for one in here), *files) if (named := _ID.fullmatch(name)))
@@ -249,7 +249,7 @@ class Handoffs:
         fields = tuple((name, value) for name, value in values.items() if value)
         text = render(Draft(render_handoff(made), "handoff", fields=fields), entry_id, now)
         change = create_file(path, text, f"{made.from_agent} hands over to {made.to_agent}.", entry_id)
-        return HandedOff(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
+        return HandoffReport(made, "created", self._writer.run("handoff create", [change], dry_run=dry_run))
 
     def _resolve_patterns(self, wanted: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         """Return the ids of some entries; one that is not there stays as it is named, with a notice."""

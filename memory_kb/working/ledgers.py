@@ -71,7 +71,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpointed:
+class LedgerReport:
     """A ledger after a checkpoint; `action` is created, updated or unchanged, `notices` say what could not be kept."""
 
     ledger: Ledger
@@ -169,7 +169,7 @@ class Ledgers:
         job: str | None = None,
         task_id: str | None = None,
         dry_run: bool = False,
-    ) -> Checkpointed:
+    ) -> LedgerReport:
         """Record the state of an agent's work; what is not given keeps its value.
 
         An empty `task` means that it works on nothing. `values` holds any of it as one object. Git is asked
@@ -207,7 +207,7 @@ class Ledgers:
         found = [read_ledger(one) for one in self._memories.all(_LEDGERS) if one.is_live and is_at(one, place)]
         return tuple(sorted(found, key=lambda ledger: (ledger.agent_id, ledger.path)))
 
-    def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> Checkpointed:
+    def _checkpoint(self, agent: str, given: Mapping[str, Any], place: Location, *, dry_run: bool) -> LedgerReport:
         now = self._vault.clock()
 
         def plan(memories: Sequence[Memory]) -> Plan:
@@ -219,13 +219,13 @@ class Ledgers:
         if known := _find(memories, agent, place):
             run = self._memories.carry_out("ledger set", plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
-            return Checkpointed(apply_checkpoint(read_ledger(known), given, now), action, run)
+            return LedgerReport(apply_checkpoint(read_ledger(known), given, now), action, run)
         taken = {one.id for one in memories if one.place[:3] == place[:3]}
         ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
         fields = {"agent_id": agent} | _fields(ledger, given)
         text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(fields.items())), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
-        return Checkpointed(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
+        return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
 
 
 def _find(memories: Sequence[Memory], agent: str, place: Location) -> Memory | None:
