@@ -184,35 +184,31 @@ def merge(
         (('- Use spaces. <!-- a -->', '- Be kind. <!-- b -->'), {'a': ('Use tabs.', 'Use spaces.')})
     """
     there = {found["id"]: found["text"] for line in theirs if (found := _LINE.fullmatch(line))}
-    lines, agreed, notices = list[str](), dict[str, str](), list[str]()
-    edits = dict[str, tuple[str, str]]()
+    lines, agreed, edits, notices = list[str](), dict(ours), dict[str, tuple[str, str]](), list[str]()
     for entry, text in ours.items():
         old, now = base.get(entry), there.get(entry)
-        agreed[entry] = text
+        shown = text
         if now is None and old == text:
             notices.append(f"{entry} was taken out of {name} and stays out; the vault keeps it")
             continue
-        if now is None or old is None or now in (old, text):
-            lines.append(f"- {text} <!-- {entry} -->")
-            continue
-        lines.append(f"- {now} <!-- {entry} -->")
-        reason = (
-            why_not(entry, old, now) if old == text else "it was changed in the vault, too, and stays as it is in both"
-        )
-        if reason:
-            agreed[entry] = old
-            notices.append(f"{entry} was changed in {name}; {reason}")
-        else:
-            agreed[entry], edits[entry] = now, (old, now)
+        if now is not None and old is not None and now not in (old, text):
+            shown, changed_here = now, "it was changed in the vault, too, and stays as it is in both"
+            if reason := changed_here if old != text else why_not(entry, old, now):
+                agreed[entry] = old
+                notices.append(f"{entry} was changed in {name}; {reason}")
+            else:
+                agreed[entry], edits[entry] = now, (old, now)
+        lines.append(f"- {shown} <!-- {entry} -->")
     for line in theirs:
         found = _LINE.fullmatch(line)
-        if found is None and line.strip():
-            lines.append(line)
-            notices.append(f"a line of {name} is none of ours and is left there: {line[:80]}")
-        elif found and found["id"] not in ours and found["text"] != base.get(found["id"]):
-            lines.append(line)
-            agreed |= {found["id"]: base[found["id"]]} if found["id"] in base else {}
-            notices.append(f"{found['id']} was changed in {name} and always holds no more; its line is left there")
+        known = base.get(found["id"]) if found else None
+        if not line.strip() or (found and (found["id"] in ours or found["text"] == known)):
+            continue
+        lines.append(line)
+        if found and known is not None:
+            agreed[found["id"]] = known
+        what = f"{found['id']} was changed in {name} and always holds no more; its line is left there" if found else ""
+        notices.append(what or f"a line of {name} is none of ours and is left there: {line[:80]}")
     return MergedBlock(tuple(lines), agreed, edits, tuple(notices))
 
 

@@ -12,7 +12,7 @@ from memory_kb.learning.render_entry import TWIN_SIMILARITY
 from memory_kb.learning.scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.learning.text_comparison import likeness
 from memory_kb.model import Memory
-from memory_kb.text import has_cjk, jaccard, on_one_line, printable, tokens
+from memory_kb.text import has_cjk, jaccard, on_one_line, tokens
 
 #: The fewest and most characters of a title, and of a line; the most of a learning.
 _TITLE, _LINE, _LEARNING = (6, 140), (2, 700), 2_000
@@ -66,12 +66,12 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
 
 
 def _read(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:
-    lines = tuple((label.name, _on_one_line(item[label.key])) for label in question.step.labels)
-    tags = (_on_one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
+    lines = tuple((label.name, on_one_line(item[label.key])) for label in question.step.labels)
+    tags = (on_one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}
-    quotes = [(quote["number"], _on_one_line(quote["quote"])) for quote in item["quotes"][:10]]
+    quotes = [(quote["number"], on_one_line(quote["quote"])) for quote in item["quotes"][:10]]
     return Extracted(
-        _on_one_line(item["title"]).strip("# "),
+        on_one_line(item["title"]).strip("# "),
         lines,
         tuple(dict.fromkeys(filter(_TAG.fullmatch, tags))),
         tuple(sorted({number for number, quote in quotes if number in shown and _occurs_in(quote, shown[number])})),
@@ -94,10 +94,6 @@ def _occurs_in(quote: str, text: str) -> bool:
 
 def _smooth(text: str) -> str:
     return " ".join(text.translate(_SMOOTH).casefold().split())
-
-
-def _on_one_line(text: str) -> str:
-    return on_one_line(printable(text))
 
 
 def _objections(one: Extracted, question: ScopeQuestion, before: Sequence[Extracted]) -> Iterator[str]:
