@@ -49,8 +49,9 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     memory-kb install codex --user
     """
     kb = options.kb
-    if agent is None:
-        return _list_agents(options)
+    agent = agent or _choose_agent(options)
+    if not agent:
+        return 0
     where: dict[str, Any] = {"scope": scope, "folder": folder, "pin": pin}
     if not options.dry_run:
         with Progress() as progress:
@@ -61,12 +62,15 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     return 0 if print_checks(kb.prove_agent(agent, **where)) else FINDINGS
 
 
-def _list_agents(options: Options) -> int:
+def _choose_agent(options: Options) -> str | None:
+    """List the agents on this machine; on a terminal ask for one of them."""
     found = options.kb.found_agents()
     rows = ((one.name, one.title, f"tried with {one.tried}" if one.tried else "") for one in found)
     empty = "No agent that memory-kb knows is on this machine; any MCP client can run `memory-kb mcp`."
     print_listing(options, [pick(one, "name", "title", "tried") for one in found], rows, empty)
-    return 0
+    if not found or options.as_json or not sys.stdin.isatty():
+        return None
+    return str(click.prompt("Install into", type=click.Choice([one.name for one in found]), err=True))
 
 
 def print_checks(checks: Iterable[ProofCheck]) -> bool:
