@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsprotocol import types as lsp
 
@@ -45,8 +45,8 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.D
     if entry is None or entry.metadata.keys().isdisjoint(("id", "kind", "type")):
         return
     for one in mine:
-        if one.code == "twin" and entry.status in LIVE_STATUSES and _about(one):
-            yield _action(f"Merge with {short_id(_about(one))}", page, entry, "merge", one)
+        if one.code == "twin" and entry.status in LIVE_STATUSES and (other := read_data(one, "about")):
+            yield _action(f"Merge with {short_id(other)}", page, entry, "merge", one)
     if entry.status == "proposed" or (entry.status in LIVE_STATUSES and read_words(entry.metadata.get("flags"))):
         yield _action("Approve this entry", page, entry, "approve")
     if entry.status in LIVE_STATUSES:
@@ -56,7 +56,9 @@ def offer_actions(page: Page, offset: int, place: Location, said: Sequence[lsp.D
 
 
 def _action(title: str, page: Page, entry: Entry, action: str, about: lsp.Diagnostic | None = None) -> lsp.CodeAction:
-    kind, other = (lsp.CodeActionKind.QuickFix, _about(about)) if about else (lsp.CodeActionKind.Refactor, "")
+    kind, other = (
+        (lsp.CodeActionKind.QuickFix, read_data(about, "about")) if about else (lsp.CodeActionKind.Refactor, "")
+    )
     data: Mapping[str, Any] = {"action": action, "path": page.path, "id": entry.id, "other": other}
     return lsp.CodeAction(title=title, kind=kind, data=data, diagnostics=[about] if about else None)
 
@@ -67,7 +69,7 @@ def offer_new_note(path: str, place: EditorFile, said: lsp.Diagnostic | None) ->
     return lsp.CodeAction(
         title=f"Create this note: {path}",
         kind=lsp.CodeActionKind.QuickFix,
-        edit=lsp.WorkspaceEdit(document_changes=list(_operations(made, place))),
+        edit=lsp.WorkspaceEdit(document_changes=list(_changes(made, place))),
         diagnostics=[said] if said else None,
         is_preferred=True,
     )
@@ -83,62 +85,42 @@ def note_name(path: str) -> str:
     return os.path.splitext(path.rpartition("/")[2])[0]
 
 
-def _about(said: lsp.Diagnostic) -> str:
-    data: Any = said.data
-    about = data.get("about") if isinstance(data, dict) else getattr(data, "about", None)
-    return about if isinstance(about, str) else ""
+def read_data(held: lsp.Diagnostic | lsp.CodeAction, name: str) -> str:
+    """Return what we put into the data of a message, as it comes back from an editor."""
+    data: Any = held.data
+    value = data.get(name) if isinstance(data, dict) else getattr(data, name, None)
+    return value if isinstance(value, str) else ""
 
 
 #: In longer files lines that occur often are not compared.
 _MANY_LINES = 5_000
 
 
-class EditorFile(NamedTuple):
-    """How an editor knows a file: its address, and its version where it is open."""
-
-    uri: str
-    version: int | None = None
-
-
-PlaceOf = Callable[[str], EditorFile]
+_Change = lsp.TextDocumentEdit | lsp.CreateFile | lsp.RenameFile | lsp.DeleteFile
+#: How an editor knows a file: its address, and its version where it is open.
+EditorFile = lsp.OptionalVersionedTextDocumentIdentifier
 
 
 def make_workspace_edit(
-    made: Composition, place_of: PlaceOf, encoding: str, *, has_operations: bool
+    made: Composition, place_of: Callable[[str], EditorFile], encoding: str, *, has_operations: bool
 ) -> lsp.WorkspaceEdit | None:
     """Return a composition as an edit; None where the editor cannot make or delete files and it needs that."""
-    changes: list[lsp.TextDocumentEdit | lsp.CreateFile | lsp.RenameFile | lsp.DeleteFile] = []
-    for file in made.files:
-        place = place_of(file.path)
-        if file.before is not None and file.after is not None:
-            changes.append(_edit(place, text_edits(_text(file.before), _text(file.after), encoding)))
-        elif not has_operations:
-            return None
-        else:
-            changes += _operations(file, place)
-    if made.moves and not has_operations:
-        return None
+    changes = [change for file in made.files for change in _changes(file, place_of(file.path), encoding)]
     changes += [lsp.RenameFile(old_uri=place_of(old).uri, new_uri=place_of(new).uri) for old, new in made.moves]
+    if not has_operations and not all(isinstance(one, lsp.TextDocumentEdit) for one in changes):
+        return None
     # What is made comes before what is deleted, so that nothing is ever nowhere.
-    changes.sort(key=lambda one: isinstance(one, lsp.DeleteFile))
-    return lsp.WorkspaceEdit(document_changes=changes)
+    return lsp.WorkspaceEdit(document_changes=sorted(changes, key=lambda one: isinstance(one, lsp.DeleteFile)))
 
 
-def _operations(
-    file: FileOutcome, place: EditorFile
-) -> Iterator[lsp.TextDocumentEdit | lsp.CreateFile | lsp.DeleteFile]:
+def _changes(file: FileOutcome, place: EditorFile, encoding: str = "utf-16") -> Iterator[_Change]:
     if file.after is None:
         yield lsp.DeleteFile(uri=place.uri)
-    else:
+        return
+    if file.before is None:
         yield lsp.CreateFile(uri=place.uri, options=lsp.CreateFileOptions(overwrite=False, ignore_if_exists=False))
-        start = lsp.Position(0, 0)
-        yield _edit(EditorFile(place.uri), [lsp.TextEdit(lsp.Range(start, start), _text(file.after))])
-
-
-def _edit(place: EditorFile, edits: Sequence[lsp.TextEdit]) -> lsp.TextDocumentEdit:
-    return lsp.TextDocumentEdit(
-        lsp.OptionalVersionedTextDocumentIdentifier(uri=place.uri, version=place.version), list(edits)
-    )
+        place = EditorFile(place.uri)
+    yield lsp.TextDocumentEdit(place, [*text_edits(_text(file.before or b""), _text(file.after), encoding)])
 
 
 def _text(data: bytes) -> str:

@@ -24,6 +24,7 @@ from memory_kb.lsp.actions import (
     make_workspace_edit,
     offer_actions,
     offer_new_note,
+    read_data,
     to_diagnostic,
 )
 from memory_kb.lsp.completion import complete
@@ -391,9 +392,7 @@ async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[ls
 async def _resolve(ls: NoteServer, action: lsp.CodeAction) -> lsp.CodeAction:
     """Work out what a chosen action changes."""
     if action.edit is None:
-        data: Any = action.data
-        names = ("action", "path", "id", "other")
-        verb, path, entry, other = (data[name] if isinstance(data, dict) else getattr(data, name, "") for name in names)
+        verb, path, entry, other = (read_data(action, name) for name in ("action", "path", "id", "other"))
         drafts = ls.notes.drafts()
         action.edit = await ls.propose(lambda kb: kb.propose(verb, path, entry, drafts, other))
     return action
