@@ -174,19 +174,18 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
     own = page.entry_at(offset)
     if own is None:
         return None
+    subject = Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
     for way, fields in (("id", ("id",)), ("title", _TITLES)):
         value = page.value_at(offset, fields)
         if value:
-            return Subject(page.path, own.id, value[1], way, is_own=True)
+            return subject._replace(span=value[1], way=way)
     heading = heading_span(page, own)
     if heading and heading.start <= offset <= heading.end and not own.title:
-        return Subject(page.path, own.id, heading, "title", is_own=True)
+        return subject._replace(span=heading, way="title")
     section = next((one.span for one in find_headings(page.text) if one.span.start <= offset <= one.span.end), None)
     if section:
-        return Subject(
-            page.path, own.id, heading_words_span(page.text, section), "section", is_own=True, section=section
-        )
-    return Subject(page.path, own.id, Span(offset, offset), "", is_own=True)
+        return subject._replace(span=heading_words_span(page.text, section), way="section", section=section)
+    return subject
 
 
 def _linked(page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
