@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
-from memory_kb.index.database import DATABASE, LOCK
+from memory_kb.index.database import LOCK
 from memory_kb.index.port import NOT_ASKED, Asked, Question
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
@@ -85,9 +85,11 @@ class _Embedding:
 
     def run(self, limit: int | None = None) -> EmbeddingReport:
         """Do it, unless more texts than `limit` are missing; what other working trees have is not made again."""
+        from memory_kb.index.vectors import find_in_siblings
+
         self._attach()
         found = _find_unknown(self._store, self._space, self._store.passages(self._store.missing(self._space)))
-        self._space, lent = _find_lent(self._machine, self._space, found)
+        self._space, lent = find_in_siblings(self._machine, self._space, found)
         self._remember(lent)
         texts = {digest: text for digest, text in found.items() if digest not in lent}
         self._total = len(texts)
@@ -158,14 +160,6 @@ def _find_unknown(store: VectorStore, space: VectorSpace, passages: Iterable[Emb
     texts = {passage.hash: passage.text for passage in passages}
     known = store.cache.known(space, texts) if texts else ()
     return {digest: text for digest, text in texts.items() if digest not in known}
-
-
-def _find_lent(machine: Path, space: VectorSpace, texts: Texts) -> tuple[VectorSpace, dict[str, bytes]]:
-    """Return the vectors that the other working trees of a repository have of texts, and their space."""
-    from memory_kb.index.vectors import find_elsewhere
-    from memory_kb.store.worktrees import find_siblings
-
-    return find_elsewhere((folder / DATABASE for folder in find_siblings(machine)), space, texts)
 
 
 def _cut_batches(texts: Texts, limits: Limits) -> Iterator[list[str]]:
@@ -243,11 +237,13 @@ class VectorSearch:
         """
         if self.embedder is None:
             return None
+        from memory_kb.index.vectors import find_in_siblings
+
         store = index.vectors
         space = store.cache.resolve(self.embedder.space)
         passages = itertools.chain(store.passages(store.missing(space)), further)
         unknown = _find_unknown(store, space, passages)
-        lent = _find_lent(self._machine, space, unknown)[1]
+        lent = find_in_siblings(self._machine, space, unknown)[1]
         texts = [text for digest, text in unknown.items() if digest not in lent]
         tokens = sum(map(count_tokens, texts))
         price = self.embedder.limits.price

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from memory_kb.model import SEARCHED_STATUSES, WORKING_KINDS, Filters
 
 #: The kinds that have an index of their own, as it names them.
 _FEW_KINDS = frozenset({"architecture", "policy", "preference", "skill"})
 _FEW_STATUSES = frozenset({"retired", "rejected", "proposed"})
+#: The filters that list the values a column may have.
+_LISTED = {"kind": "kinds", "status": "statuses", "learning_type": "learning_types", "type": "types", "scope": "scopes"}
 
 
 def as_array(values: Iterable[object]) -> str:
@@ -67,40 +69,15 @@ def where(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str,
 
     Example:
         >>> condition, values = where(Filters(kinds=("rule",)), "c")
-        >>> condition.split(" AND ")[:2], values
-        (["c.kind <> 'fact'", 'c.kind IN (SELECT value FROM json_each(:kinds))'], {'kinds': '["rule"]'})
+        >>> "c.kind IN (SELECT value FROM json_each(:kinds))" in condition, values
+        (True, {'kinds': '["rule"]'})
     """
-    conditions: list[str] = []
+    conditions = [condition.format(table) for condition in (*_few(filters), *_unseen(filters))]
     values: dict[str, object] = {}
-
-    def within(column: str, name: str, allowed: Sequence[str]) -> None:
-        conditions.append(f"{table}.{column} {dialect.within.format(name)}")
-        values[name] = dialect.pack(allowed)
-
-    # Said again in the words of a partial index, so that SQLite knows that it may be used.
-    if filters.kinds and "fact" not in filters.kinds:
-        conditions.append(f"{table}.kind <> 'fact'")
-    if _has_few_statuses(filters):
-        conditions.append(f"{table}.status IN ({_quoted(_FEW_STATUSES)})")
-    if _has_few_types(filters):
-        conditions.append(f"{table}.learning_type <> 'task'")
-    if filters.kinds:
-        within("kind", "kinds", filters.kinds)
-    else:
-        conditions.append(f"{table}.kind NOT IN ({_quoted(WORKING_KINDS)})")
-    if filters.statuses:
-        within("status", "statuses", filters.statuses)
-    else:
-        conditions.append(f"{table}.status IN ({_quoted(SEARCHED_STATUSES)})")
-    if filters.learning_types:
-        within("learning_type", "learning_types", filters.learning_types)
-    else:
-        end = f"substr('/' || {table}.source, length({table}.source) - {len('proxy.md') - 1})"
-        conditions.append(f"NOT ({table}.learning_type = 'proxy' AND {end} = '/proxy.md')")
-    if filters.types:
-        within("type", "types", filters.types)
-    if filters.scopes:
-        within("scope", "scopes", filters.scopes)
+    for column, name in _LISTED.items():
+        if allowed := getattr(filters, name):
+            conditions.append(f"{table}.{column} {dialect.within.format(name)}")
+            values[name] = dialect.pack(allowed)
     if filters.since:
         conditions.append(f"{table}.dated >= {dialect.mark.format('since')}")
         values["since"] = filters.since.isoformat()
@@ -117,6 +94,27 @@ def where(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str,
             conditions.append(f"fits_file({table}.applies_to, :file)")
             values["file"] = filters.file
     return " AND ".join(conditions), values
+
+
+def _few(filters: Filters) -> Iterator[str]:
+    """Yield the words of the partial indexes that may be used, so that SQLite knows it."""
+    if filters.kinds and "fact" not in filters.kinds:
+        yield "{0}.kind <> 'fact'"
+    if _has_few_statuses(filters):
+        yield f"{{0}}.status IN ({_quoted(_FEW_STATUSES)})"
+    if _has_few_types(filters):
+        yield "{0}.learning_type <> 'task'"
+
+
+def _unseen(filters: Filters) -> Iterator[str]:
+    """Yield the conditions that leave out what a search does not see by itself."""
+    if not filters.kinds:
+        yield f"{{0}}.kind NOT IN ({_quoted(WORKING_KINDS)})"
+    if not filters.statuses:
+        yield f"{{0}}.status IN ({_quoted(SEARCHED_STATUSES)})"
+    if not filters.learning_types:
+        end = f"substr('/' || {{0}}.source, length({{0}}.source) - {len('proxy.md') - 1})"
+        yield f"NOT ({{0}}.learning_type = 'proxy' AND {end} = '/proxy.md')"
 
 
 def visible(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:

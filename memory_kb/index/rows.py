@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory_kb.index.port import IS_CUT, Fault
 from memory_kb.markdown.document import display_title, first_heading, parse_document
@@ -173,59 +173,65 @@ def _chunk_entries(
 ) -> list[Chunk]:
     chunks: list[Chunk] = []
     line, counted = 1, 0
-    name = path.rpartition("/")[2].rpartition(".")[0]
     has_terms = (may_be_cjk and (has_cjk(text) or has_cjk(path))) or bool(symbol_terms(text))
     text = _mask(text, entries)
     for entry in entries:
-        body = text[entry.body.start : entry.body.end]
-        title = display_title(entry, body, path, is_only=len(entries) == 1)
-        is_titled = int(title != name or title == entry.title or title == first_heading(body))
-        head = (
-            *(entry.id, entry.kind, entry.type, entry.status),
-            *location,
-            entry.importance,
-            entry.reinforcement_count,
-            entry.seen.isoformat() if entry.seen else None,
-            int(entry.is_superseded),
-        )
-        tags = ",".join(tag.replace(",", " ") for tag in entry.tags)
-        text_tags = ",".join(find_tags(body)) if "#" in body else ""
-        applies_to = "\n".join(entry.applies_to)
-        dated = entry.dated.isoformat() if entry.dated else None
-        names = _other_names(entry, title, "" if entry.has_own_id or len(entries) > 1 else name)
-        title_terms = search_terms(f"{title}\n{names}") if has_terms else None
-        replaced = [link.to for link in entry.links if link.relation == "supersedes" and link.to != entry.id]
-        supersedes = json.dumps(replaced, ensure_ascii=False) if replaced else None
-        metadata = json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None
+        own = _entry_columns(text, entry, path, is_only=len(entries) == 1, has_terms=has_terms)
+        shared = {**location._asdict(), **own}
+        supersedes = shared.pop("supersedes")
         pieces = split_text(text, entry.body.start, entry.body.end) or [Piece(entry.body.start, entry.body.start, ())]
         for part, (start, end, headings) in enumerate(pieces):
             content = text[start:end]
             line += text.count("\n", counted, start)
             end_line = line + content.count("\n")
-            under = " > ".join([heading for heading in headings if heading != title]) if headings else ""
-            terms = search_terms(f"{content}\n{under}\n{tags}") if has_terms else None
-            place = (start, line, end_line, title, is_titled, under, content)
+            under = " > ".join([one for one in headings if one != shared["title"]]) if headings else ""
             chunks.append(
                 Chunk(
-                    path,
-                    len(chunks),
-                    part,
-                    *head,
-                    *place,
-                    tags,
-                    applies_to,
-                    dated,
-                    names,
-                    title_terms,
-                    terms,
-                    metadata,
-                    text_tags,
-                    entry.fault,
-                    supersedes if part == 0 else None,
+                    source=path,
+                    position=len(chunks),
+                    part=part,
+                    char_offset=start,
+                    line=line,
+                    end_line=end_line,
+                    headings=under,
+                    content=content,
+                    terms=search_terms(f"{content}\n{under}\n{shared['tags']}") if has_terms else None,
+                    supersedes=supersedes if part == 0 else None,
+                    **shared,
                 )
             )
             line, counted = end_line, end
     return chunks
+
+
+def _entry_columns(text: str, entry: Entry, path: str, *, is_only: bool, has_terms: bool) -> dict[str, Any]:
+    """Return what all chunks of an entry have in common, by the names of their columns."""
+    body = text[entry.body.start : entry.body.end]
+    name = path.rpartition("/")[2].rpartition(".")[0]
+    title = display_title(entry, body, path, is_only=is_only)
+    names = _other_names(entry, title, name if is_only and not entry.has_own_id else "")
+    replaced = [link.to for link in entry.links if link.relation == "supersedes" and link.to != entry.id]
+    return {
+        "entry_id": entry.id,
+        "kind": entry.kind,
+        "type": entry.type,
+        "status": entry.status,
+        "importance": entry.importance,
+        "reinforcement_count": entry.reinforcement_count,
+        "seen": entry.seen.isoformat() if entry.seen else None,
+        "is_superseded": int(entry.is_superseded),
+        "title": title,
+        "is_titled": int(title != name or title == entry.title or title == first_heading(body)),
+        "tags": ",".join(tag.replace(",", " ") for tag in entry.tags),
+        "applies_to": "\n".join(entry.applies_to),
+        "dated": entry.dated.isoformat() if entry.dated else None,
+        "names": names,
+        "title_terms": search_terms(f"{title}\n{names}") if has_terms else None,
+        "metadata": json.dumps(entry.metadata, ensure_ascii=False) if entry.metadata else None,
+        "text_tags": ",".join(find_tags(body)) if "#" in body else "",
+        "fault": entry.fault,
+        "supersedes": json.dumps(replaced, ensure_ascii=False) if replaced else None,
+    }
 
 
 def _other_names(entry: Entry, title: str, file_name: str) -> str:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from memory_kb.index.database import transaction
+from memory_kb.index.database import DATABASE, transaction
 from memory_kb.index.port import VectorTable
 from memory_kb.markdown.sections import cut_passages
 from memory_kb.plainfiles import open_plain
 from memory_kb.providers.base import VectorSpace
+from memory_kb.text import hash_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ def make_passages(key: int, title: str, headings: str, content: str) -> list[Emb
     """Return what is embedded of a chunk, passage by passage; `title` is empty if it is only the file's name."""
     pieces = [content[piece.start : piece.end] for piece in cut_passages(content)] or [content]
     texts = (embedded_text(title, headings, piece) for piece in pieces)
-    return [EmbeddedPassage(key, hash_text(text), text) for text in texts]
+    return [EmbeddedPassage(key, hash_of(text.encode(errors="surrogatepass")), text) for text in texts]
 
 
 def embedded_text(title: str, headings: str, content: str) -> str:
@@ -67,13 +68,6 @@ def embedded_text(title: str, headings: str, content: str) -> str:
     opening = content[: len(title) + 16]
     head = [part for part in (title, headings) if part and part not in opening]
     return "\n".join(head) + "\n\n" + content if head else content
-
-
-def hash_text(text: str) -> str:
-    """Return the name under which the vector of a text is cached."""
-    import hashlib
-
-    return hashlib.sha256(text.encode(errors="surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def batched(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
@@ -96,19 +90,20 @@ class Pruned(NamedTuple):
     kept: int
 
 
-def find_elsewhere(
-    files: Iterable[Path], space: VectorSpace, hashes: Collection[str]
+def find_in_siblings(
+    machine: Path, space: VectorSpace, hashes: Collection[str]
 ) -> tuple[VectorSpace, dict[str, bytes]]:
-    """Return the vectors of texts that other indexes have, and their space: a dimension that was not known is.
+    """Return the vectors that the other working trees of a repository have of texts, and their space, dimension included.
 
-    The files are only read; nothing waits for them, and a broken one is ignored.
+    Their indexes are only read; nothing waits for them, and a broken one is ignored.
     """
+    from memory_kb.store.worktrees import find_siblings
+
     found: dict[str, bytes] = {}
-    for file in files if hashes else ():
-        address = f"{file.absolute().as_uri()}?mode=ro"
+    for folder in find_siblings(machine) if hashes else ():
         with (
             contextlib.suppress(sqlite3.Error, OSError, ValueError),
-            contextlib.closing(sqlite3.connect(address, uri=True, timeout=0)) as connection,
+            contextlib.closing(_open_to_read(folder / DATABASE)) as connection,
         ):
             cache = EmbeddingCache(connection)
             own = cache.resolve(space)
@@ -117,6 +112,10 @@ def find_elsewhere(
             space = own if whole else space
             found |= whole
     return space, found
+
+
+def _open_to_read(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
 
 
 class EmbeddingCache:
@@ -156,10 +155,9 @@ class EmbeddingCache:
 
     def take_over(self, broken: Path) -> None:
         """Keep the vectors of another index, up to the first that cannot be read."""
-        source = f"{broken.absolute().as_uri()}?mode=ro"
         with (
             transaction(self._connection),
-            contextlib.closing(sqlite3.connect(source, uri=True)) as other,
+            contextlib.closing(_open_to_read(broken)) as other,
             # A name in what SQLite says of the damage may be damaged itself.
             contextlib.suppress(sqlite3.DatabaseError, UnicodeDecodeError),
         ):

@@ -121,31 +121,25 @@ class VaultWatcher:
     def __init__(self, address: Address, say: Callable[[str], None]) -> None:
         self._address, self._say = address, say
         self._stop = threading.Event()
-        self._ended = threading.Event()
-        self._ended.set()
-        self._has_begun = False
+        self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Begin, unless it has begun already."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._ended.clear()
-            threading.Thread(target=self._run, name="memory-kb watch", daemon=True).start()
+        """Begin, unless it has begun or ended already."""
+        if not self._thread and not self._stop.is_set():
+            self._thread = threading.Thread(target=self._run, name="memory-kb watch", daemon=True)
+            self._thread.start()
 
     def end(self, patience: float) -> None:
         """End it, and wait up to `patience` seconds for it."""
-        self._has_begun = True
         self._stop.set()
-        self._ended.wait(patience)
+        if self._thread:
+            self._thread.join(patience)
 
     def _run(self) -> None:
-        try:
-            self._stop.wait(_PAUSE_SECONDS)
-            while not self._stop.is_set():
-                self._watch_when_free()
-                self._stop.wait(_LOOK_SECONDS)
-        finally:
-            self._ended.set()
+        self._stop.wait(_PAUSE_SECONDS)
+        while not self._stop.is_set():
+            self._watch_when_free()
+            self._stop.wait(_LOOK_SECONDS)
 
     def _watch_when_free(self) -> None:
         """Watch until stopped, unless another server does."""
