@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import entry, found, ids
 
 from memory_kb import KnowledgeBase
-from memory_kb.index.port import Question, VectorTable
+from memory_kb.index.port import VectorQuery, VectorTable
 from memory_kb.model import Filters
 from memory_kb.search.scoring import WEIGHTS, Sides, fuse
 from memory_kb.search.vector_scores import (
@@ -175,10 +175,10 @@ def test_explain_says_both_sides(open_with: Open) -> None:
 # -- the scale of the vector side ------------------------------------------------------------------
 
 
-def make_question(cosines: np.ndarray) -> Question:
+def make_question(cosines: np.ndarray) -> VectorQuery:
     """Return a question that has exactly these cosines with its table."""
     rows = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1).astype(np.float32)
-    return Question(np.array([1, 0], np.float32), VectorTable(np.arange(len(cosines)), rows))
+    return VectorQuery(np.array([1, 0], np.float32), VectorTable(np.arange(len(cosines)), rows))
 
 
 def score(cosines: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from memory_kb.context.relevance import (
     strip_endings,
     weigh_topic,
 )
-from memory_kb.index.port import Question
+from memory_kb.index.port import VectorQuery
 from memory_kb.learning.playbook import RULE_KINDS, is_doubted, measure_relevance
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Hit, Location, Memory
 from memory_kb.search.candidates import Request
@@ -113,7 +113,7 @@ class Gathering:
     request: Request
     ranking: Ranking
     today: date
-    question: Question | None
+    question: VectorQuery | None
     is_kept: Callable[[Memory], bool]
     _files: dict[str, dict[str, Memory]] = field(default_factory=dict)
 

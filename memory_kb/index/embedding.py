@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed, VaultBusy, explain_failure
 from memory_kb.index.database import LOCK
-from memory_kb.index.port import NOT_ASKED, Asked, Question
+from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
 from memory_kb.private import cut_private
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.text import count_tokens
@@ -249,28 +249,28 @@ class VectorSearch:
         price = self.embedder.limits.price
         return Estimate(len(texts), tokens, None if price is None else round(tokens * price / 1e6, 6))
 
-    def ask(self, index: SqliteIndex, text: str) -> Asked:
+    def ask(self, index: SqliteIndex, text: str) -> EmbeddedQuery:
         """Return a question as a vector beside the vectors that may answer it."""
         try:
             embedder = self.embedder
             if embedder is None:
-                return NOT_ASKED
+                return NOT_EMBEDDED
             store = index.vectors
             reasons = self._catch_up(store, embedder)
             vector_file = store.vector_file(embedder.space)
             if vector_file is None or not vector_file.rows:
                 lack = f"no passage has a vector of {embedder.space} yet, so this is a text search"
-                return Asked(None, reasons or (f"{lack}; `memory-kb index` makes them",))
+                return EmbeddedQuery(None, reasons or (f"{lack}; `memory-kb index` makes them",))
             vector = self._embed_question(embedder, text, vector_file.space.dimension)
         except ProviderFailed as exc:
-            return Asked(None, (f"{explain_failure(exc)}; this is a text search",))
+            return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
         table = store.table(vector_file.space)
         if table is None:
-            return Asked(None, ("the vectors are being renewed, so this is a text search",))
+            return EmbeddedQuery(None, ("the vectors are being renewed, so this is a text search",))
         if number := len(store.missing(vector_file.space)):
             lack = f"{number:,} passages have no vector yet and are found by their words alone"
             reasons += (f"{lack}; `memory-kb index` makes them",)
-        return Asked(Question(vector, table), reasons)
+        return EmbeddedQuery(VectorQuery(vector, table), reasons)
 
     def ask_elsewhere(self, text: str) -> tuple[VectorSpace, Vectors] | None:
         """Return a question as a vector, for vectors that others made; None without an embedder."""

@@ -20,7 +20,7 @@ def as_array(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-class Dialect:
+class SqlDialect:
     """How an engine writes a value by its name, and that something is one of the values of a list, which it packs.
 
     Without functions of ours in its SQL, tags and files are left to whoever reads the rows.
@@ -32,7 +32,7 @@ class Dialect:
         self.mark, self.within, self.pack, self.has_functions = mark, within, pack, has_functions
 
 
-SQLITE = Dialect(":{}", "IN (SELECT value FROM json_each(:{}))", as_array, has_functions=True)
+SQLITE = SqlDialect(":{}", "IN (SELECT value FROM json_each(:{}))", as_array, has_functions=True)
 
 
 def is_narrow(filters: Filters) -> bool:
@@ -59,7 +59,7 @@ def _has_few_types(filters: Filters) -> bool:
     return bool(filters.learning_types) and "task" not in filters.learning_types
 
 
-def where(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:
+def where(filters: Filters, table: str, dialect: SqlDialect = SQLITE) -> tuple[str, dict[str, object]]:
     """Return a condition with named values for some filters.
 
     It holds for the chunks that the filters let through.
@@ -117,7 +117,7 @@ def _unseen(filters: Filters) -> Iterator[str]:
         yield f"NOT ({{0}}.learning_type = 'proxy' AND {end} = '/proxy.md')"
 
 
-def visible(filters: Filters, table: str, dialect: Dialect = SQLITE) -> tuple[str, dict[str, object]]:
+def visible(filters: Filters, table: str, dialect: SqlDialect = SQLITE) -> tuple[str, dict[str, object]]:
     """Return the condition that hides sibling jobs and tasks. Without a job everything is visible."""
     if not filters.job:
         return "true", {}

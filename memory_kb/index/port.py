@@ -43,21 +43,21 @@ class VectorTable:
         self.keys, self.rows, self.alive, self.cosines, self.sample = keys, rows, alive, cosines, sample
 
 
-class Question(NamedTuple):
+class VectorQuery(NamedTuple):
     """A question as a vector of length 1, and the vectors it is held against."""
 
     vector: "Vectors"
     table: VectorTable
 
 
-class Asked(NamedTuple):
+class EmbeddedQuery(NamedTuple):
     """What became of a question: its vector form, if any, and what the asker should know."""
 
-    question: Question | None
+    question: VectorQuery | None
     reasons: tuple[str, ...] = ()
 
 
-NOT_ASKED = Asked(None)
+NOT_EMBEDDED = EmbeddedQuery(None)
 
 
 class KnownFile(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import AmbiguousId, UnknownEntry
 from memory_kb.globs import fits_any
-from memory_kb.index.filters import Dialect, visible, where
+from memory_kb.index.filters import SqlDialect, visible, where
 from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTable, in_order
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Stands between the name of a vault and a path in it; no name of a vault has one.
 SEPARATOR = ":"
 
-_DIALECT = Dialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
+_DIALECT = SqlDialect("%({})s", "= ANY(%({})s)", list, has_functions=False)
 _VAULT = "(%(names)s::text[])[array_position(%(vaults)s::integer[], {}.vault)]"
 #: What supersedes what; a proposal does not yet. The ids are a JSON list, which PostgreSQL does not read in every case.
 _SUCCESSIONS = (

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index, Question
+from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
 from memory_kb.search.diversity import CROWD, match_evenly
 from memory_kb.search.query import TextQuery, is_long, narrow, parse_query, parse_words
@@ -60,7 +60,7 @@ class Found(NamedTuple):
     trusted: float = 1.0
 
 
-def find_candidates(index: Index, request: Request, question: Question | None = None) -> Found:
+def find_candidates(index: Index, request: Request, question: VectorQuery | None = None) -> Found:
     """Return the chunks that fit a request by their words, their meaning, or their file alone.
 
     A question with a phrase that occurs nowhere, or whose excluded words leave nothing, is asked
@@ -113,7 +113,7 @@ def _as_one(index: Index, query: TextQuery) -> TextQuery:
     return query._replace(terms=(*query.terms, *often))
 
 
-def _find(index: Index, request: Request, query: TextQuery, question: Question | None) -> Found:
+def _find(index: Index, request: Request, query: TextQuery, question: VectorQuery | None) -> Found:
     notes = (
         (f"the query is long; its first {len(query.terms)} different words were looked for",) if query.is_cut else ()
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Candidate, Index, Question, StoredChunk
+from memory_kb.index.port import Candidate, Index, StoredChunk, VectorQuery
 from memory_kb.model import SCOPES, Filters, Hit, Parts
 from memory_kb.search.candidates import CANDIDATES, Found, Request, find_candidates
 from memory_kb.search.diversity import mmr_order, spread
@@ -104,7 +104,7 @@ DIVERSE = 30
 
 
 def retrieve(
-    index: Index, request: Request, ranking: Ranking, today: date, question: Question | None = None
+    index: Index, request: Request, ranking: Ranking, today: date, question: VectorQuery | None = None
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Return the hits for a request, best first.
 
@@ -149,7 +149,7 @@ class SearchTrace(NamedTuple):
 
 
 def trace_search(
-    index: Index, request: Request, ranking: Ranking, today: date, question: Question | None
+    index: Index, request: Request, ranking: Ranking, today: date, question: VectorQuery | None
 ) -> SearchTrace:
     """Do a search step by step: candidates, whole sections, their passages, passages joined, variety."""
     found = find_candidates(index, request, question)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from memory_kb.errors import UnknownEntry, UnreadableInput
-from memory_kb.index.port import NOT_ASKED, Asked, Question
+from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import NOWHERE, FilterWords, Freshness, SearchResult
 from memory_kb.private import cut_private
@@ -118,7 +118,7 @@ class Searching:
             return result._replace(degraded=(f"{exc}; only the vault here was searched", *result.degraded))
 
     def _answer(
-        self, index: SqliteIndex | PostgresIndex, request: Request, asked: Asked, degraded: tuple[str, ...]
+        self, index: SqliteIndex | PostgresIndex, request: Request, asked: EmbeddedQuery, degraded: tuple[str, ...]
     ) -> SearchResult:
         """Return what an index knows, and what of it could not be read."""
         from memory_kb.search.search import FEW_WORDS, retrieve
@@ -135,21 +135,21 @@ class Searching:
         mode = "text" if question is None else "vector" if request.mode == "vector" else "hybrid"
         return SearchResult(request.text, mode, hits, (*degraded, *reasons, *notes), Freshness(index.generation, None))
 
-    def _ask_team(self, index: PostgresIndex, request: Request) -> Asked:
+    def _ask_team(self, index: PostgresIndex, request: Request) -> EmbeddedQuery:
         """Return the request's question with its cosines in a team's index, where it has a use for one."""
         from memory_kb.errors import ProviderFailed, explain_failure
         from memory_kb.search.query import parse_query
 
         if request.mode == "text" or not parse_query(request.text).terms:
-            return NOT_ASKED
+            return NOT_EMBEDDED
         try:
             asked = self._index.vector_search.ask_elsewhere(request.text) if self._index.may_embed else None
         except ProviderFailed as exc:
-            return Asked(None, (f"{explain_failure(exc)}; this is a text search",))
+            return EmbeddedQuery(None, (f"{explain_failure(exc)}; this is a text search",))
         if asked is None:
             return _without_embedder(request)
         table, reasons = index.compare(asked, request.filters)
-        return Asked(Question(asked[1], table) if table else None, reasons)
+        return EmbeddedQuery(VectorQuery(asked[1], table) if table else None, reasons)
 
     def search_host(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return what agents remember by themselves about a request."""
@@ -237,14 +237,14 @@ class Searching:
         except ProviderFailed as exc:
             return request, (f"{explain_failure(exc)}; looked for the rarest words of the text",)
 
-    def ask(self, index: SqliteIndex, request: Request) -> Asked:
+    def ask(self, index: SqliteIndex, request: Request) -> EmbeddedQuery:
         """Return the request's question as a vector, where it has a use for one."""
         from memory_kb.search.query import parse_query
 
         if request.mode == "text" or not parse_query(request.text).terms:
-            return NOT_ASKED
-        asked = self._index.vector_search.ask(index, request.text) if self._index.may_embed else NOT_ASKED
-        return _without_embedder(request) if asked == NOT_ASKED else asked
+            return NOT_EMBEDDED
+        asked = self._index.vector_search.ask(index, request.text) if self._index.may_embed else NOT_EMBEDDED
+        return _without_embedder(request) if asked == NOT_EMBEDDED else asked
 
     def why_not(
         self,
@@ -302,7 +302,7 @@ class Searching:
         index: SqliteIndex | PostgresIndex,
         entry: StoredEntry,
         request: Request,
-        asked: Asked,
+        asked: EmbeddedQuery,
         degraded: tuple[str, ...],
     ) -> WhyNot:
         """Explain what a search in an index does not show."""
@@ -315,10 +315,10 @@ class Searching:
         return WhyNot(request.text, entry.entry_id, entry.source, *why, degraded=(*degraded, *asked.reasons))
 
 
-def _without_embedder(request: Request) -> Asked:
+def _without_embedder(request: Request) -> EmbeddedQuery:
     if request.mode == "auto":
-        return NOT_ASKED
-    return Asked(
+        return NOT_EMBEDDED
+    return EmbeddedQuery(
         None, (f"{request.mode} search needs an embedding provider, and there is none; this is a text search",)
     )
 

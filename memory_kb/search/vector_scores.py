@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.index.port import Candidate, Index, Question
+from memory_kb.index.port import Candidate, Index, VectorQuery
 from memory_kb.model import Filters
 from memory_kb.search.query import TextQuery
 
@@ -99,7 +99,7 @@ def look_up(nearness: Nearness, keys: Sequence[int]) -> dict[int, list[float]]:
     }
 
 
-def similarities(question: Question) -> Floats:
+def similarities(question: VectorQuery) -> Floats:
     """Return the cosine of the question and every row of the table; both are of length 1."""
     import numpy as np
 
@@ -110,7 +110,7 @@ def similarities(question: Question) -> Floats:
     return cosines
 
 
-def score_nearness(question: Question) -> Nearness:
+def score_nearness(question: VectorQuery) -> Nearness:
     """Return how near all passages, and so all chunks, are to a question.
 
     Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far that
@@ -140,7 +140,7 @@ def score_nearness(question: Question) -> Nearness:
     return Nearness(keys, np.maximum.reduceat(scores, starts), np.append(starts, len(scores)), scores, trusted)
 
 
-def find_nearest(question: Question, least: float, most: int) -> list[int]:
+def find_nearest(question: VectorQuery, least: float, most: int) -> list[int]:
     """Return the keys of the chunks whose score is at least so much, the nearest first."""
     import numpy as np
 

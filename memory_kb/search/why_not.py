@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-from memory_kb.index.port import Index, Question
+from memory_kb.index.port import Index, VectorQuery
 from memory_kb.model import LEARNING_TYPES, SEARCHED_STATUSES, WORKING_KINDS, Filters, StoredEntry
 from memory_kb.search.candidates import CANDIDATES, Request
 from memory_kb.search.query import TextQuery
@@ -46,7 +46,7 @@ class Case:
     request: Request
     ranking: Ranking
     today: date
-    question: Question | None
+    question: VectorQuery | None
 
 
 def explain_absence(case: Case) -> Absence:
