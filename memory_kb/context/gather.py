@@ -171,7 +171,7 @@ class Gathering:
         place = self.task.place
         wanted = filters._replace(statuses=_LIVE, job=place.job, task=place.task)
         request = self.request._replace(filters=wanted, limit=limit or self.request.limit)
-        if not topic.words:
+        if not topic.worth:
             return
         hits, _ = retrieve(self.index, request, self.ranking, self.today, self.question)
         for one in self._entries_of(hits):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memory_kb.context.briefs import write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_line
@@ -27,28 +27,58 @@ _STEPS_SHOWN = 3
 _HEADS = {"baseline": "## Core Memory", "contextual": "", "procedures": "## Learned Procedures", "linked": "## Linked"}
 
 
-class Layers(NamedTuple):
-    """The lines of the four layers, ready for a prompt, and whose they are."""
+class Layers:
+    """Lines of entries under the headings of their layers, within a budget of tokens.
 
-    text: str
-    ids: tuple[str, ...]
-    procedures: tuple[Memory, ...] = ()
-    is_cut: bool = False
-
-
-class LayerPage:
-    """Lines of entries under the headings of their layers, within a budget of tokens."""
+    Attributes:
+        shown: the entries that have a line.
+        procedures: those of them that are skills.
+        is_whole: whether all that always holds has found room.
+    """
 
     def __init__(self, budget: int, today: date, marks: Mapping[str, str], count: TokenCounter = count_tokens) -> None:
         self.budget, self.today, self.marks, self.count = budget, today, marks, count
         self.text = ""
         self.shown: list[Memory] = []
+        self.procedures: list[Memory] = []
+        self.is_whole = True
         self._last = ""
 
-    def add(self, layer: str, memories: Iterable[Memory]) -> bool:
-        """Add entries, and return whether all of them fit."""
-        fits = [self._add_line(layer, one, self._line(layer, one)) for one in memories]
-        return all(fits)
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The entries that have a line."""
+        return tuple(one.id for one in self.shown)
+
+    def fill(
+        self,
+        baseline: Iterable[Memory],
+        fitting: Sequence[Memory],
+        procedures: Sequence[Memory],
+        look_up: Callable[[str], Memory | None],
+    ) -> None:
+        """Add the four layers, in their order; what does not fit is passed over.
+
+        Of the `baseline`, entries of the right kind and priority always hold; `fitting` and `procedures` fit the task,
+        best first. Links are followed from those, by `look_up`: what always holds links to everything.
+        """
+        high = order_baseline(baseline, self.today)
+        always = self._add("baseline", high)
+        self.is_whole = len(always) == len(high)
+        # Those too long for a line are left to the retrieved learnings, which show them in full.
+        known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
+        short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
+        present = [(score, one) for one in short if (score := _activation(one, self.today)) > MIN_ACTIVATION]
+        present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
+        contextual = self._add("contextual", (one for _, one in present if one not in always))
+        proven = sorted(procedures, key=lambda one: one.count("success_count") == 0)[:_MOST_PROCEDURES]
+        self.procedures = self._add("procedures", proven)
+        self._add("linked", _neighbours([*contextual, *self.procedures], set(self.ids), look_up))
+
+    def _add(self, layer: str, memories: Iterable[Memory]) -> list[Memory]:
+        """Add entries, and return those that fit."""
+        fitting = [one for one in memories if self._add_line(layer, self._line(layer, one))]
+        self.shown += fitting
+        return fitting
 
     def _line(self, layer: str, memory: Memory) -> str:
         mark = self.marks.get(memory.id, "")
@@ -56,7 +86,7 @@ class LayerPage:
             return f"{_show_procedure(memory)} {mark}".rstrip()
         return write_brief(memory, self.today, _title_of_long(memory), mark, _SHORT)
 
-    def _add_line(self, layer: str, memory: Memory, line: str) -> bool:
+    def _add_line(self, layer: str, line: str) -> bool:
         head = _HEADS[layer] if layer != self._last else ""
         starts_block = layer != self._last and (head or self._last == "procedures")
         gap = "" if not self.text else "\n\n" if starts_block else "\n"
@@ -64,35 +94,7 @@ class LayerPage:
         if self.count(longer) > self.budget:
             return False
         self.text, self._last = longer, layer
-        self.shown.append(memory)
         return True
-
-
-def build_layers(
-    page: LayerPage,
-    baseline: Iterable[Memory],
-    fitting: Sequence[Memory],
-    procedures: Sequence[Memory],
-    look_up: Callable[[str], Memory | None],
-) -> Layers:
-    """Fill a page with the four layers, in their order; what does not fit is passed over.
-
-    Of the `baseline`, entries of the right kind and priority always hold; `fitting` and `procedures` fit the task, best
-    first. Links are followed from those, by `look_up`: what always holds links to everything.
-    """
-    is_whole = page.add("baseline", order_baseline(baseline, page.today))
-    always = tuple(page.shown)
-    # Those too long for a line are left to the retrieved learnings, which show them in full.
-    known = (one for one in fitting if one.kind not in ("skill", "episode") and not one.is_unverified)
-    short = (one for one in known if len(" ".join(one.text.split())) <= LINE_LENGTH and _is_in_force(one))
-    present = [(score, one) for one in short if (score := _activation(one, page.today)) > MIN_ACTIVATION]
-    present.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].id))
-    page.add("contextual", (one for _, one in present if one not in always))
-    before = len(page.shown)
-    page.add("procedures", sorted(procedures, key=lambda one: one.count("success_count") == 0)[:_MOST_PROCEDURES])
-    done = tuple(page.shown[before:])
-    page.add("linked", _neighbours(page.shown[len(always) :], {one.id for one in page.shown}, look_up))
-    return Layers(page.text, tuple(one.id for one in page.shown), done, not is_whole)
 
 
 def order_baseline(memories: Iterable[Memory], today: date) -> list[Memory]:

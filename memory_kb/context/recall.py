@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.context.relevance import may_be_given, rarity, says, strip_endings
+from memory_kb.context.relevance import Topic, may_be_given, rarity, says, strip_endings
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, SCOPES, Filters, Memory
 from memory_kb.search.query import parse_query
 from memory_kb.settings import ScopeWeights
@@ -63,29 +63,22 @@ class Recalled(NamedTuple):
     passage: str
 
 
-class Scale(NamedTuple):
-    """What the rare words of a prompt are worth beside some entries, and how much of it a section must say."""
-
-    worth: Mapping[str, float]
-    needed: float
-
-
-def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Scale:
+def weigh_rare_words(counts: Mapping[str, int | None], sections: int, floor: float) -> Topic:
     """Return what the words of a prompt are worth, by how few of so many sections have them; None stands for too many.
 
     `floor` is the share of the words that a section must say. A word that no section has counts half in what is
     needed: the prompt is about that, too.
 
     Example:
-        >>> scale = weigh_rare_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
-        >>> {word: round(worth, 2) for word, worth in scale.worth.items()}, round(scale.needed, 2)
+        >>> topic = weigh_rare_words({"quokka": 1, "test": 50, "lisbon": 0, "the": None}, 100, 0.3)
+        >>> {word: round(worth, 2) for word, worth in topic.worth.items()}, round(topic.needed, 2)
         ({'quokka': 4.22}, 1.9)
     """
     rarest = rarity(1, sections)
     worth = {word: rarity(count, sections) for word, count in counts.items() if count}
     rare = {word: one for word, one in worth.items() if one >= min(_RARE * rarest, _RARE_WORTH)}
     unknown = sum(count == 0 for count in counts.values())
-    return Scale(rare, floor * sum(heapq.nlargest(_RAREST, (*rare.values(), *[rarest / 2] * unknown))))
+    return Topic(rare, floor * sum(heapq.nlargest(_RAREST, (*rare.values(), *[rarest / 2] * unknown))))
 
 
 def _most_rare(sections: int) -> int:
@@ -117,10 +110,10 @@ class Recall:
 
     def weigh(self, key: int) -> Bearing:
         """Return how much a section says of the prompt."""
-        scale = self._scale_of(key)
-        shared = tuple(word for word in scale.worth if key in self._sections_of(word))
-        worth, is_near = sum(scale.worth[word] for word in shared), key in self._near
-        return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, scale.needed)
+        topic = self._topic_of(key)
+        shared = tuple(word for word in topic.worth if key in self._sections_of(word))
+        worth, is_near = sum(topic.worth[word] for word in shared), key in self._near
+        return Bearing(shared, worth * 2 if is_near else worth, self._least - is_near, topic.needed)
 
     def find(self) -> Iterator[Recalled]:
         """Yield the entries that bear on the prompt and may be given, best first."""
@@ -142,7 +135,7 @@ class Recall:
             if is_first and scopes[section.entry_id].isdisjoint(narrower) and (memory := self._read(section)):
                 yield Recalled(memory, self._choose_passage(section))
 
-    def _scale_of(self, key: int) -> Scale:
+    def _topic_of(self, key: int) -> Topic:
         # What all sessions begin with proves nothing of one of them.
         return self._beside_all if key in self._echoes else self._beside_notes
 
@@ -162,7 +155,7 @@ class Recall:
             return text
         from memory_kb.markdown.sections import cut_passages
 
-        worth = self._scale_of(section.key).worth
+        worth = self._topic_of(section.key).worth
         return max(
             (text[one.start : one.end] for one in cut_passages(text)),
             key=lambda piece: sum(worth[word] for word in worth if says(piece.casefold(), word)),

@@ -20,10 +20,10 @@ _SUFFIX = re.compile(r"(?<=\w{4})(?:ing|ed|ers?|es|s|ions?|ment|able|e)$")
 
 
 class Topic(NamedTuple):
-    """What a task is about: its words, and what each is worth; `rarest` is the most one can be."""
+    """What a task or prompt is about: what each of its words is worth, and how much of that a text must say."""
 
-    words: Mapping[str, float]
-    rarest: float
+    worth: Mapping[str, float]
+    needed: float
 
 
 def rarity(count: int, texts: int) -> float:
@@ -39,8 +39,8 @@ def rarity(count: int, texts: int) -> float:
 def weigh_topic(terms: Sequence[str], counts: Sequence[int], notes: int) -> Topic:
     """Return the words of a task with their worth, by how many of so many notes have them; in none, they prove nothing."""
     counted = zip(terms, counts, strict=True)
-    words = {strip_endings(term.strip('"')): rarity(count, notes) if count else 0.0 for term, count in counted}
-    return Topic(words, rarity(1, notes))
+    worth = {strip_endings(term.strip('"')): rarity(count, notes) if count else 0.0 for term, count in counted}
+    return Topic(worth, _MIN_WORTH * rarity(1, notes))
 
 
 def strip_endings(word: str) -> str:
@@ -60,14 +60,14 @@ def is_about(topic: Topic, shared: Collection[str], hit: Hit) -> bool:
     """Return whether a hit that shares some words with the task has to do with it."""
     if hit.parts.vector is not None and hit.parts.vector >= _NEAR:
         return True
-    worth = sum(topic.words[word] for word in shared)
-    return len(shared) >= _MIN_SHARE * len(topic.words) or worth >= _MIN_WORTH * topic.rarest
+    worth = sum(topic.worth[word] for word in shared)
+    return len(shared) >= _MIN_SHARE * len(topic.worth) or worth >= topic.needed
 
 
 def shared_words(topic: Topic, memory: Memory) -> frozenset[str]:
     """Return the words of a task that an entry says, too."""
     text = f"{memory.title} {' '.join(memory.tags)} {memory.text}".casefold()
-    return frozenset(word for word in topic.words if says(text, word))
+    return frozenset(word for word in topic.worth if says(text, word))
 
 
 def says(text: str, word: str) -> bool:

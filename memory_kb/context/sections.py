@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.context.framing import as_block, as_line, flatten, frame, tame
-from memory_kb.context.layers import LayerPage, Layers, build_layers
+from memory_kb.context.layers import Layers
 from memory_kb.learning.confidence import read_evidence
 from memory_kb.learning.playbook import (
     RULE_KINDS,
@@ -138,8 +138,8 @@ class ContextBuilder:
         taken = {*institutional.ids, *rule_ids}
         fitting = [one.memory for one in material.found if one.memory.id not in taken]
         skills = [one.memory for one in material.skills]
-        page = LayerPage(settings.layer_tokens, self.today, self.marks, self.count)
-        layers = build_layers(page, material.baseline, fitting, skills, material.look_up)
+        layers = Layers(settings.layer_tokens, self.today, self.marks, self.count)
+        layers.fill(material.baseline, fitting, skills, material.look_up)
         taken |= set(layers.ids)
         proxies = (one for one in material.proxy if one.memory.id not in taken)
         parts = (
@@ -288,5 +288,5 @@ def _complain(sections: Iterable[ContextSection], layers: Layers, settings: Cont
     for section in sections:
         if section.name == "institutional" and section.tokens > _LONG_INSTITUTIONAL:
             yield f"the institutional notes take {section.tokens:,} tokens of every context; shorten them to {_LONG_INSTITUTIONAL:,}"
-    if layers.is_cut:
+    if not layers.is_whole:
         yield f"not all policies fit into context.layer_tokens ({settings.layer_tokens}); shorten some or lower their priority"
