@@ -12,7 +12,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.anthropic import anthropic_llm
 from memory_kb.providers.base import Embedder, Llm, Purpose
 from memory_kb.providers.gemini import gemini_embedder, gemini_llm
-from memory_kb.providers.http import Timing
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Timing
 from memory_kb.providers.openai import openai_embedder, openai_llm
 
 if TYPE_CHECKING:
@@ -62,8 +62,11 @@ def making(kind: str, fake: FakeProvider, clock: Clock) -> Iterator[Make]:
     """Give a function that makes embedders which ask the fake; they are closed in the end."""
     with contextlib.ExitStack() as stack:
 
-        def make_one(model: str = "some-model", **options: object) -> Embedder:
-            embedder = EMBEDDERS[kind](model, fake.base_url, key=KEY, **({"timing": clock.timing} | options))
+        def make_one(
+            model: str = "some-model", timing: Timing = clock.timing, document: Pace = DOCUMENTS, query: Pace = QUERY
+        ) -> Embedder:
+            paced = timing._replace(paces={"document": document, "query": query})
+            embedder = EMBEDDERS[kind](model, fake.base_url, key=KEY, timing=paced)
             stack.callback(embedder.close)
             return embedder
 

@@ -16,7 +16,7 @@ from fake_provider import FakeProvider
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder, Limits, VectorSpace
 from memory_kb.providers.gemini import gemini_embedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, open_http_client
+from memory_kb.providers.http import QUERY, open_http_client
 from memory_kb.providers.openai import openai_embedder
 
 # What comes back.
@@ -246,7 +246,7 @@ def test_an_odd_status_is_quoted(make: Make, fake: FakeProvider) -> None:
 
 
 def test_time_that_has_run_out_is_reported(make: Make, fake: FakeProvider) -> None:
-    embedder = make(paces={"document": DOCUMENTS, "query": QUERY._replace(total=0.0)})
+    embedder = make(query=QUERY._replace(total=0.0))
     assert "did not answer in time" in str(failure_of(embedder, purpose="query"))
     assert fake.calls == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +14,8 @@ from asking import KEY, Clock, Make, failure_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder
 from memory_kb.providers.gemini import gemini_embedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, quote, read_refusal
-from memory_kb.providers.openai import _rows_of, openai_embedder
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, Timing, quote, read_refusal
+from memory_kb.providers.openai import openai_embedder
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -80,13 +79,6 @@ def test_vectors_out_of_order_are_put_in_order(openai: Embedder, fake: FakeProvi
     for kind in ("shuffled", "unnumbered"):
         fake.fail(kind)
         assert np.array_equal(openai.embed(["one", "two", "three"], "document"), expected)
-
-
-@pytest.mark.parametrize("numbers", [(0, 5), (1, 1), ("a", "b")])
-def test_vectors_numbered_at_random_are_none(numbers: tuple[object, ...]) -> None:
-    answer = SimpleNamespace(data=[SimpleNamespace(index=number, embedding=[1.0, 2.0]) for number in numbers])
-    with pytest.raises(ProviderFailed, match="something other than vectors"):
-        _rows_of(answer, "somebody")
 
 
 def test_hints_name_what_to_set(fake: FakeProvider, clock: Clock) -> None:
@@ -197,7 +189,7 @@ def test_the_usual_limits() -> None:
 def test_a_query_ends_in_time_whatever_the_server_does(
     make: Make, fake: FakeProvider, kind: str, seconds: float
 ) -> None:
-    embedder = make(paces={"document": DOCUMENTS, "query": QUERY._replace(timeout=0.1, total=0.1)}, timing=None)
+    embedder = make(query=QUERY._replace(timeout=0.1, total=0.1), timing=Timing())
     embedder.embed(["one"], "document")
     fake.fail(kind, seconds=seconds, times=None)
     started = time.monotonic()
@@ -208,7 +200,7 @@ def test_a_query_ends_in_time_whatever_the_server_does(
 
 
 def test_documents_have_a_time_limit_too(make: Make, fake: FakeProvider) -> None:
-    embedder = make(paces={"document": DOCUMENTS._replace(timeout=0.1, retries=1), "query": QUERY})
+    embedder = make(document=DOCUMENTS._replace(timeout=0.1, retries=1))
     fake.fail("slow", seconds=5, times=None)
     assert "did not answer in time 2 times" in str(failure_of(embedder))
 
@@ -230,7 +222,7 @@ def test_closing_ends_the_wait_for_a_second_try(fake: FakeProvider) -> None:
 
 
 def test_after_three_failures_asking_stops_for_a_while(make: Make, fake: FakeProvider, clock: Clock) -> None:
-    embedder = make(paces={"document": DOCUMENTS._replace(retries=0), "query": QUERY})
+    embedder = make(document=DOCUMENTS._replace(retries=0))
     fake.fail("unavailable", times=None)
     for pause in (60, 60, 60):
         while len(fake.calls) < 3:
@@ -280,4 +272,4 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
 def test_what_no_package_should_raise_is_reported_too() -> None:
     refused = read_refusal(RuntimeError("odd"))
     assert (refused.kind, refused.status, refused.said) == ("other", None, "odd")
-    assert KEY not in repr(Provider("x", KEY, "", "", ""))
+    assert KEY not in repr(Provider("x", KEY, "", ""))

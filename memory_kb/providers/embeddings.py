@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Purpose, VectorSpace
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderCalls, Refused
+from memory_kb.providers.http import ProviderCalls, Refused
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ class RemoteEmbedder:
         calls: ProviderCalls,
         open_client: Callable[[], tuple[Any, httpx2.Client]],
         ask: Callable[[Any, Sequence[str], Purpose, float], NDArray[np.float32]],
-        paces: Mapping[Purpose, Pace] | None = None,
     ) -> None:
         self.space = space
         self.limits = limits
@@ -79,14 +78,13 @@ class RemoteEmbedder:
         self._lock = threading.Lock()
         self._opened: tuple[Any, httpx2.Client] | None = None
         self._ask = ask
-        self._paces = {"document": DOCUMENTS, "query": QUERY} if paces is None else paces
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         import numpy as np
 
         with self._lock:
             client, _ = self._opened = self._opened or self._open_client()
-        pace = self._paces[purpose]
+        pace = self._calls.timing.paces[purpose]
         deadline = self._calls.deadline(pace)
 
         def ask(batch: Sequence[str]) -> Vectors:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.embeddings import RemoteEmbedder
-from memory_kb.providers.http import Pace, ProviderCalls, Timing, open_http_client, provider_of
+from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -67,7 +67,6 @@ def gemini_embedder(
     dimensions: int = 0,
     *,
     key: str,
-    paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
 ) -> RemoteEmbedder:
     """Return an embedding model of Gemini; the arguments are those of `openai_embedder`."""
@@ -102,7 +101,6 @@ def gemini_embedder(
         calls,
         lambda: open_client(base_url, key),
         ask,
-        paces,
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import is_loopback, place_of
+from memory_kb.providers.base import Purpose, is_loopback, place_of
 from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -65,34 +65,34 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
 
 
 class Provider(NamedTuple):
-    """Who is asked, in words for messages, and what fixes which failure.
+    """Who is asked, in words for messages: a provider, or the server at an address of one's own.
 
-    `key` is here to be cut out of messages; it is never shown.
+    `key` is here to be cut out of messages; it is never shown. `key_names` are the variables that hold it, and `setting`
+    is the group of settings that chose the provider.
     """
 
     name: str
     key: str
-    key_hint: str
-    model_hint: str
-    address_hint: str
+    key_names: str
+    setting: str
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
 
+    @property
+    def model_hint(self) -> str:
+        """What to look at where an answer is no use."""
+        return f"check {self.setting}.model, and {self.setting}.base_url if it is set (like OpenAI's it usually ends in /v1)"
 
-def provider_of(name: str, base_url: str | None, key: str, key_names: str, setting: str) -> Provider:
-    """Return who is asked: a provider, or the server at an address; `setting` is the group of settings that chose it."""
-    if base_url is None:
-        hints = f"check {key_names}", f"set {setting}.model to a model your key may use", "check the network connection"
-        return Provider(name, key, *hints)
-    address = f"{setting}.base_url"
-    return Provider(
-        f"the server at {place_of(base_url)}",
-        key,
-        f"set {key_names} to the key that server expects",
-        f"check {setting}.model and {address} (like OpenAI's it usually ends in /v1), and that the server has that model",
-        f"is it running? {address} says where it is asked",
-    )
+    @property
+    def address_hint(self) -> str:
+        """What to look at where no answer comes."""
+        return f"check the network connection, and {self.setting}.base_url if it is set: is that server running?"
+
+
+def provider_of(name: str, base_url: str | None, key: str | None, key_names: str, setting: str) -> Provider:
+    """Return who is asked at an address, None for the provider's own."""
+    return Provider(f"the server at {place_of(base_url)}" if base_url else name, key or "", key_names, setting)
 
 
 # -- what comes instead of an answer -------------------------------------------------------
@@ -222,7 +222,7 @@ def failure(service: Provider, refused: Refused, tries: int = 1) -> ProviderFail
     status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
     verb, hint = {
-        "key": ("refused the key", service.key_hint),
+        "key": ("refused the key", f"check {service.key_names}"),
         "quota": ("has no quota left for this key", "check plan and billing at the provider"),
         "model": ("does not know the model or the address", service.model_hint),
         "busy": ("could not answer", "it usually passes; try again in a minute"),
@@ -260,10 +260,11 @@ QUERY = Pace(timeout=5.0, total=5.0, retries=1, longest_wait=2.0)
 
 
 class Timing(NamedTuple):
-    """The clock that calls depend on; `sleep` None waits until the caller closes."""
+    """The clock that calls depend on, and how long they may take; `sleep` None waits until the caller closes."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] | None = None
+    paces: Mapping[Purpose, Pace] = {"document": DOCUMENTS, "query": QUERY}
 
 
 class ProviderCalls:
@@ -274,7 +275,7 @@ class ProviderCalls:
 
     def __init__(self, service: Provider, timing: Timing | None = None) -> None:
         self.service = service
-        self._timing = timing or Timing()
+        self.timing = timing or Timing()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._failures, self._until = 0, 0.0
@@ -289,7 +290,7 @@ class ProviderCalls:
 
     def deadline(self, pace: Pace) -> float | None:
         """Return the moment at which a call that begins now must have ended."""
-        return None if pace.total is None else self._timing.clock() + pace.total
+        return None if pace.total is None else self.timing.clock() + pace.total
 
     def call(self, request: Callable[[float], T], pace: Pace, deadline: float | None = None) -> T:
         """Return what `request` does, which is given the seconds it may take.
@@ -313,13 +314,13 @@ class ProviderCalls:
                 with self._lock:
                     self._failures = 0
                 return answer
-            (self._timing.sleep or closing.wait)(wait)
+            (self.timing.sleep or closing.wait)(wait)
             if closing.is_set():
                 raise ProviderFailed(f"{self.service.name} was not asked again: it is being closed", is_passing=True)
         raise AssertionError
 
     def _attempt(self, request: Callable[[float], T], pace: Pace, deadline: float | None) -> T:
-        seconds = pace.timeout if deadline is None else min(pace.timeout, deadline - self._timing.clock())
+        seconds = pace.timeout if deadline is None else min(pace.timeout, deadline - self.timing.clock())
         try:
             if seconds <= 0:
                 raise TimeoutError  # noqa: TRY301 - handled like any other
@@ -336,12 +337,12 @@ class ProviderCalls:
         wait = refused.retry_after
         if wait is None:
             wait = random.uniform(0, min(pace.longest_wait, _FIRST_DELAY * 2 ** (tried - 1)))  # noqa: S311 - spreads tries
-        is_late = deadline is not None and self._timing.clock() + wait >= deadline
+        is_late = deadline is not None and self.timing.clock() + wait >= deadline
         return None if is_late or wait > pace.longest_wait else wait
 
     def _check_pause(self) -> None:
         with self._lock:
-            left = self._until - self._timing.clock()
+            left = self._until - self.timing.clock()
             if left > 0 and self._last is not None:
                 again = f"; it is asked again in {left:.0f} s" if left < math.inf else ""
                 raise ProviderFailed(f"{self._last}{again}", self._last.hint, is_passing=self._last.is_passing)
@@ -355,7 +356,7 @@ class ProviderCalls:
             if refused.kind == "key":
                 self._until = math.inf
             elif refused.kind == "quota" or self._failures >= _PATIENCE:
-                self._until = max(self._until, self._timing.clock() + _PAUSE)
+                self._until = max(self._until, self.timing.clock() + _PAUSE)
         return error
 
 

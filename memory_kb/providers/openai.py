@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopback
 from memory_kb.providers.embeddings import RemoteEmbedder
-from memory_kb.providers.http import Pace, ProviderCalls, Timing, open_http_client, provider_of
+from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
 from memory_kb.providers.spending import SpendLog, Usage
 
@@ -47,7 +47,6 @@ def openai_embedder(
     dimensions: int = 0,
     *,
     key: str | None = None,
-    paces: Mapping[Purpose, Pace] | None = None,
     timing: Timing | None = None,
 ) -> RemoteEmbedder:
     """Return an embedding model of OpenAI, or of a server at `base_url` that speaks like it and may want no key.
@@ -56,7 +55,7 @@ def openai_embedder(
     """
     name = model or USUAL_MODEL
     known, price = _KNOWN.get(name, (0, None))
-    calls = ProviderCalls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "embeddings"), timing)
+    calls = ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "embeddings"), timing)
 
     def ask(client: openai.OpenAI, texts: Sequence[str], _: Purpose, seconds: float) -> NDArray[np.float32]:
         options: dict[str, Any] = {"dimensions": dimensions} if dimensions else {}
@@ -76,7 +75,6 @@ def openai_embedder(
         calls,
         lambda: open_client(base_url, key),
         ask,
-        paces,
     )
 
 
@@ -86,11 +84,8 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
 
     try:
         data = list(answer.data)  # type: ignore[attr-defined]
-        numbers = [item.index for item in data]
-        if set(numbers) == set(range(len(data))):
+        if {item.index for item in data} == set(range(len(data))):  # some servers number none of them
             data.sort(key=lambda item: item.index)
-        elif set(numbers) - {0, None}:  # some servers number none of them
-            raise ValueError("the vectors are not numbered")  # noqa: TRY301 - handled like any other
         rows = [np.array(item.embedding, np.float32) for item in data]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
     except (AttributeError, TypeError, ValueError) as exc:
@@ -126,7 +121,7 @@ def openai_llm(
 
     return RemoteLlm(
         LlmModel("openai", name, is_free=is_loopback(base_url)),
-        ProviderCalls(provider_of("OpenAI", base_url, key or "", "OPENAI_API_KEY", "llm"), timing),
+        ProviderCalls(provider_of("OpenAI", base_url, key, "OPENAI_API_KEY", "llm"), timing),
         log,
         lambda: open_client(base_url, key),
         ask,
