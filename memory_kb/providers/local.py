@@ -1,9 +1,10 @@
 """An embedding model in a folder on this machine, computed by onnxruntime.
 
 The configuration is read at once, so that a damaged folder is reported early; numpy, the tokenizer and the weights load
-with the first text. A text longer than the model reads at once is cut into windows of about equal length; its vector is
-their mean, weighted by their tokens. Each window is computed alone, one a core: batches are no faster on processors, and
-a quantized export rounds by all that is in a batch, so that a vector would depend on what it was made together with.
+with the first text. A text longer than the model reads at once is cut into windows of about equal length (full ones and
+a short rest found a point less of long conversations); its vector is their mean, weighted by their tokens. Each window
+is computed alone, one a core: batches are no faster on processors, and a quantized export rounds by all that is in a
+batch, so that a vector would depend on what it was made together with.
 """
 
 from __future__ import annotations
