@@ -7,7 +7,7 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import takewhile
 from typing import Any
 
@@ -392,6 +392,16 @@ def decode(data: bytes) -> str:
 def encode(text: str) -> bytes:
     """Return the bytes of a text."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def moment_text(moment: datetime) -> str:
+    """Return a moment as logs and notes store it: in UTC, to the second.
+
+    Example:
+        >>> moment_text(datetime(2026, 3, 1, 10, 0, 7, 123, UTC))
+        '2026-03-01T10:00:07Z'
+    """
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_date(value: object) -> date | None:

@@ -17,6 +17,7 @@ from memory_kb.plainfiles import open_plain
 from memory_kb.regex import regex
 from memory_kb.seal import NO_SEAL, Seal
 from memory_kb.settings import Settings
+from memory_kb.text import moment_text
 
 MACHINE = ".memory-kb"
 GLOBAL_PREFIX = "~global/"
@@ -100,7 +101,7 @@ class Vault(NamedTuple):
 
     def timestamp(self) -> str:
         """Return the present moment as logs store it."""
-        return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return moment_text(self.clock())
 
     def folder_of(self, place: Location) -> str:
         """Return the folder of a scope as a path in output, with a slash at its end."""

@@ -176,11 +176,12 @@ def _log(machine: Path | None, message: str) -> None:
     line = " ".join(message.split())[:_MAX_LINE].encode("utf-8", "backslashreplace")
     try:
         from memory_kb.plainfiles import append_plain, make_folder
+        from memory_kb.text import moment_text
 
         folder = make_folder(machine / "log")
         _trim(folder / _LOG)
         with append_plain(folder / _LOG) as log:
-            log.write(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ ").encode() + line + b"\n")
+            log.write(f"{moment_text(datetime.now(UTC))} ".encode() + line + b"\n")
     except OSError:
         return
 

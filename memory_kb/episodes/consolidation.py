@@ -23,7 +23,7 @@ from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
 from memory_kb.store.plan import Change
-from memory_kb.text import counted, jaccard, parse_date
+from memory_kb.text import counted, jaccard, moment_text, parse_date
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Meanings
@@ -119,7 +119,7 @@ def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
     """Return whether an episode is of the last 24 hours, or no entry names it as its source yet."""
     if one.memory.id not in sources:
         return True
-    since = (now.astimezone(UTC) - timedelta(hours=24)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = moment_text(now - timedelta(hours=24))
     return one.diary.timestamp >= (since[:10] if len(one.diary.timestamp) == 10 else since)
 
 

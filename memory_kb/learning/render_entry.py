@@ -19,7 +19,7 @@ from memory_kb.private import cut_private, cut_private_values
 from memory_kb.regex import regex
 from memory_kb.store.files import NoteText
 from memory_kb.store.plan import Change, create_file, replace_entry
-from memory_kb.text import parse_date, slugify
+from memory_kb.text import moment_text, parse_date, slugify
 
 if TYPE_CHECKING:
     import frontmatter
@@ -223,7 +223,7 @@ def _metadata(draft: Draft, entry_id: str, now: datetime) -> dict[str, Value]:
         "status": "active",
         "reinforcement_count": 0,
         "last_reinforced": now.date().isoformat(),
-        "created_at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "created_at": moment_text(now),
     }
     optional: dict[str, Value | None] = {
         "title": draft.title,

@@ -14,6 +14,7 @@ from memory_kb.errors import UsageError
 from memory_kb.reports import MaintenanceReport, StepReport
 from memory_kb.sessions.steps import Part, PartResult, changed, run_step
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
+from memory_kb.text import moment_text
 
 if TYPE_CHECKING:
     from memory_kb.episodes.service import Episodes
@@ -149,7 +150,7 @@ class Maintenance:
         with self._writer.lock():
             self._writer.recover_held()
             dropped = RetrievalLog(self._vault.machine / "log").trim((now - _KEEP_RETRIEVALS).isoformat())
-            freed = self._writer.journal.trim((now - _KEEP_DECISIONS).strftime("%Y-%m-%dT%H:%M:%SZ"))
+            freed = self._writer.journal.trim(moment_text(now - _KEEP_DECISIONS))
         return PartResult(f"{dropped:,} retrievals and {freed:,} runs forgotten" if dropped or freed else "")
 
 

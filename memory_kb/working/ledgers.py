@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.git_command import GitState, read_git_state
 from memory_kb.store.plan import Plan, create_file, plan_fields
-from memory_kb.text import read_text, read_words
+from memory_kb.text import moment_text, read_text, read_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -119,7 +119,7 @@ def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> 
     count = given.get("tasks_completed", known.tasks_completed + len(names) - len(known.completed_tasks))
     return replace(
         known,
-        last_checkpoint=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        last_checkpoint=moment_text(now),
         tasks_completed=max(count, len(names)),
         completed_tasks=names,
         current_task=given.get("current_task", known.current_task) or None,
