@@ -17,10 +17,11 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-NEGATIONS = _set(
-    """not no never cannot neither nor none nobody nothing nowhere without unless hardly nicht kein keine nie ohne ne pas jamais sans
-    non sin nunca sem não не нет без ни"""
+#: Words that deny the whole of a sentence, and those that deny something in it.
+_DENIALS = _set(
+    "not no never cannot none nor without nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни"
 )
+NEGATIONS = _DENIALS | _set("neither nobody nothing nowhere unless hardly")
 #: A word and its opposite; the second represents the first, turned round.
 _OPPOSITES = {
     opposite: word
@@ -300,12 +301,10 @@ _LEFT = re.compile(
 )
 _USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
 #: Words that do not belong to the subject of a statement.
-_MARKING = frozenset({
-    "always", "never", "all", "any", "every", "each", "the", "a", "an", "we", "you", "your", "our", "from", "now",
-    "on", "not", "do", "don't", "please", "should", "must", "to", "of", "for", "in", "it", "it's", "i", "i'd",
-    "and", "when", "whenever", "make", "sure", "ensure", "want", "like", "need", "them", "that", "with", "as",
-    "also", "new", "going", "forward", "remember", "prefer", "anymore", "longer",
-})  # fmt: skip
+_BESIDE_SUBJECT = _DENIALS | _set(
+    """always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd
+    and when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer"""
+)
 
 
 def is_replaced(older: str, newer: str) -> bool:
@@ -321,20 +320,24 @@ def is_replaced(older: str, newer: str) -> bool:
     older, newer = _VALUE.sub(" ", older), _VALUE.sub(" ", newer)
     if bool(old) != bool(new) or not _is_same(_informative(older), _informative(newer)):
         return False
-    return old.isdisjoint(new) and len(old) <= len(new) if old else turning_words(older) != turning_words(newer)
+    return old.isdisjoint(new) and len(old) <= len(new) if old else _denials(older) != _denials(newer)
 
 
 def _is_left(older: str, newer: str) -> bool:
     """Return whether a newer statement names what an older one says, and nothing else, as what no longer holds."""
     kept = _LEFT.sub(" ", older)
-    if not NEGATIONS.isdisjoint(words_of(kept)):
+    if not _DENIALS.isdisjoint(words_of(kept)):
         return False
     rest, left = frozenset(_informative(_USES.sub(" ", kept))), frozenset(_informative(" ".join(_LEFT.findall(newer))))
     return not left.isdisjoint(rest) and rest - left <= frozenset(_informative(_LEFT.sub(" ", newer)))
 
 
+def _denials(text: str) -> frozenset[str]:
+    return frozenset(word for word in words_of(comparable(text)) if word in _DENIALS or _DIGIT.search(word))
+
+
 def _informative(text: str) -> list[str]:
-    return [stem(word) for word in words_of(text) if word not in _MARKING | NEGATIONS]
+    return [stem(word) for word in words_of(text) if word not in _BESIDE_SUBJECT]
 
 
 def _is_same(older: list[str], newer: list[str]) -> bool:
