@@ -20,7 +20,7 @@ from memory_kb.git.ci_report import MOST, as_markdown, escape
 from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare, split_problems
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, summarize
-from memory_kb.store.queries import SavedQuery, parse_queries, write_queries
+from memory_kb.store.saved_queries import SavedQuery, parse_queries, write_queries
 
 if TYPE_CHECKING:
     from repositories import Clone

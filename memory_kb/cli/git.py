@@ -182,7 +182,7 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
 
 
 def _propose(options: Options, queries: Any) -> int:
-    from memory_kb.store.queries import write_queries
+    from memory_kb.store.saved_queries import write_queries
 
     if not options.answer({"queries": [pick(one, "question", "expect") for one in queries]}):
         click.echo(write_queries(queries), nl=False)

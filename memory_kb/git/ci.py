@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.evaluation import QuestionResult, Row
     from memory_kb.search.service import Searching
-    from memory_kb.store.queries import Queries, SavedQuery
+    from memory_kb.store.saved_queries import Queries, SavedQuery
     from memory_kb.vault import Vault
 
 #: A path, perhaps a line, and what is said of it.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from memory_kb.context.sections import Context
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, Row, summarize
-from memory_kb.store.queries import Queries, SavedQuery
+from memory_kb.store.saved_queries import Queries, SavedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def judge(before: QuestionResult | None, after: QuestionResult) -> str:
     """Return how the answer to a query changed.
 
     Example:
-        >>> from memory_kb.store.queries import SavedQuery
+        >>> from memory_kb.store.saved_queries import SavedQuery
         >>> query = SavedQuery("q", ("x",))
         >>> judge(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge(None, QuestionResult(query, {"x": None}))
         ('lost', 'missing')

@@ -40,7 +40,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
-from memory_kb.store.queries import QUERIES, Queries, names, parse_queries
+from memory_kb.store.saved_queries import QUERIES, Queries, names, parse_queries
 from memory_kb.store.walk import walk
 from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, locate

@@ -12,7 +12,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.model import WORKING_KINDS, Hit, Memory
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
-from memory_kb.store.queries import SavedQuery, names
+from memory_kb.store.saved_queries import SavedQuery, names
 from memory_kb.text import has_cjk
 
 #: The numbers of hits for which a table has the recall.
