@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memory_kb.context.framing import Given
 from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
@@ -274,12 +274,6 @@ class Benefit:
     wrong: list[str] = field(default_factory=list)
     checks: list[NeedCheck] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        plain_counts = {name: dict(getattr(self, name)) for name in ("needs", "found_again")}
-        scores = {name: vars(score) | {"given": dict(score.given)} for name, score in self.scores.items()}
-        return vars(self) | plain_counts | {"scores": scores, "checks": [one._asdict() for one in self.checks]}
 
 
 def replay(folder: Path, on_session: Callable[[int, int], None] | None = None, project: Path | None = None) -> Benefit:

@@ -305,7 +305,7 @@ def benefit_verb(options: Options, /, folder: Path, html: Path | None, project: 
         made = replay(folder, progress, project)
     if html:
         html.write_text(render(made, str(folder)), encoding="utf-8")
-    if options.answer(made.as_json()):
+    if options.answer(vars(made)):
         return
     again = sum(made.found_again.values())
     found = f"{again:,} things were found out that an earlier session knew"
