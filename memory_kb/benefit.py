@@ -180,11 +180,11 @@ class LearningVault(Giver):
             self._now = max(self._now, datetime.fromisoformat(moment))
 
     def start(self, notes: PastNotes) -> Given:
-        self._lay(notes.files)
+        self._lay_notes(notes.files)
         material = self.kb.index.read(lambda index: read_start(index, self._now.date()))
         return build_start(material, (), self._now.date(), _assess)
 
-    def _lay(self, files: Mapping[str, bytes]) -> None:
+    def _lay_notes(self, files: Mapping[str, bytes]) -> None:
         """Put the notes of a moment beside those that were learned."""
         folder = self.kb.vault.folder
         for path in self._laid - files.keys():
@@ -366,7 +366,7 @@ class _ProjectReplay:
         made, shown, needs = self._made, set[str](), session.in_order()
         texts: dict[str, list[tuple[int, str]]] = {}
         for name, giver in self._givers.items():
-            given = _give(giver, session, notes)
+            given = _give_texts(giver, session, notes)
             made.scores[name].added_tokens += sum(count_tokens(one.text) for _, one in given)
             texts[name] = [(seq, comparable_text(one.text)) for seq, one in given if one.text]
             shown.update(*(one.ids for _, one in given))
@@ -389,9 +389,9 @@ class _ProjectReplay:
         made.failed_commands, made.tokens = made.failed_commands + tries, made.tokens + cost
         for name, found in saved.items():
             made.scores[name].add(found)
-        self._judge(shown, session, again)
+        self._note_worth(shown, session, again)
 
-    def _judge(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
+    def _note_worth(self, ids: set[str], session: SessionNeeds, known: Sequence[Need]) -> None:
         """Note what became of the entries that a session was given."""
         for memory in self._vault.kb.memories.all():
             if memory.id not in ids:
@@ -405,7 +405,7 @@ class _ProjectReplay:
                 self._wrong.add(memory.id)
 
 
-def _give(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[tuple[int, Given]]:
+def _give_texts(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[tuple[int, Given]]:
     """Return what a session is given at its start and at its prompts, each with the number of the event."""
     given = [(0, giver.start(notes))]
     shown = frozenset(given[0][1].ids)

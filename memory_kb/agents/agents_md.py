@@ -35,9 +35,9 @@ def render_rules(memories: Sequence[Memory], today: date, *, max_tokens: int, ma
     ]
     for head, line in named:
         lists[head].append(line)
-        if count_tokens(_join(lists)) > max_tokens:
+        if count_tokens(_join_lists(lists)) > max_tokens:
             lists[head].pop()
-    return _join(lists) if any(lists.values()) else ""
+    return _join_lists(lists) if any(lists.values()) else ""
 
 
 def _headed(memory: Memory) -> str:
@@ -46,7 +46,7 @@ def _headed(memory: Memory) -> str:
     return text if not title or text.startswith(title) else f"{title}: {text}"
 
 
-def _join(lists: dict[str, list[str]]) -> str:
+def _join_lists(lists: dict[str, list[str]]) -> str:
     return "\n\n".join((_HEAD, *(f"{head}\n\n{chr(10).join(lines)}" for head, lines in lists.items() if lines)))
 
 

@@ -227,28 +227,28 @@ class Bridge:
         """
         store = find_memory(agent, self._vault)
         with self._writer.lock(dry_run=dry_run):
-            return self._put(store, take=take, dry_run=dry_run)
+            return self._write_block(store, take=take, dry_run=dry_run)
 
-    def _put(self, store: AgentMemory, *, take: bool, dry_run: bool) -> RunReport:
+    def _write_block(self, store: AgentMemory, *, take: bool, dry_run: bool) -> RunReport:
         _refuse_links(store)
-        files, bases = self._files(), self._read_bases()
+        files, bases = self._agent_files(), self._read_bases()
         place = str(store.file)
         before = files.read(store.file)
         held, changes = {one.id: one for one in self._holding()}, dict[str, Change]()
 
         def why_not(entry: str, old: str, new: str) -> str:
-            change = self._plan(held[entry], old, new, store.title)
+            change = self._plan_edit(held[entry], old, new, store.title)
             if change is None:
                 return f"its place in the vault is not found: `memory-kb edit {entry}`"
             changes[entry] = change
             return "" if take else "--yes takes the change into the vault"
 
-        ours = {name: _text(memory) for name, memory in held.items()}
+        ours = {name: _line_text(memory) for name, memory in held.items()}
         made = merge(ours, _block_lines(store.file, before), bases.get(place, {}), why_not, store.file.name)
         if before is None and not made.lines:
             nothing = "the vault has no policy, preference or rule in force that always holds"
             return RunReport(None, "bridge", notices=(nothing,))
-        for file, part in _parts(store, "\n".join(made.lines)).items():
+        for file, part in _blocks_by_file(store, "\n".join(made.lines)).items():
             if file == store.index_file:
                 text = decode(files.read(file) or b"")
                 if f"]({store.link})" in text and text_blocks.begin(store.word) not in text:
@@ -270,8 +270,8 @@ class Bridge:
         store = find_memory(agent, self._vault)
         _refuse_links(store)
         with self._writer.lock(dry_run=dry_run):
-            files = self._files()
-            for file, part in _parts(store, "").items():
+            files = self._agent_files()
+            for file, part in _blocks_by_file(store, "").items():
                 if store.instructions and file == store.instructions[0] and _is_shared(store):
                     continue
                 inner = len(file.parent.relative_to(store.index_file.parent).parts)
@@ -287,7 +287,7 @@ class Bridge:
         """Return what is wrong with the memories that agents keep of this project, also without a bridge."""
         return tuple(examine(self._vault))
 
-    def _plan(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
+    def _plan_edit(self, memory: Memory, old: str, new: str, title: str) -> Change | None:
         """Return the change of an entry whose text was changed in our file, None where the old text is not in it once."""
         note = self._writer.read(memory.path)
         entry = find_entry(note.text, note.path, memory.id)
@@ -309,9 +309,9 @@ class Bridge:
         limits, today = self._vault.settings.context, self._vault.clock().date()
         baseline, rules = select_standing(seen, today, limits.max_rules)
         held = [*baseline, *(named[one.path, one.id] for one in rules)]
-        return list({one.id: one for one in held if _text(one)}.values())
+        return list({one.id: one for one in held if _line_text(one)}.values())
 
-    def _files(self) -> AgentFiles:
+    def _agent_files(self) -> AgentFiles:
         return AgentFiles(self._vault, self._writer, self._vault.machine / "bridges.json")
 
     def _read_bases(self) -> dict[str, dict[str, str]]:
@@ -332,7 +332,7 @@ class Bridge:
             file.unlink(missing_ok=True)
 
 
-def _parts(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
+def _blocks_by_file(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
     """Return what of ours is in which file, the index last."""
     blocks_of = {store.file: (WORD, lines)}
     if store.instructions:
@@ -343,7 +343,7 @@ def _parts(store: AgentMemory, lines: str) -> dict[Path, MarkedLines]:
 
 def _refuse_links(store: AgentMemory) -> None:
     """Refuse to write through a link to where a file of ours would be; the index is the person's own."""
-    for file in _parts(store, ""):
+    for file in _blocks_by_file(store, ""):
         if file != store.index_file and os.path.realpath(file) != os.fspath(file):
             raise UsageError(
                 f"{file} is not written: it leads to {os.path.realpath(file)}", "delete the link, or move it away"
@@ -355,7 +355,7 @@ def _is_shared(store: AgentMemory) -> bool:
     return any(one != store.file for one in store.file.parent.glob("*.md"))
 
 
-def _text(memory: Memory) -> str:
+def _line_text(memory: Memory) -> str:
     return as_line(rule_text(memory), _MAX_ENTRY)
 
 

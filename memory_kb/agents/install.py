@@ -146,7 +146,7 @@ def hook_command(agent: Agent, hook: Hook, setup: Setup) -> str:
     return shlex.join(words)
 
 
-class _Target(NamedTuple):
+class _InstallTarget(NamedTuple):
     """Where an agent is installed, and how it calls us there."""
 
     agent: Agent
@@ -216,8 +216,8 @@ class Agents:
             words += ["--vault", place.replace(known.vault, str(target.folder)) if known.vault else place]
         yield call_server(words, target.folder, environ)
 
-    def _put_in(self, target: _Target, *, dry_run: bool) -> RunReport:
-        files = self._files(target)
+    def _put_in(self, target: _InstallTarget, *, dry_run: bool) -> RunReport:
+        files = self._agent_files(target)
         for wanted in target.files:
             reason = f"Installed into {target.agent.title}."
             files.put(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
@@ -233,7 +233,7 @@ class Agents:
         """
         target = self._target(agent, scope, folder, is_named=False)
         with self._writer.lock(dry_run=dry_run):
-            files = self._files(target)
+            files = self._agent_files(target)
             for wanted in target.files:
                 reason = f"Taken out of {target.agent.title}."
                 files.take(self._place(target, wanted), wanted.parts, reason, target.agent.name, wanted.head)
@@ -262,7 +262,9 @@ class Agents:
             files.replace(place, encode(held), "Rules and policies as they are now.")
         return AgentsMd(text, files.write("export", dry_run=dry_run))
 
-    def _target(self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool) -> _Target:
+    def _target(
+        self, name: str, scope: str, folder: str | os.PathLike[str] | None, *, is_named: bool
+    ) -> _InstallTarget:
         agent = find_agent(name)
         if scope not in SCOPES:
             raise UsageError(f"unknown scope {scope!r}", f"it may be {' or '.join(SCOPES)}")
@@ -271,7 +273,7 @@ class Agents:
         if not root.is_dir():
             raise UsageError(f"the folder {root} does not exist", "name the folder of the project")
         setup = self._setup(agent, scope, root, is_named=is_named)
-        return _Target(agent, scope, root, setup, list_files(agent, scope, setup))
+        return _InstallTarget(agent, scope, root, setup, list_files(agent, scope, setup))
 
     @property
     def _person(self) -> Path:
@@ -287,11 +289,11 @@ class Agents:
         command = ("memory-kb",) if scope == "project" else find_command(self._vault.environ.get("PATH"))
         return Setup(command, server_vault, hook_vault)
 
-    def _files(self, target: _Target) -> AgentFiles:
+    def _agent_files(self, target: _InstallTarget) -> AgentFiles:
         machine = self._vault.home / MACHINE if target.scope == "user" else self._vault.machine
         return AgentFiles(self._vault, self._writer, machine / RECORD)
 
-    def _place(self, target: _Target, wanted: AgentFile) -> Path:
+    def _place(self, target: _InstallTarget, wanted: AgentFile) -> Path:
         """Return a file of the agent, links followed."""
         places = [
             Path(place_file(name, target.folder, target.agent.homes, self._vault.environ)) for name in wanted.names
@@ -304,7 +306,7 @@ class Agents:
             )
         return file
 
-    def _remarks(self, target: _Target) -> Iterator[str]:
+    def _remarks(self, target: _InstallTarget) -> Iterator[str]:
         import shutil
 
         if target.scope == "project" and shutil.which("memory-kb", path=self._vault.environ.get("PATH")) is None:

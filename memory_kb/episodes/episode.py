@@ -100,7 +100,7 @@ def make_episode(trace: Trace, now: datetime, *, is_first: bool = True, diary: D
     return Episode(
         id=f"ep-{day}-{hash_of(named.encode())[:8]}",
         session=trace.session,
-        place=_place(trace),
+        place=_place_of(trace),
         title=title_of(goal) or f"Session {trace.session}",
         body=write_body(trace, diary),
         tags=(category,) if (category := infer_category(goal)) != "general" else (),
@@ -121,7 +121,7 @@ def title_of(goal: str) -> str:
     return shorten(first, _TITLE).rstrip(".:")
 
 
-def _place(trace: Trace) -> Location:
+def _place_of(trace: Trace) -> Location:
     try:
         return make_place("project", trace.job, trace.task if trace.job else None)
     except UsageError:
@@ -147,9 +147,9 @@ def plan_episode(
     """
     if known is None:
         path, action = name_episode(episode.title, episode.id, folder_of(episode.place)), "created"
-        plan: Plan = (plan_entry(_draft(episode), episode.id, path, now, "What was done in a session."),)
+        plan: Plan = (plan_entry(_make_draft(episode), episode.id, path, now, "What was done in a session."),)
     else:
-        path, action = known.path, _judge(episode, known)
+        path, action = known.path, _choose_action(episode, known)
         plan = _renewal(episode, known) if action == "updated" else ()
     if was_made:
         action, plan = "forgotten", ()
@@ -164,7 +164,7 @@ def is_current(seq: int, known: Memory) -> bool:
     return (known.word("built_from") or "").partition(".")[0] == str(seq)
 
 
-def _judge(episode: Episode, known: Memory) -> str:
+def _choose_action(episode: Episode, known: Memory) -> str:
     if is_current(episode.seq, known):
         return "unchanged"
     if not known.is_live:
@@ -187,7 +187,7 @@ def _renewal(episode: Episode, known: Memory) -> Plan:
     return plan_fields(known, values, reason), set_body(known, known.id, episode.body, reason)
 
 
-def _draft(episode: Episode) -> Draft:
+def _make_draft(episode: Episode) -> Draft:
     fields = {
         "created_at": episode.ended,
         "last_reinforced": episode.ended[:10],

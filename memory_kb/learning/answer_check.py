@@ -56,7 +56,7 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
     found: list[Extracted] = []
     dropped = ["more than were asked for"] * max(0, len(items) - MOST)
     for item in items[:MOST]:
-        one = _read(item, question)
+        one = _read_learning(item, question)
         if why := next(_objections(one, question, found), None):
             dropped.append(why)
         else:
@@ -65,7 +65,7 @@ def sift(answer: Mapping[str, Any], question: ScopeQuestion) -> Sifted:
     return Sifted(tuple(found), tuple(dropped))
 
 
-def _read(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:
+def _read_learning(item: Mapping[str, Any], question: ScopeQuestion) -> Extracted:
     lines = tuple((label.name, on_one_line(item[label.key])) for label in question.step.labels)
     tags = (on_one_line(tag).lstrip("#").replace(" ", "-").casefold() for tag in item["tags"][:10])
     shown = {passage.number: _smooth(passage.text) for passage in question.shown.passages}

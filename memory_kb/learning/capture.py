@@ -166,15 +166,15 @@ class Captures:
         place = self._vault.place_for("project", job, task)
         given = (messages,) if isinstance(messages, str) else messages or ()
         named = (Event(role="user", content=one) if isinstance(one, str) else one for one in given)
-        events = self._logged(session) if messages is None else named
+        events = self._logged_events(session) if messages is None else named
         origin = check_id(session) if session and messages is not None else None
         read, is_proposing = tuple(read_messages(events)), self._vault.settings.learning.capture == "propose"
         learnings = read_statements(read, self._vault.clock(), place, origin, propose=is_proposing)
         with self._writer.lock(place.scope, dry_run=dry_run):
             plan, run = self._memories.ingest("capture", learnings, dry_run=dry_run)
-        return CaptureReport(tuple(_report(read, plan.results)), len(read), run)
+        return CaptureReport(tuple(_report_statements(read, plan.results)), len(read), run)
 
-    def _logged(self, session: str | None) -> Iterable[Event]:
+    def _logged_events(self, session: str | None) -> Iterable[Event]:
         if not session:
             raise UsageError(
                 "there is no message to look at", 'try: memory-kb capture "Always use UTC for timestamps."'
@@ -183,7 +183,7 @@ class Captures:
         return files.read(find_id(session, files.ids()), only=lambda line: b'"type":"tool_' not in line)
 
 
-def _report(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[CapturedStatement]:
+def _report_statements(messages: Sequence[UserMessage], taken: Sequence[Ingested]) -> Iterator[CapturedStatement]:
     """Yield what became of every statement, and which messages were not read; what was taken in is in the same order."""
     rest = iter(taken)
     for event, statements, refusal in messages:

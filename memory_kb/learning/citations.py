@@ -380,7 +380,7 @@ class Citations:
             raise UsageError(f"{found.id} would cite more than {MOST_CITATIONS} places", "cite fewer, or whole files")
 
         def plan(memories: Sequence[Memory]) -> Plan:
-            return [_plan_citing(one, citations) for one in _same([found], memories)]
+            return [_plan_citing(one, citations) for one in _read_again([found], memories)]
 
         run = self._memories.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
@@ -407,16 +407,16 @@ class Citations:
             changes, notices = _plan_renewal(memories, project, today)
             run = self._memories.carry_out(
                 "verify",
-                lambda fresh: _plan_renewal(_same(memories, fresh), self._project(), today)[0],
+                lambda fresh: _plan_renewal(_read_again(memories, fresh), self._project(), today)[0],
                 changes,
                 dry_run=dry_run,
             )
         elif flag:
             run = self._memories.carry_out(
-                "verify", lambda fresh: _plan_flags(_same(memories, fresh), project, today), dry_run=dry_run
+                "verify", lambda fresh: _plan_flags(_read_again(memories, fresh), project, today), dry_run=dry_run
             )
         if run.run:
-            memories = _same(memories, self._claiming("cites"))
+            memories = _read_again(memories, self._claiming("cites"))
         cited = (one for one in memories if "cites" in one.metadata)
         return ClaimsReport(
             tuple(_view_claim(one, assess(one, project, today), project) for one in cited), run, notices
@@ -454,7 +454,7 @@ class Citations:
         return [one for one in self._memories.with_fields(fields) if any(field in one.metadata for field in fields)]
 
 
-def _same(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
+def _read_again(wanted: Sequence[Memory], memories: Sequence[Memory]) -> list[Memory]:
     """Return the entries of a fresh reading that are the same as some read before."""
     keys = {(one.path, one.id) for one in wanted}
     return [one for one in memories if (one.path, one.id) in keys]

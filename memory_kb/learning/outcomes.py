@@ -284,7 +284,7 @@ class Outcomes:
             wanted = (used,) if isinstance(used, str) else used
             named = tuple(name if name in showing.ids else self._memories.find(name).id for name in wanted)
             if not dry_run and self._waits_for_end(showing):
-                self._log.append(self._about(showing, word, {}, named))
+                self._log.append(self._make_outcome(showing, word, {}, named))
                 notice = f"Noted: it counts when session {showing.session} ends, if that changed a file or committed."
                 return OutcomeReport(agent, showing.task, word, (), (), notice, RunReport(None, "outcome"))
             return self._credit(showing, word, named, dry_run=dry_run)
@@ -356,7 +356,7 @@ class Outcomes:
         session = showing.session
         return session is not None and not self._counts_shown and (self._files.folder / HOOKED / session).exists()
 
-    def _about(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
+    def _make_outcome(self, showing: Showing, word: str, marks: Mapping[str, Mark], named: tuple[str, ...]) -> Outcome:
         now = format_time(self._vault.clock())
         return Outcome(now, showing.agent, showing.task, word, marks, showing.session, used=named)
 
@@ -382,8 +382,10 @@ class Outcomes:
         wanted = {name: credit for name, credit in asked.items() if name not in known}
         today, said = self._vault.today(), f"{showing.agent} on {showing.task}: {word}."
         credits_, marks, changes = plan_credits(memories, wanted, today, said)
-        about = self._about(showing, word, marks, named)
-        run = self._write(about, changes, lambda held: plan_credits(held, wanted, today, said)[2], dry_run=dry_run)
+        about = self._make_outcome(showing, word, marks, named)
+        run = self._write_credits(
+            about, changes, lambda held: plan_credits(held, wanted, today, said)[2], dry_run=dry_run
+        )
         left = {conflict.id for conflict in run.conflicts}
         credited = tuple(one for one in credits_ if one.id not in left)
         if credits_:
@@ -436,7 +438,7 @@ class Outcomes:
     def _words_of(self, sessions: Iterable[str]) -> frozenset[str]:
         return frozenset[str]().union(*(words_of_work(self._files.read(name)) for name in sessions))
 
-    def _write(
+    def _write_credits(
         self, about: Outcome, changes: Plan, planner: Callable[[Sequence[Memory]], Plan], *, dry_run: bool
     ) -> RunReport:
         """Write credits down, then into the notes, then that it is done."""

@@ -195,7 +195,7 @@ def purge(
         left += scrub_all(index, vault)
     if not is_erased and text.whole is None:
         left += ("the text is too short to be looked for in other files; only the entry itself is purged",)
-    return _join(reports), Purged(files, runs, left, held)
+    return _join_reports(reports), Purged(files, runs, left, held)
 
 
 def _slug_of(entry: EntryView) -> str:
@@ -204,7 +204,7 @@ def _slug_of(entry: EntryView) -> str:
     return name.removesuffix(f"-{entry.id[:8]}.md") if name.endswith(f"-{entry.id[:8]}.md") else ""
 
 
-def _join(reports: list[RunReport]) -> RunReport:
+def _join_reports(reports: list[RunReport]) -> RunReport:
     """Return several runs as one that cannot be undone, since the journal does not have them any more."""
     return RunReport(
         None,
@@ -260,7 +260,7 @@ class _Everywhere:
         vault, seen = self._vault, set[str]()
         for root in vault.roots:
             beside = sorted(root.folder.parent.glob("*.md")) if root.folder == vault.memory else ()
-            inside = _walk(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
+            inside = _walk_notes(root.folder, only_notes=vault.memory is None and root.folder == vault.folder)
             for file in (*root.top_notes, *beside, *inside):
                 real = os.path.realpath(file)
                 if real not in seen and file.is_file() and not file.is_symlink() and file.stat().st_size <= _MAX_BYTES:
@@ -372,7 +372,7 @@ class _Everywhere:
                 yield f"the staged files of {top} contain the text; `git add` the purged notes, then `git gc --prune=now`"
 
 
-def _walk(folder: Path, *, only_notes: bool) -> Iterator[Path]:
+def _walk_notes(folder: Path, *, only_notes: bool) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

@@ -42,7 +42,7 @@ class HostMemory:
 
     def search(self, request: Request, *, only_ungiven: bool = False) -> tuple[Hit, ...]:
         """Return the hits among what agents remember, best first; `only_ungiven` leaves out what its agent gives its model."""
-        if not _wants_host(request.filters) or not self._open():
+        if not _wants_host(request.filters) or not self._refresh():
             return ()
         assert self._index is not None
         wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
@@ -51,7 +51,7 @@ class HostMemory:
 
     def show(self, wanted: str) -> EntryView | None:
         """Return what an id, a unique beginning of one, `path.md:LINE` or a title names, with its lines; None for nothing."""
-        if not self._open():
+        if not self._refresh():
             return None
         from dataclasses import replace
 
@@ -72,7 +72,7 @@ class HostMemory:
             return None
         return replace(view(entry, "\n".join(lines[entry.line - 1 : entry.end_line])), scope=HOST)
 
-    def _open(self) -> bool:
+    def _refresh(self) -> bool:
         """Read the files that are there, unless they are the same as before; return whether there are any."""
         files = find_host_files(self._vault)
         stats = []
@@ -98,7 +98,7 @@ class HostMemory:
                     digest = hash_of(raw.data)
                     raw = raw._replace(data=without_ours(raw.data, Path(stat.location)))
                     note = read_note(raw, Location(), "active")
-                    writer.put(stat, digest, (), [_named(chunk) for chunk in note.chunks], is_known=False)
+                    writer.put(stat, digest, (), [_with_host_fields(chunk) for chunk in note.chunks], is_known=False)
         return True
 
 
@@ -121,7 +121,7 @@ def without_ours(data: bytes, file: Path) -> bytes:
     return POINTER.sub(blank, text).encode()
 
 
-def _named(chunk: Chunk) -> Chunk:
+def _with_host_fields(chunk: Chunk) -> Chunk:
     """Return a chunk with the name, the kind and the files that its host's frontmatter gives it."""
     known: Mapping[str, Any] = json.loads(chunk.metadata) if chunk.metadata else {}
     inner = known.get("metadata")
@@ -139,7 +139,7 @@ def _named(chunk: Chunk) -> Chunk:
 def bears_on(query: str, hit: Hit, floor: float) -> bool:
     """Return whether a hit says at least two of the words of a query, and enough of them."""
     words = tokens(query) - stop_words(query.split())
-    return len(words & tokens(f"{hit.title} {hit.text}")) >= 2 and _share(words, hit) >= floor
+    return len(words & tokens(f"{hit.title} {hit.text}")) >= 2 and _share_of_words(words, hit) >= floor
 
 
 def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: int, max_chars: int) -> tuple[Hit, ...]:
@@ -151,8 +151,8 @@ def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: in
     if not theirs:
         return tuple(ours)
     words = tokens(query) - stop_words(query.split())
-    best = max((_share(words, hit) for hit in ours), default=0.0)
-    factor = max(_share(words, hit) for hit in theirs) / best if best else 1.0
+    best = max((_share_of_words(words, hit) for hit in ours), default=0.0)
+    factor = max(_share_of_words(words, hit) for hit in theirs) / best if best else 1.0
     lead = ours[0].score / theirs[0].score if ours and theirs[0].score else 1.0
     weighed = [*ours, *(hit._replace(score=float(f"{hit.score * lead * factor:.6g}")) for hit in theirs)]
     ordered = sorted(weighed, key=lambda hit: (-hit.score, hit.scope == HOST))[:limit]
@@ -165,5 +165,5 @@ def merge_hits(query: str, ours: Sequence[Hit], theirs: Sequence[Hit], limit: in
     return tuple(kept)
 
 
-def _share(words: frozenset[str] | set[str], hit: Hit) -> float:
+def _share_of_words(words: frozenset[str] | set[str], hit: Hit) -> float:
     return len(words & tokens(f"{hit.title} {hit.text}")) / len(words) if words else 1.0

@@ -154,7 +154,7 @@ class Skills:
         fields = (("created_by", created_by),) if created_by else ()
         draft = SkillDraft(text, None if tags is None else tuple(tags), source, fields=fields)
         place = self._vault.place_for(scope, job, task)
-        return self._keep("skills create", draft, place, force=force, dry_run=dry_run)
+        return self._store_skill("skills create", draft, place, force=force, dry_run=dry_run)
 
     def procedure(
         self,
@@ -178,7 +178,7 @@ class Skills:
             )
         draft = SkillDraft(SkillText(name, context, steps=kept), None if tags is None else tuple(tags), source)
         place = self._vault.place_for(scope, job, task)
-        return self._keep("procedure", draft, place, force=force, dry_run=dry_run)
+        return self._store_skill("procedure", draft, place, force=force, dry_run=dry_run)
 
     def feedback(self, wanted: str, outcome: str, *, dry_run: bool = False) -> SkillWritten:
         """Count that a skill worked, or did not; it is named by its id, its name, or the unique beginning of its id."""
@@ -199,7 +199,9 @@ class Skills:
         chosen = make_filters(job=job, task=task)
         return self._memories.all(EVERYTHING._replace(kinds=("skill",), job=chosen.job, task=chosen.task))
 
-    def _keep(self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool) -> SkillWritten:
+    def _store_skill(
+        self, verb: str, draft: SkillDraft, place: Location, *, force: bool, dry_run: bool
+    ) -> SkillWritten:
         draft = check_skill(draft, allow_secret=self._vault.allows_secrets)
         with self._writer.lock(place.scope, dry_run=dry_run):
             memories = self.skills()
@@ -269,14 +271,14 @@ class Skills:
             )
         with self._writer.lock(place.scope, dry_run=dry_run):
             batch = _Batch(self.skills(), place, is_update=update, is_forced=force)
-            moved = [self._take(found, batch) for found in sources]
+            moved = [self._import_skill(found, batch) for found in sources]
             if with_files:
                 for found, one in zip(sources, moved, strict=True):
                     problems += self._copy_files(found, one, batch) if one.path else ()
             run = self._writer.run("skills import", batch.changes, dry_run=dry_run)
         return SkillsImported(tuple(moved), run, tuple(problems))
 
-    def _take(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
+    def _import_skill(self, found: FoundSkill, batch: _Batch) -> SkillMoved:
         """Plan what one skill of an import needs, and return what becomes of it."""
         where, name = f"{found.path}:{found.line}", found.draft.text.name
         try:
@@ -287,7 +289,7 @@ class Skills:
             batch.names.add(key_of(name))
             same = find_same(batch.memories, draft, batch.place, force=batch.is_forced)
             if same:
-                return self._meet(same, found, batch)
+                return self._update_known(same, found, batch)
         except Forgotten as exc:
             return SkillMoved(name, "", "", "forgotten", f"{exc} (or import with --force)")
         except (UsageError, CannotSplice) as exc:
@@ -298,7 +300,7 @@ class Skills:
         batch.changes.append(plan_new_skill(draft, entry_id, path, self._vault.clock(), reason))
         return SkillMoved(name, entry_id, path, "created")
 
-    def _meet(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
+    def _update_known(self, same: Memory, found: FoundSkill, batch: _Batch) -> SkillMoved:
         """Plan for a skill that is there already: more outcomes count, its text stays unless it is to change."""
         fields = dict(found.draft.fields)
         counts = {name: int(str(fields.get(name) or 0)) for name in ("success_count", "failure_count")}

@@ -55,7 +55,7 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
         if one.file.is_relative_to(vault.folder) and not _is_inside(one.file, vault.folder, claude):
             continue
         if place not in found and not _is_note(vault, one.file):
-            found[place] = one._replace(shown=_show(one.file, vault.folder, home))
+            found[place] = one._replace(shown=_shown_path(one.file, vault.folder, home))
         if len(found) == _MOST_FILES:
             break
     return tuple(found.values())
@@ -64,17 +64,17 @@ def find_host_files(vault: Vault) -> tuple[HostFile, ...]:
 def _candidates(vault: Vault, claude: Path, home: Path) -> Iterator[HostFile]:
     project, codex = vault.folder, codex_home(vault.environ)
     for folder in claude_memory_folders(project, claude, home):
-        yield from _folder(folder, "claude-code")
+        yield from _files_in(folder, "claude-code")
     for folder in (
         project / ".claude/agent-memory",
         project / ".claude/agent-memory-local",
         claude / "agent-memory",
     ):
         for agent in _subfolders(folder):
-            yield from _folder(agent, "claude-code")
+            yield from _files_in(agent, "claude-code")
     for folder in (project / ".claude/rules", claude / "rules"):
-        yield from (HostFile("", file, "claude-code", _is_given(file)) for file in _notes(folder))
-    yield from _folder(codex / "memories", "codex", SUMMARY)
+        yield from (HostFile("", file, "claude-code", _is_given(file)) for file in _note_files(folder))
+    yield from _files_in(codex / "memories", "codex", SUMMARY)
     for name, host, places in (
         ("CLAUDE.md", "claude-code", (project, project / ".claude", claude)),
         ("CLAUDE.local.md", "claude-code", (project,)),
@@ -128,13 +128,13 @@ def measure(text: str) -> tuple[int, int]:
     return counted.count("\n") + (not counted.endswith("\n") and bool(counted)), len(counted.encode())
 
 
-def _folder(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[HostFile]:
-    for file in _notes(folder):
+def _files_in(folder: Path, host: str, given: str = "MEMORY.md") -> Iterator[HostFile]:
+    for file in _note_files(folder):
         if host != "codex" or file.name not in _LEFT_OUT:
             yield HostFile("", file, host, is_given=file.parent == folder and file.name == given)
 
 
-def _notes(folder: Path) -> Iterator[Path]:
+def _note_files(folder: Path) -> Iterator[Path]:
     count = 0
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -182,7 +182,7 @@ def _is_note(vault: Vault, file: Path) -> bool:
     )
 
 
-def _show(file: Path, project: Path, home: Path) -> str:
+def _shown_path(file: Path, project: Path, home: Path) -> str:
     if file.is_relative_to(project):
         return file.relative_to(project).as_posix()
     return f"~/{file.relative_to(home).as_posix()}" if file.is_relative_to(home) else file.as_posix()

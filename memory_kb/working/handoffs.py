@@ -147,7 +147,7 @@ def read_handoff(memory: Memory) -> Handoff:
     )
 
 
-def _age(one: Handoff) -> tuple[str, int, str]:
+def _order(one: Handoff) -> tuple[str, int, str]:
     return one.timestamp or "", one.number, one.path
 
 
@@ -194,7 +194,7 @@ class Handoffs:
         whole = "\n".join((render_handoff(draft), *draft.artifacts, *draft.relevant_patterns, git_state or ""))
         check_draft(Draft(whole, "handoff"), allow_secret=self._vault.allows_secrets)
         with self._writer.lock(dry_run=dry_run):
-            return replace(self._keep(draft, place, dry_run=dry_run), notices=tuple(notices))
+            return replace(self._store_handoff(draft, place, dry_run=dry_run), notices=tuple(notices))
 
     def show(self, wanted: str, job: str | None = None, task_id: str | None = None) -> Handoff:
         """Return a handoff by its id or its number."""
@@ -217,19 +217,19 @@ class Handoffs:
     def list(self, to: str | None = None, job: str | None = None, task_id: str | None = None) -> tuple[Handoff, ...]:
         """Return the handoffs, newest first; with a job those of that job."""
         live = (one for one in self._handoffs(job, task_id) if one.status in LIVE_STATUSES)
-        return tuple(sorted((one for one in live if to in (None, one.to_agent)), key=_age, reverse=True))
+        return tuple(sorted((one for one in live if to in (None, one.to_agent)), key=_order, reverse=True))
 
     def _handoffs(self, job: str | None, task_id: str | None) -> Sequence[Handoff]:
         place = self._vault.place_for("project", job, task_id)
-        return [self._read(one) for one in self._memories.all(_HANDOFFS) if is_at(one, place)]
+        return [self._read_whole(one) for one in self._memories.all(_HANDOFFS) if is_at(one, place)]
 
-    def _read(self, memory: Memory) -> Handoff:
+    def _read_whole(self, memory: Memory) -> Handoff:
         return read_handoff(memory._replace(text=self._memories.whole_text_of(memory)))
 
-    def _keep(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandoffReport:
+    def _store_handoff(self, draft: Handoff, place: Location, *, dry_run: bool) -> HandoffReport:
         folder = f"{self._vault.folder_of(place)}handoffs"
-        here = [self._read(one) for one in self._memories.all(_HANDOFFS) if one.place[:3] == place[:3]]
-        last = max(here, key=_age, default=None)
+        here = [self._read_whole(one) for one in self._memories.all(_HANDOFFS) if one.place[:3] == place[:3]]
+        last = max(here, key=_order, default=None)
         if last and last.status == "active" and last.message == draft.message:
             return HandoffReport(last, "known", RunReport(None, "handoff create"))
         # A number that was used once is not used again, not even where its entry or its file is gone.

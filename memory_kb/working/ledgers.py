@@ -128,7 +128,7 @@ def apply_checkpoint(known: Ledger, given: Mapping[str, Any], now: datetime) -> 
     )
 
 
-def _fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
+def _changed_fields(ledger: Ledger, given: Mapping[str, Any]) -> dict[str, Value]:
     """Return the frontmatter that a checkpoint sets."""
     values: dict[str, Value] = {
         "last_checkpoint": ledger.last_checkpoint or "",
@@ -180,13 +180,13 @@ class Ledgers:
         name = read_text(agent or given.get("agent_id"))
         if name is None:
             raise UsageError("no agent is named", "name it as in: memory-kb ledger set eng-001 --task T-42")
-        state = _given(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
-        context = _given(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
+        state = _without_none(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
+        context = _without_none(current_goal=goal, tech_stack=tech, patterns_learned=patterns)
         found = git_state_of(self._vault, repository) if git else None
-        seen = _given(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
+        seen = _without_none(uncommitted_changes=found.dirty_count > 0, last_git_commit=found.commit) if found else {}
         given["state"] = seen | given.get("state", {}) | state
         given["context"] = given.get("context", {}) | context
-        given |= _given(current_task=task, tasks_completed=tasks_completed)
+        given |= _without_none(current_task=task, tasks_completed=tasks_completed)
         given["completed_tasks"] = [*read_words(given.get("completed_tasks")), *completed]
         if "current_task" in given:
             given["current_task"] = " ".join(given["current_task"].split())
@@ -211,24 +211,24 @@ class Ledgers:
         now = self._vault.clock()
 
         def plan(memories: Sequence[Memory]) -> Plan:
-            memory = _find(memories, agent, place)
+            memory = _find_ledger(memories, agent, place)
             ledger = apply_checkpoint(read_ledger(memory), given, now) if memory else None
-            return [plan_fields(memory, _fields(ledger, given), "A checkpoint.")] if memory and ledger else []
+            return [plan_fields(memory, _changed_fields(ledger, given), "A checkpoint.")] if memory and ledger else []
 
         memories = self._memories.all(_LEDGERS)
-        if known := _find(memories, agent, place):
+        if known := _find_ledger(memories, agent, place):
             run = self._memories.carry_out("ledger set", plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
             return LedgerReport(apply_checkpoint(read_ledger(known), given, now), action, run)
         taken = {one.id for one in memories if one.place[:3] == place[:3]}
         ledger = apply_checkpoint(_blank_ledger(self._vault, agent, place, taken), given, now)
-        fields = {"agent_id": agent} | _fields(ledger, given)
+        fields = {"agent_id": agent} | _changed_fields(ledger, given)
         text = render(Draft(f"# Ledger: {agent}", "ledger", fields=tuple(fields.items())), ledger.id, now)
         change = create_file(ledger.path, text, "A checkpoint.", ledger.id)
         return LedgerReport(ledger, "created", self._writer.run("ledger set", [change], dry_run=dry_run))
 
 
-def _find(memories: Sequence[Memory], agent: str, place: Location) -> Memory | None:
+def _find_ledger(memories: Sequence[Memory], agent: str, place: Location) -> Memory | None:
     here = (one for one in memories if one.kind == "ledger" and one.is_live and one.place[:3] == place[:3])
     return next((one for one in here if read_ledger(one).agent_id == agent), None)
 
@@ -243,7 +243,7 @@ def _blank_ledger(vault: Vault, agent: str, place: Location, taken: set[str]) ->
     return Ledger(f"ledger-{name}", agent, scope=place.scope, path=f"{folder}{name}.md")
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     """Return the values that are not None, sequences as lists."""
     return {
         name: list(value) if isinstance(value, list | tuple) else value

@@ -57,13 +57,13 @@ def parse_milestones(text: str) -> Milestones:
         except ValueError:
             record = None
         if isinstance(record, dict) and isinstance(record.get("milestone"), str):
-            found.append(_read(record))
+            found.append(_read_milestone(record))
         else:
             torn.append(number)
     return Milestones(tuple(found), tuple(torn))
 
 
-def _read(record: Mapping[str, Any]) -> Milestone:
+def _read_milestone(record: Mapping[str, Any]) -> Milestone:
     held, advice = record.get("assumptions"), record.get("recommendation")
     assumed = {name: str(held.get(name) or "") if isinstance(held, dict) else "" for name in ASSUMED}
     time = str(record.get("timestamp") or "")
