@@ -407,9 +407,6 @@ class FilterWords(TypedDict, total=False):
 def make_filters(**words: Unpack[FilterWords]) -> Filters:
     """Return filters from the words of a caller; aliases of kinds and scopes resolve.
 
-    Raises:
-        UsageError: a word is not one of the format's, or a task is named without its job.
-
     Example:
         >>> make_filters(kind=["workflow"], scope="team").kinds
         ('skill',)
@@ -452,9 +449,6 @@ def _words(
 
 def make_place(scope: str, job: str | None, task: str | None) -> Location:
     """Return where a new entry goes.
-
-    Raises:
-        UsageError: the words contradict each other.
 
     Example:
         >>> make_place("project", "api", None)

@@ -219,8 +219,6 @@ def format_rule(kind: str, text: str, maturity: str, confidence: float) -> str:
     Example:
         >>> format_rule("rule", "Wait for the event.", "proven", 0.92), format_rule("pitfall", "Avoid: sleeping.", "nascent", 0.5)
         ('[PROVEN] Wait for the event. (confidence: 0.92)', 'AVOID: sleeping. (confidence: 0.50)')
-        >>> format_rule("pitfall", "The clock drifts.", "nascent", 0.5)
-        'Pitfall: The clock drifts. (confidence: 0.50)'
     """
     if kind == "pitfall":
         said = f"AVOID: {_AVOID.sub('', text, count=1)}" if _AVOID.match(text) else f"Pitfall: {text}"

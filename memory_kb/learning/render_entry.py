@@ -97,11 +97,7 @@ def check_draft(draft: Draft, *, allow_secret: bool = False) -> Draft:
 
 
 def refuse_secrets(*texts: str, allow: bool) -> None:
-    """Refuse texts to store that look like a credential, unless a person allows it.
-
-    Raises:
-        SecretRefused: one does.
-    """
+    """Refuse texts to store that look like a credential, unless a person allows it."""
     found = None if allow else locate_in(texts)
     if found:
         raise SecretRefused(found.described)

@@ -288,10 +288,6 @@ class Approval:
         A proposal becomes active and moves from `review/` to the folder of its kind, one for the
         institution to the `institutional.md` of its scope; a warning takes the place of the rule it
         was made from; a flag goes. One that a person has set to active by hand is only moved.
-
-        Raises:
-            UsageError: one of them is retired or archived.
-            CannotSplice: it cannot be added to `institutional.md` without being lost in its text.
         """
         changes: list[Change] = []
         taken = {memory.path for memory in self.memories}

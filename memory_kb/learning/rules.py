@@ -185,11 +185,7 @@ class Rules:
         )
 
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
-        """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`.
-
-        Raises:
-            UsageError: it is no rule in use, or there is no such outcome.
-        """
+        """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`."""
         credit = read_outcome(outcome)
         with self._writer.lock(dry_run=dry_run):
             found = self._memories.find(wanted)
@@ -226,11 +222,7 @@ class Rules:
         task: str | None = None,
         dry_run: bool = False,
     ) -> RulesImported:
-        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids; what is known stays as it is.
-
-        Raises:
-            UnreadableInput: the file cannot be read, or holds no list of rules.
-        """
+        """Bring in the rules of a YAML playbook, ours or one of cass, under their own ids; what is known stays as it is."""
         place = self._vault.place_for(scope, job, task)
         try:
             text = Path(source).expanduser().read_bytes().decode("utf-8", "replace")
