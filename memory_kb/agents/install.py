@@ -9,17 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.agent import (
-    SERVER,
-    Agent,
-    AgentFile,
-    Hook,
-    ListItem,
-    MarkedLines,
-    Part,
-    Server,
-    find_agent,
-)
+from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, MarkedLines, Part, Server, find_agent
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.markdown.document import find_opening, first_heading
-from memory_kb.markdown.links import (
-    TextLink,
-    rewrite_anchors,
-    rewrite_targets,
-)
+from memory_kb.markdown.links import TextLink, rewrite_anchors, rewrite_targets
 from memory_kb.markdown.scanner import (
     Heading,
     find_anchor,

@@ -11,14 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.errors import (
-    GitFailed,
-    MemoryKBError,
-    NoRepository,
-    ProviderFailed,
-    UnknownRun,
-    UsageError,
-)
+from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git import merge_driver
 from memory_kb.git.backtest import backtest
 from memory_kb.git.history import MOST_COMMITS, Sought, trace

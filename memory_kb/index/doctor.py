@@ -13,14 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.index.link_names import (
-    find_rival,
-    group_stems,
-    links_of,
-    name_entries,
-    resolve,
-    say_rival,
-)
+from memory_kb.index.link_names import find_rival, group_stems, links_of, name_entries, resolve, say_rival
 from memory_kb.index.lint_cache import (
     LINT_CACHE,
     Edge,
