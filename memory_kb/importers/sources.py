@@ -25,11 +25,7 @@ _FOLDERS_LEFT = frozenset({"node_modules", "__pycache__", "venv", ".venv", "dist
 
 
 def detect(source: Path) -> str:
-    """Return the format of a source that is there, by what is in it.
-
-    Raises:
-        UsageError: it is none that is known.
-    """
+    """Return the format of a source that is there, by what is in it."""
     found = _detect_folder(source) if source.is_dir() else _detect_file(source)
     if found is None:
         raise UsageError(f"the format of {source} is unknown", f"name its format with --format: {', '.join(FORMATS)}")
@@ -69,9 +65,6 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
     """Yield the Markdown of a source, each file named from the source's own name.
 
     What cannot be read is added to `problems`.
-
-    Raises:
-        UnreadableInput: the source itself cannot be read.
     """
     if not source.is_dir():
         yield TextFile(readable_name(source.name), _read_or_fail(source))
@@ -134,11 +127,7 @@ def _read_or_fail(file: Path) -> str:
 
 
 def read_json(source: Path) -> str:
-    """Return the JSON of a source, which may be in an archive or folder.
-
-    Raises:
-        UnreadableInput: it cannot be read, is too long, or an archive holds no conversations.
-    """
+    """Return the JSON of a source, which may be in an archive or folder."""
     file = source / _CHATS if source.is_dir() else source
     if source.is_dir() and not _is_inside(file, source):
         raise UnreadableInput(f"{file} is a link out of its folder", "name the file that it leads to")

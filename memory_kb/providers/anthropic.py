@@ -22,11 +22,7 @@ USUAL_MODEL = "claude-haiku-5-5"
 def anthropic_llm(
     model: str | None, base_url: str | None, *, key: str, log: SpendLog, timing: Timing | None = None
 ) -> Llm:
-    """Return a model of Anthropic, or of the server at `base_url`.
-
-    Raises:
-        ProviderFailed: its package is not installed.
-    """
+    """Return a model of Anthropic, or of the server at `base_url`."""
     if importlib.util.find_spec("anthropic") is None:
         raise ProviderFailed(
             "llm.provider is anthropic, but its package is not installed", "pip install 'memory-kb[anthropic]'"

@@ -47,11 +47,7 @@ def choose_embedder(settings: EmbeddingSettings, environ: Mapping[str, str]) -> 
 
 
 def choose_llm(settings: LlmSettings, environ: Mapping[str, str], log: SpendLog) -> Llm | None:
-    """Return the language model that the settings ask for, or None if there is to be none.
-
-    Raises:
-        ProviderFailed: a provider was chosen that lacks its key.
-    """
+    """Return the language model that the settings ask for, or None if there is to be none."""
     base_url = _address(settings.base_url, "llm")
     match settings.provider:
         case "openai":

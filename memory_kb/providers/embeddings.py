@@ -109,9 +109,6 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
 
     Such a batch is halved until the text at fault is found, and that text is cut in half until what is left of it is
     taken.
-
-    Raises:
-        ProviderFailed: even the simplest text is refused, or gets no direction.
     """
     import numpy as np
 
@@ -127,12 +124,7 @@ def ask_all(texts: Sequence[str], ask: Ask, calls: ProviderCalls) -> Vectors:
 
 
 def check_vectors(rows: NDArray[np.float32], count: int, dimension: int, name: str) -> Vectors:
-    """Return vectors as float32 of length 1, if they are what was asked for; `dimension` 0 takes any.
-
-    Raises:
-        ProviderFailed: there are too few or too many, or they have another dimension.
-        Refused: one is zero or no number.
-    """
+    """Return vectors as float32 of length 1, if they are what was asked for; `dimension` 0 takes any."""
     import numpy as np
 
     if rows.ndim != 2 or len(rows) != count:

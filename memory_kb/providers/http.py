@@ -365,9 +365,6 @@ def within(seconds: float, action: Callable[[], T]) -> T:
 
     The time limits of sockets are for single steps; a server that sends a byte now and then, or a
     name server that is silent, would hold a search up for much longer.
-
-    Raises:
-        TimeoutError: it took more than `seconds`.
     """
     from concurrent.futures import Future
 

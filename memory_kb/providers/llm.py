@@ -32,9 +32,6 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
     Example:
         >>> read_form('```json\\n{"title": "x"}\\n```', {"type": "object", "properties": {"title": {"type": "string"}}})
         {'title': 'x'}
-
-    Raises:
-        Misfilled: it does not.
     """
     fenced = _FENCED.search(text)
     try:
@@ -48,11 +45,7 @@ def read_form(text: str, schema: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def check_form(value: object, schema: Mapping[str, Any], where: str = "the answer") -> None:
-    """Make sure that a value has the shape that a schema asks for; how much there is of it is for the asker to cut.
-
-    Raises:
-        Misfilled: it has another.
-    """
+    """Make sure that a value has the shape that a schema asks for; how much there is of it is for the asker to cut."""
     kind = schema.get("type", "object")
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
         raise Misfilled(f"{where} is no {kind}")
@@ -104,11 +97,7 @@ def with_schema(prompt: str, schema: Mapping[str, object]) -> str:
 
 
 def fill_form(ask: Callable[[str], str], prompt: str, schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the form that a model filled in, asking a second time where the first answer does not fit.
-
-    Raises:
-        Misfilled: neither answer fits.
-    """
+    """Return the form that a model filled in, asking a second time where the first answer does not fit."""
     try:
         return read_form(ask(prompt), schema)
     except Misfilled as exc:

@@ -49,9 +49,6 @@ class LocalEmbedder:
     """The embedding model in a folder.
 
     `dimensions` cuts its vectors, for models that are made for it; 0 leaves them whole.
-
-    Raises:
-        ProviderFailed: the folder holds no model that can be used.
     """
 
     def __init__(self, folder: str | os.PathLike[str], dimensions: int = 0) -> None:

@@ -213,11 +213,7 @@ def first_words(exc: Exception) -> str:
 
 
 def find_onnx(folder: Path) -> Path:
-    """Return the ONNX export of a folder; of several that are quantized, the largest.
-
-    Raises:
-        ProviderFailed: there is none.
-    """
+    """Return the ONNX export of a folder; of several that are quantized, the largest."""
     exports = [file for file in (*folder.glob("onnx/*.onnx"), *folder.glob("*.onnx")) if file.is_file()]
     if not exports:
         raise ProviderFailed(f"the model in {folder} has no ONNX export (onnx/model.onnx)", _EXPORT)
@@ -225,11 +221,7 @@ def find_onnx(folder: Path) -> Path:
 
 
 def find_fingerprint(config: ModelConfig) -> str:
-    """Return eight digits that differ between models that give different vectors.
-
-    Raises:
-        ProviderFailed: a file is missing or cannot be read.
-    """
+    """Return eight digits that differ between models that give different vectors."""
     import hashlib
 
     digest = hashlib.sha256(str(config.max_tokens).encode(), usedforsecurity=False)
@@ -251,11 +243,7 @@ def find_fingerprint(config: ModelConfig) -> str:
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read the configuration of a model folder.
-
-    Raises:
-        ProviderFailed: a file is missing or broken, or the model is of a kind that is not supported.
-    """
+    """Read the configuration of a model folder."""
     if not folder.is_dir():
         raise ProviderFailed(f"there is no model folder {folder}", "`memory-kb model fetch` downloads one")
     with _reading(folder):

@@ -23,11 +23,7 @@ class Models:
 
     @functools.cached_property
     def llm(self) -> Llm | None:
-        """The language model that somebody asked for, or None.
-
-        Raises:
-            ProviderFailed: it lacks its key.
-        """
+        """The language model that somebody asked for, or None."""
         from memory_kb.providers.choose import choose_llm
 
         return choose_llm(self._vault.settings.llm, self._vault.environ, self.spent)
