@@ -7,7 +7,6 @@ nor kept within the time limit of a search.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import random
 import re
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Purpose, is_loopback, place_of
-from memory_kb.text import printable, shorten
+from memory_kb.text import load_json, printable, shorten
 
 if TYPE_CHECKING:
     import httpx2
@@ -147,7 +146,7 @@ def _refuse_errors(response: httpx2.Response) -> None:
     text = response.text
     body: Any = None
     with contextlib.suppress(ValueError):
-        body = json.loads(text)
+        body = load_json(text)
         body = body.get("error", body) if isinstance(body, dict) else body
     said = (body.get("message") or body.get("detail") or body) if isinstance(body, dict) else body or text
     delay = re.search(r'"retryDelay": ?"([\d.]+)s"', text)
