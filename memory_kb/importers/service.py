@@ -149,28 +149,14 @@ class Imports:
             raise UsageError(f"{source} is part of this vault already", "name something outside of it")
 
     def _import_entries(self, source: Path, kind: str, place: Location, *, dry_run: bool) -> ImportReport:
-        skipped, pieces, learnings = Skipped(), list[NotePiece](), list[Learning]()
+        skipped = Skipped()
         at = "" if place == Location() else f"@{place.scope}/{place.job or ''}/{place.task or ''}"
-        if kind in _CHATS:
-            for talk in _conversations(source, kind, skipped):
-                for learning in _read_conversation(talk, place, at, kind, skipped):
-                    line = int(str(dict(learning.draft.fields).get("session_seq", 0)))
-                    pieces.append(NotePiece("statement", talk.session, line))
-                    learnings.append(learning)
-        else:
-            for piece in _read_pieces(source, kind, at):
-                if piece.draft is None:
-                    skipped.add(piece.what, piece.why, piece.origin, piece.line)
-                    continue
-                named = str(dict(piece.draft.fields)["imported_from"])
-                reason = f"Imported from {piece.origin}, line {piece.line}."
-                pieces.append(piece)
-                learnings.append(Learning(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from"))
-        plan, run = self._memories.ingest("import", learnings, dry_run=dry_run)
+        found = list(_read_entries(source, kind, place, at, skipped))
+        plan, run = self._memories.ingest("import", [learning for _, learning in found], dry_run=dry_run)
         stored = self._memories.all() if any(one.action == "known" for one in plan.results) else ()
         texts = {memory.id: memory.text for memory in stored if memory.is_live}
         reported = tuple(
-            _report(piece, one, texts.get(one.id)) for piece, one in zip(pieces, plan.results, strict=True)
+            _report(piece, one, texts.get(one.id)) for (piece, _), one in zip(found, plan.results, strict=True)
         )
         return ImportReport(kind, readable_name(source.name), reported, skipped.by_reason(), run)
 
@@ -189,11 +175,28 @@ class Imports:
         return ImportReport(kind, name, (), skipped.by_reason(), run, sessions, events)
 
 
+def _read_entries(
+    source: Path, kind: str, place: Location, at: str, skipped: Skipped
+) -> Iterator[tuple[NotePiece, Learning]]:
+    """Yield what a source holds and the entry that it becomes, whose key ends with `at`."""
+    if kind in _CHATS:
+        for talk in _conversations(source, kind, skipped):
+            yield from _read_conversation(talk, place, at, kind, skipped)
+        return
+    for piece in _read_pieces(source, kind, at):
+        if piece.draft is None:
+            skipped.add(piece.what, piece.why, piece.origin, piece.line)
+        else:
+            named = str(dict(piece.draft.fields)["imported_from"])
+            reason = f"Imported from {piece.origin}, line {piece.line}."
+            yield piece, Learning(piece.draft, place, f"{piece.key}{at}", reason, named, "imported_from")
+
+
 def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
-    """Yield what a source of notes holds; `at` is what the keys of its entries will end with."""
+    """Yield what a source of notes holds."""
     if kind == "mem0":
+        name = readable_name(source.name)
         for one in iterate(read_json(source), ("results", "memories")):
-            name = readable_name(source.name)
             broken = NotePiece("element", name, one.number, why=one.wrong or "")
             yield broken if one.wrong else read_mem0(one.value, name, one.number)
         return
@@ -211,20 +214,19 @@ def _read_pieces(source: Path, kind: str, at: str) -> Iterator[NotePiece]:
 
 def _conversations(source: Path, kind: str, skipped: Skipped) -> Iterator[ExportedChat]:
     """Yield the conversations of an export one by one; what is none is counted in `skipped`."""
+    name = readable_name(source.name)
     for one in iterate(read_json(source)):
-        talk = None if one.wrong or conversations.kind_of(one.value) != kind else conversations.read(one.value)
-        if talk:
+        if one.wrong or conversations.kind_of(one.value) != kind:
+            skipped.add("element", one.wrong or f"it is no conversation of a {kind}", name, one.number)
+        elif talk := conversations.read(one.value):
             yield talk
-        elif one.wrong or conversations.kind_of(one.value) != kind:
-            why = one.wrong or f"it is no conversation of a {kind}"
-            skipped.add("element", why, readable_name(source.name), one.number)
         else:
-            skipped.add("conversation", "nothing is said in it", readable_name(source.name), one.number)
+            skipped.add("conversation", "nothing is said in it", name, one.number)
 
 
 def _read_conversation(
     talk: ExportedChat, place: Location, at: str, format: str, skipped: Skipped
-) -> Iterator[Learning]:
+) -> Iterator[tuple[NotePiece, Learning]]:
     numbered = (event._replace(session=talk.session, seq=number) for number, event in enumerate(talk.events, 1))
     for message in read_messages(numbered):
         event = message.event
@@ -234,7 +236,7 @@ def _read_conversation(
             origin = came_from(f"{format}: {talk.title or talk.session}", event.ts)
             draft = replace(made.draft, fields=(*made.draft.fields, *origin))
             key = f"import/{talk.session}/{event.origin}{f'/{number}' if number else ''}{at}"
-            yield replace(made, draft=draft, key=key)
+            yield NotePiece("statement", talk.session, event.seq), replace(made, draft=draft, key=key)
 
 
 def _report(piece: NotePiece, one: Ingested, text: str | None) -> ImportedPiece:
