@@ -17,8 +17,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.importers import conversations
-from memory_kb.importers import notes as mem0
+from memory_kb.importers import conversations, notes
 from memory_kb.store.json_arrays import iterate
 from memory_kb.store.session_log import SessionFiles
 
@@ -161,7 +160,7 @@ _JSON = st.recursive(
 
 @given(value=_JSON)
 def test_no_export_breaks_a_reader(value: Any) -> None:
-    mem0.read_mem0(value, "m.json", 1)
+    notes.read_mem0(value, "m.json", 1)
     for record in (
         value,
         {"uuid": "u", "chat_messages": [value]},

@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 from importing import AGENTS, BASIC_MEMORY, DAILY, OBSIDIAN, counts
 
 from memory_kb import KnowledgeBase
-from memory_kb.importers import bullets as daily_logs
-from memory_kb.importers import notes as basic_memory
-from memory_kb.importers import notes as obsidian
-from memory_kb.importers.bullets import read_agents_md as read_instructions
-from memory_kb.importers.bullets import read_outline
+from memory_kb.importers import bullets, notes
+from memory_kb.importers.bullets import read_agents_md, read_outline
 from memory_kb.importers.notes import TextFile, take_apart
 from memory_kb.reports import EntryView
 
@@ -211,12 +208,12 @@ def test_lines_of_an_outline_are_right() -> None:
     text = "# A\n\n<!-- memory-kb:begin rules -->\nx\n<!-- memory-kb:end -->\n- one\n\n```\ncode\n```\n- two\n"
     bullets = [item for item in read_outline(text) if item.is_bullet]
     assert [(item.text.splitlines()[0], item.line) for item in bullets] == [("one", 6), ("two", 11)]
-    (block,) = (piece for piece in read_instructions(TextFile("AGENTS.md", text)) if piece.what == "block")
+    (block,) = (piece for piece in read_agents_md(TextFile("AGENTS.md", text)) if piece.what == "block")
     assert block.line == 3
 
 
 def test_globs_of_a_rules_file_are_kept() -> None:
-    (piece,) = read_instructions(TextFile("rules.md", "---\nglobs: src/**, tests/**\n---\n- Use tabs.\n"))
+    (piece,) = read_agents_md(TextFile("rules.md", "---\nglobs: src/**, tests/**\n---\n- Use tabs.\n"))
     assert piece.draft and piece.draft.applies_to == ("src/**", "tests/**")
 
 
@@ -248,10 +245,10 @@ def test_no_note_breaks_a_reader(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):
         file = TextFile("source/2026-01-01.md", newline.join(lines))
         for pieces in (
-            basic_memory.read_basic_memory([file]),
-            obsidian.read_obsidian([file]),
-            daily_logs.read_daily_log(file),
-            read_instructions(file),
+            notes.read_basic_memory([file]),
+            notes.read_obsidian([file]),
+            bullets.read_daily_log(file),
+            read_agents_md(file),
         ):
             for piece in pieces:
                 assert piece.line >= 1
