@@ -93,7 +93,7 @@ def _service(path: str, *needs: str) -> Any:
 
     def make(kb: KnowledgeBase) -> Any:
         module, _, kind = path.rpartition(".")
-        return getattr(import_module(f"memory_kb.{module}"), kind)(*(attrgetter(name)(kb) for name in needs))
+        return getattr(import_module(module), kind)(*(attrgetter(name)(kb) for name in needs))
 
     return functools.cached_property(make)
 
@@ -270,6 +270,9 @@ class KnowledgeBase:
         index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
 
+    def _find_writer(self) -> Writer:
+        return self.writer
+
     def _find_problems(self) -> Iterator[Problem]:
         return self.citations.problems()
 
@@ -289,18 +292,6 @@ class KnowledgeBase:
         return self._models or Models(self.vault)
 
     @functools.cached_property
-    def contexts(self) -> Contexts:
-        from memory_kb.context.service import Contexts
-
-        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
-
-    @functools.cached_property
-    def continuity(self) -> Continuity:
-        from memory_kb.working.continuity import Continuity
-
-        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
-
-    @functools.cached_property
     def entries(self) -> EntryVerbs:
         from memory_kb.learning.learn import EntryVerbs
 
@@ -311,12 +302,6 @@ class KnowledgeBase:
         from memory_kb.agents.hooks import Hooks
 
         return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._is_left_behind)
-
-    @functools.cached_property
-    def indexing(self) -> Indexing:
-        from memory_kb.index.indexing import Indexing
-
-        return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
 
     @functools.cached_property
     def traces(self) -> Traces:
@@ -337,28 +322,34 @@ class KnowledgeBase:
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
 
-    agents: Agents = _service("agents.install.Agents", "vault", "writer", "memories")
-    bridges: Bridge = _service("agents.bridge.Bridge", "vault", "writer", "memories")
-    browsing: Browsing = _service("browsing.Browsing", "vault", "index", "git", "listing", "undo_verbs")
-    captures: Captures = _service("learning.capture.Captures", "vault", "writer", "memories")
-    citations: Citations = _service("learning.citations.Citations", "vault", "writer", "memories")
-    compactor: Compactor = _service("learning.compaction.Compactor", "vault", "writer", "memories", "models")
-    diary: Diary = _service("episodes.service.Diary", "memories")
-    proposals: Proposals = _service(
-        "editing.proposals.Proposals", "vault", "index", "writer", "memories", "examination", "review"
+    agents: Agents = _service("memory_kb.agents.install.Agents", "vault", "writer", "memories")
+    bridges: Bridge = _service("memory_kb.agents.bridge.Bridge", "vault", "writer", "memories")
+    browsing: Browsing = _service("memory_kb.browsing.Browsing", "vault", "index", "git", "listing", "undo_verbs")
+    captures: Captures = _service("memory_kb.learning.capture.Captures", "vault", "writer", "memories")
+    citations: Citations = _service("memory_kb.learning.citations.Citations", "vault", "writer", "memories")
+    compactor: Compactor = _service("memory_kb.learning.compaction.Compactor", "vault", "writer", "memories", "models")
+    contexts: Contexts = _service(
+        "memory_kb.context.service.Contexts", "vault", "index", "_find_writer", "models", "continuity", "searching"
     )
-    editing: Editing = _service("editing.source.Editing", "vault", "writer", "listing")
+    continuity: Continuity = _service(
+        "memory_kb.working.continuity.Continuity", "vault", "index", "_find_writer", "searching"
+    )
+    diary: Diary = _service("memory_kb.episodes.service.Diary", "memories")
+    proposals: Proposals = _service(
+        "memory_kb.editing.proposals.Proposals", "vault", "index", "writer", "memories", "examination", "review"
+    )
+    editing: Editing = _service("memory_kb.editing.source.Editing", "vault", "writer", "listing")
     episodes: Episodes = _service(
-        "episodes.service.Episodes", "vault", "index", "writer", "memories", "models", "evidence", "traces.of"
+        "memory_kb.episodes.service.Episodes", "vault", "index", "writer", "memories", "models", "evidence", "traces.of"
     )
     evaluation: Evaluation = _service(
-        "git.ci.Evaluation", "vault", "index", "contexts", "git", "searching", "_open_past"
+        "memory_kb.git.ci.Evaluation", "vault", "index", "contexts", "git", "searching", "_open_past"
     )
-    evidence: RuleGate = _service("learning.rule_gate.RuleGate", "vault", "memories")
-    examination: Examination = _service("editing.examination.Examination", "vault", "index", "writer")
-    exposures: Exposures = _service("learning.exposure.Exposures", "vault", "writer", "memories")
+    evidence: RuleGate = _service("memory_kb.learning.rule_gate.RuleGate", "vault", "memories")
+    examination: Examination = _service("memory_kb.editing.examination.Examination", "vault", "index", "writer")
+    exposures: Exposures = _service("memory_kb.learning.exposure.Exposures", "vault", "writer", "memories")
     extraction: Extraction = _service(
-        "learning.extraction.Extraction",
+        "memory_kb.learning.extraction.Extraction",
         "vault",
         "writer",
         "memories",
@@ -368,13 +359,16 @@ class KnowledgeBase:
         "sessions.files",
         "task_files.documents",
     )
-    git: Git = _service("git.service.Git", "vault", "index", "undo_verbs")
-    handoffs: Handoffs = _service("working.handoffs.Handoffs", "vault", "writer", "memories")
-    imports: Imports = _service("importers.service.Imports", "vault", "writer", "memories")
-    ledgers: Ledgers = _service("working.ledgers.Ledgers", "vault", "writer", "memories")
-    lifecycle: Lifecycle = _service("learning.lifecycle.Lifecycle", "vault", "writer", "memories", "models")
+    git: Git = _service("memory_kb.git.service.Git", "vault", "index", "undo_verbs")
+    handoffs: Handoffs = _service("memory_kb.working.handoffs.Handoffs", "vault", "writer", "memories")
+    imports: Imports = _service("memory_kb.importers.service.Imports", "vault", "writer", "memories")
+    indexing: Indexing = _service(
+        "memory_kb.index.indexing.Indexing", "vault", "index", "_find_writer", "_find_problems"
+    )
+    ledgers: Ledgers = _service("memory_kb.working.ledgers.Ledgers", "vault", "writer", "memories")
+    lifecycle: Lifecycle = _service("memory_kb.learning.lifecycle.Lifecycle", "vault", "writer", "memories", "models")
     maintenance: Maintenance = _service(
-        "sessions.maintenance.Maintenance",
+        "memory_kb.sessions.maintenance.Maintenance",
         "vault",
         "index",
         "writer",
@@ -386,15 +380,15 @@ class KnowledgeBase:
         "outcomes",
         "rules",
     )
-    listing: Listing = _service("index.listing.Listing", "vault", "index")
-    review: Review = _service("learning.review.Review", "vault", "index", "writer", "memories")
-    rules: Rules = _service("learning.rules.Rules", "vault", "index", "writer", "memories", "models")
-    searching: Searching = _service("search.service.Searching", "vault", "index", "models")
-    sessions: Sessions = _service("sessions.service.Sessions", "vault", "_finish_session")
-    skills: Skills = _service("skills.service.Skills", "vault", "index", "writer", "memories", "searching")
-    stage: Stages = _service("learning.stages.Stages", "vault", "writer", "memories", "models")
-    task_files: TaskFiles = _service("working.task_files.TaskFiles", "vault", "writer")
-    undo_verbs: Undo = _service("store.undo.Undo", "vault", "writer")
+    listing: Listing = _service("memory_kb.index.listing.Listing", "vault", "index")
+    review: Review = _service("memory_kb.learning.review.Review", "vault", "index", "writer", "memories")
+    rules: Rules = _service("memory_kb.learning.rules.Rules", "vault", "index", "writer", "memories", "models")
+    searching: Searching = _service("memory_kb.search.service.Searching", "vault", "index", "models")
+    sessions: Sessions = _service("memory_kb.sessions.service.Sessions", "vault", "_finish_session")
+    skills: Skills = _service("memory_kb.skills.service.Skills", "vault", "index", "writer", "memories", "searching")
+    stage: Stages = _service("memory_kb.learning.stages.Stages", "vault", "writer", "memories", "models")
+    task_files: TaskFiles = _service("memory_kb.working.task_files.TaskFiles", "vault", "writer")
+    undo_verbs: Undo = _service("memory_kb.store.undo.Undo", "vault", "writer")
 
     sync = _Verb(lambda kb: kb.indexing.sync)
     estimate = _Verb(lambda kb: kb.indexing.estimate)
