@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from conftest import write_files
 from lsp_client import Editor
 from support import entry
 
+from memory_kb import KnowledgeBase
 from memory_kb.vault import hold_lock
 
 FILES = {
@@ -54,10 +55,10 @@ def test_symbols_wait_too(editor: Editor, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_first_look_is_reported(editor: Editor, folder: Path) -> None:
-    machine = folder / "memory/.memory-kb"
-    machine.mkdir()
-    with hold_lock(machine / "index.lock", 0.0):
+def test_a_long_first_look_is_reported(editor: Editor, folder: Path, open_kb: Callable[[Path], KnowledgeBase]) -> None:
+    kb = open_kb(folder)
+    kb.status()
+    with hold_lock(kb.vault.machine / "index.lock", 0.0):
         editor.start()
         said = editor.wait(lambda one: one.get("method") == "window/showMessage")
         assert "reads the notes" in said["params"]["message"]
