@@ -107,7 +107,7 @@ def test_recall_understands_what_models_guess(given: Mapping[str, Any], meant: M
 @pytest.mark.parametrize("value", [True, "many", "1e3", 1.5, float("nan"), float("inf"), 10**400, [], {}, "9" * 5_000])
 def test_no_number_is_made_of_what_is_none(value: object) -> None:
     with pytest.raises(UsageError, match="limit must be a whole number"):
-        read_arguments([Argument("limit", "number")], {"limit": value})
+        read_arguments([Argument("limit", kind="number")], {"limit": value})
 
 
 def test_an_argument_given_twice_is_refused_unless_both_say_the_same() -> None:
@@ -119,9 +119,9 @@ def test_an_argument_given_twice_is_refused_unless_both_say_the_same() -> None:
 
 def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(UsageError, match="surrogate"):
-        read_arguments([Argument("tags", "list")], {"tags": ["a\ud800"]})
+        read_arguments([Argument("tags", kind="list")], {"tags": ["a\ud800"]})
     with pytest.raises(UsageError, match="characters"):
-        read_arguments([Argument("tags", "list")], {"tags": ["x" * MAX_CHARACTERS, "y"]})
+        read_arguments([Argument("tags", kind="list")], {"tags": ["x" * MAX_CHARACTERS, "y"]})
 
 
 def test_every_alias_belongs_to_an_argument() -> None:

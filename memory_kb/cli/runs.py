@@ -29,8 +29,6 @@ def finish_run(
     """Print a run in the way that was asked for; return the exit code.
 
     Args:
-        options: whether to print JSON.
-        run: the run.
         fields: what `--json` says beside the run.
         notes: what a person should know, each in a sentence.
         report: prints what was found, in a preview too.

@@ -87,8 +87,8 @@ class Argument(NamedTuple):
     """
 
     name: str
-    kind: str = "text"
     description: str = ""
+    kind: str = "text"
     is_required: bool = False
     is_hidden: bool = False
     instead: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Argument(NamedTuple):
 def hidden(names: str, **kinds: str) -> tuple[Argument, ...]:
     """Return arguments that are accepted and not declared: texts, and others by their kind."""
     both = dict.fromkeys(names.split(), "text") | kinds
-    return tuple(Argument(name, kind, is_hidden=True) for name, kind in both.items())
+    return tuple(Argument(name, kind=kind, is_hidden=True) for name, kind in both.items())
 
 
 def plain(names: str = "", **kinds: str) -> tuple[Argument, ...]:
@@ -115,7 +115,7 @@ def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
     """Return the JSON Schema of what a tool takes.
 
     Example:
-        >>> make_schema([Argument("query", description="Words."), Argument("limit", "number", is_hidden=True)])
+        >>> make_schema([Argument("query", "Words."), Argument("limit", kind="number", is_hidden=True)])
         {'type': 'object', 'properties': {'query': {'type': 'string', 'description': 'Words.'}}}
     """
     shown = [one for one in arguments if not one.is_hidden]
@@ -137,7 +137,7 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
     """Return what a call gives, by the tool's own names; what is null or not given is left out.
 
     Example:
-        >>> words = (Argument("query", is_required=True), Argument("limit", "number"))
+        >>> words = (Argument("query", is_required=True), Argument("limit", kind="number"))
         >>> read_arguments(words, {"q": "flaky tests", "topK": "3"})
         {'query': 'flaky tests', 'limit': 3}
     """

@@ -12,8 +12,8 @@ from memory_kb.mcp.tools import TOOLS, Caller, GivenArguments, recall_sessions, 
 from memory_kb.store.events import Event
 from memory_kb.text import describe
 
-_DRY = Argument("dry_run", "flag", "Only show what would change.")
-_ID = Argument("id", description="An id or its beginning.", is_required=True)
+_DRY = Argument("dry_run", "Only show what would change.", "flag")
+_ID = Argument("id", "An id or its beginning.", is_required=True)
 
 
 @tool(
@@ -21,7 +21,7 @@ _ID = Argument("id", description="An id or its beginning.", is_required=True)
     "Entries in a line each.",
     (
         *plain(kind="list", type="list", scope="list", tag="list", status="list"),
-        Argument("limit", "number", "Default 50."),
+        Argument("limit", "Default 50.", "number"),
         *plain("job task"),
     ),
     "reads",
@@ -34,7 +34,7 @@ def _list(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 @tool(
     "memory_forget",
     "Retire an entry that is wrong or over; it can be undone.",
-    (_ID, Argument("delete", "flag", "Take its text out of the file too."), _DRY),
+    (_ID, Argument("delete", "Take its text out of the file too.", "flag"), _DRY),
     "changes",
     is_idempotent=True,
 )
@@ -48,7 +48,7 @@ def _forget(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 @tool(
     "memory_undo",
     "Revert the last change to the memories, or the run named.",
-    (Argument("run", description="The name of a run; the last one without it."), _DRY),
+    (Argument("run", "The name of a run; the last one without it."), _DRY),
     "changes",
 )
 def _undo(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
@@ -88,7 +88,7 @@ def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     "Count how one rule did.",
     (
         _ID,
-        Argument("outcome", description="success, failure or mixed.", is_required=True),
+        Argument("outcome", "success, failure or mixed.", is_required=True),
         Argument("reason"),
         _DRY,
     ),
@@ -103,8 +103,8 @@ def _rules_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     "skills_feedback",
     "Count whether a skill worked.",
     (
-        Argument("name", description="Its id or name.", is_required=True),
-        Argument("outcome", description="success or failure.", is_required=True),
+        Argument("name", "Its id or name.", is_required=True),
+        Argument("outcome", "success or failure.", is_required=True),
     ),
     "changes",
 )
@@ -125,7 +125,7 @@ def _review_list(kb: KnowledgeBase, _: GivenArguments, __: Caller) -> str:
 @tool(
     "review_reject",
     "Reject proposals. Ask the person first.",
-    (Argument("ids", "list", is_required=True), Argument("reason"), _DRY),
+    (Argument("ids", kind="list", is_required=True), Argument("reason"), _DRY),
     "changes",
     is_idempotent=True,
 )
@@ -140,10 +140,10 @@ def _review_reject(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     (
         Argument("to_agent", is_required=True),
         Argument("from_agent"),
-        Argument("done", "list", "What was done."),
-        Argument("artifacts", "list", "Files and other things made."),
+        Argument("done", "What was done.", "list"),
+        Argument("artifacts", "Files and other things made.", "list"),
         *plain(needs_testing="list", known_issues="list"),
-        Argument("patterns", "list", "Ids of entries that matter now."),
+        Argument("patterns", "Ids of entries that matter now.", "list"),
         *plain("job"),
         *hidden("task_id"),
     ),
@@ -179,10 +179,10 @@ def _notes(notices: Sequence[str]) -> str:
     "Record the state of an agent's work; fields left out keep their value.",
     (
         Argument("agent"),
-        Argument("task", description="What it works on."),
+        Argument("task", "What it works on."),
         Argument("goal"),
-        Argument("completed", "list", "Tasks that are done."),
-        Argument("files", "list", "Files it modified."),
+        Argument("completed", "Tasks that are done.", "list"),
+        Argument("files", "Files it modified.", "list"),
         *plain(tech="list", patterns="list"),
     ),
     "changes",
@@ -203,7 +203,7 @@ def _ledger_show(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> st
 @tool(
     "memory_capture",
     "Keep what a person's message states: preferences, corrections, constraints.",
-    (Argument("text", description="The message, word for word.", is_required=True),),
+    (Argument("text", "The message, word for word.", is_required=True),),
     "adds",
     is_idempotent=True,
 )
@@ -217,8 +217,8 @@ def _capture(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     "Log a message or event of this session.",
     (
         Argument("text", is_required=True),
-        Argument("role", description="user, assistant or system; default assistant."),
-        Argument("event", description="For an event: its name."),
+        Argument("role", "user, assistant or system; default assistant."),
+        Argument("event", "For an event: its name."),
         Argument("session"),
         Argument("agent", is_hidden=True),
     ),
@@ -236,7 +236,7 @@ def _session_append(kb: KnowledgeBase, given: GivenArguments, caller: Caller) ->
     "session_end",
     "End the session and learn from it.",
     (
-        Argument("outcome", description="success, failure, mixed or partial."),
+        Argument("outcome", "success, failure, mixed or partial."),
         Argument("summary"),
         Argument("session"),
     ),

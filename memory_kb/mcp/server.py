@@ -87,13 +87,13 @@ def _end(_: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     )
 
 
-_TASK = Argument("task", description="What is to be done, in words.", is_required=True)
+_TASK = Argument("task", "What is to be done, in words.", is_required=True)
 PROMPTS = (
     Prompt("start_task", "Begin a task with what is known about it.", (_TASK,), _start),
     Prompt(
         "end_task",
         "End a task: keep what was learned, and say how it went.",
-        (_TASK, Argument("outcome", description="success, failure or mixed.")),
+        (_TASK, Argument("outcome", "success, failure or mixed.")),
         _end,
     ),
 )

@@ -64,41 +64,48 @@ def draw_curve(entry: Aged, today: date, ranking: Ranking) -> Curve:
         (1.0, 'Prominence is 1.00 today; it was 2.00 on 2026-01-01 and will be 0.50 on 2026-06-30 unless it is used.')
     """
     seen = min(entry.seen, today)
-    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
-    ahead = max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days)))
-    end = today + timedelta(days=ahead)
 
     def value_on(day: date) -> float:
         return prominence(entry.importance, (day - seen).days, entry.reinforced, entry.status, ranking)
 
-    highest = max(value_on(begin), 1e-9) * 1.08
-    span = max(1, (end - begin).days)
-
-    def place(day: date, value: float) -> tuple[float, float]:
-        x = _LEFT + (day - begin).days / span * (WIDTH - _LEFT - _RIGHT)
-        return round(x, 1), round(HEIGHT - _BOTTOM - value / highest * (HEIGHT - _TOP - _BOTTOM), 1)
-
-    def line(first: date, last: date) -> str:
-        length = (last - first).days
-        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
-        return "M" + " L".join("{} {}".format(*place(day, value_on(day))) for day in days)
-
+    begin = max(seen, today - timedelta(days=_LONGEST_DAYS))
+    end = today + timedelta(days=max(14, min(_LONGEST_DAYS, round(2 * ranking.half_life_days))))
+    axes = _Axes(begin, max(1, (end - begin).days), max(value_on(begin), 1e-9) * 1.08)
     value = value_on(today)
-    now, height = place(today, value)
+    now, height = axes.place(today, value)
     later = today + timedelta(days=round(ranking.half_life_days))
     was = f"it was {value_on(seen):.2f} on {seen} and " if seen < today else ""
     return Curve(
-        past=line(begin, today),
-        future=line(today, end),
+        past=axes.line(begin, today, value_on),
+        future=axes.line(today, end, value_on),
         now=now,
         height=height,
         value=value,
         days=(Tick(_LEFT, _short(begin)), Tick(now, "today"), Tick(WIDTH - _RIGHT, _short(end))),
-        values=tuple(Tick(place(today, share * highest)[1], f"{share * highest:.2g}") for share in (0.0, 0.5, 1.0)),
+        values=tuple(
+            Tick(axes.place(today, share * axes.highest)[1], f"{share * axes.highest:.2g}") for share in (0.0, 0.5, 1.0)
+        ),
         sentence="It is retired, so it does not surface by itself."
         if entry.status == "retired"
         else f"Prominence is {value:.2f} today; {was}will be {value_on(later):.2f} on {later} unless it is used.",
     )
+
+
+class _Axes(NamedTuple):
+    """The days and values that a drawing has room for."""
+
+    begin: date
+    days: int
+    highest: float
+
+    def place(self, day: date, value: float) -> tuple[float, float]:
+        x = _LEFT + (day - self.begin).days / self.days * (WIDTH - _LEFT - _RIGHT)
+        return round(x, 1), round(HEIGHT - _BOTTOM - value / self.highest * (HEIGHT - _TOP - _BOTTOM), 1)
+
+    def line(self, first: date, last: date, value_on: Callable[[date], float]) -> str:
+        length = (last - first).days
+        days = sorted({first + timedelta(days=round(step * length / _STEPS)) for step in range(_STEPS + 1)})
+        return "M" + " L".join("{} {}".format(*self.place(day, value_on(day))) for day in days)
 
 
 def _short(day: date) -> str:
