@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from memory_kb.editing.examination import Drafts, Examination
-from memory_kb.editing.moving import Moving, plan_moving
 from memory_kb.editing.renaming import (
     HeadingRenaming,
+    Moving,
     Renaming,
     check_name,
     check_path,
     heading_at,
     plan_heading_renaming,
+    plan_moving,
     plan_renaming,
     shown_title,
     way_of,
@@ -73,10 +74,7 @@ class EntryUse(NamedTuple):
 class RenamedEntry(NamedTuple):
     """An entry by one of its names, or a heading of its file.
 
-    Attributes:
-        way: `id`, `title`, `file`, `alias` or `section`.
-        old: the alias.
-        line: where the heading of a `section` is, counted from 0.
+    `way` is `id`, `title`, `file`, `alias` (called `old`) or `section` (whose heading is on `line`, counted from 0).
     """
 
     path: str

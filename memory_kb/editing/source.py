@@ -26,13 +26,8 @@ MAX_CHARACTERS = 200_000
 class Source(NamedTuple):
     """An entry as it is in its file, to be read or edited.
 
-    Attributes:
-        view: where it is and what it is called.
-        entry: what its frontmatter says, defaults filled in.
-        text: frontmatter and body, as they are in the file.
-        hash: of that text; `edit` wants it back.
-        file: where the system finds the file.
-        uneditable: why it cannot be edited in a form, or None.
+    `text` is its frontmatter and body, and `edit` wants the `hash` of that back; `file` is where the system finds the
+    file, `uneditable` why it cannot be edited in a form.
     """
 
     view: EntryView

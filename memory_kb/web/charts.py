@@ -35,13 +35,9 @@ class Tick(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A drawing of `WIDTH` by `HEIGHT`.
+    """A drawing of `WIDTH` by `HEIGHT`: `past` and `future` are lines as the data of SVG paths, which meet today.
 
-    Attributes:
-        past: the line up to today, as the data of an SVG path; `future` is what follows.
-        now: today on the x axis; `height` is the value today on the y axis.
-        value: the prominence today.
-        sentence: what is to be seen, in words.
+    `now` and `height` are the place of today and of its `value`, `sentence` is what is to be seen, in words.
     """
 
     past: str

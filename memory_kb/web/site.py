@@ -157,11 +157,8 @@ _STATUS: dict[type[MemoryKBError], int] = {
 class SiteInfo(NamedTuple):
     """What the pages know about the server and its vault.
 
-    Attributes:
-        name: the name of the vault.
-        is_local: whether only this machine can reach the page, so that it may show paths of files.
-        editor: the command that opens a file, from the environment of the server.
-        vaults: vaults of a team's index to search in place of this one.
+    Only a page that no other machine can reach (`is_local`) shows paths of files. `editor` is the command that opens a
+    file, from the environment of the server.
     """
 
     name: str
