@@ -83,16 +83,13 @@ def wrap(number: int) -> int:
 
 
 class Region(NamedTuple):
-    """A folder whose notes are looked at, by itself or with all that is below it, or a single note.
+    """A folder with all notes below it, or a single note.
 
-    `path` is as shown; that of a folder ends in a slash, and is empty for the vault's own. `without`
-    is the path of a folder below it that is left out.
+    `path` is as shown; that of a folder ends in a slash. An empty one means the notes beside `memory/`.
     """
 
     path: str
     location: str
-    is_deep: bool = False
-    without: str | None = None
 
     @property
     def is_file(self) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UsageError, VaultBusy, VaultNotFound
-from memory_kb.model import Location, Region, make_place
+from memory_kb.model import Location, make_place
 from memory_kb.plainfiles import open_plain
 from memory_kb.regex import regex
 from memory_kb.seal import NO_SEAL, Seal
@@ -154,20 +154,6 @@ class Vault(NamedTuple):
         if task is not None:
             base = base / "tasks" / task
         return base
-
-    def regions_of(self, place: Location) -> tuple[Region, ...] | None:
-        """Return the places of the notes of a scope and of those around it, without other jobs; None for everywhere."""
-        if self.memory is None or self.home in (self.folder, self.memory):
-            return None
-        jobs = self.memory / "jobs"
-        mine = (Region(f"memory/jobs/{place.job}/", str(jobs / place.job), is_deep=True),) if place.job else ()
-        return (
-            Region("", str(self.folder)),
-            Region("memory/", str(self.memory), is_deep=True, without="memory/jobs/"),
-            Region("memory/jobs/", str(jobs)),
-            *mine,
-            Region(GLOBAL_PREFIX, str(self.home), is_deep=True),
-        )
 
     def show(self, file: Path) -> str:
         """Return the path in output of a file of this vault."""

@@ -21,7 +21,7 @@ from memory_kb import KnowledgeBase
 from memory_kb.index.file_events import Observer
 from memory_kb.index.sync import needs_writing
 from memory_kb.index.watch import Background
-from memory_kb.model import Location, Problem, Region
+from memory_kb.model import Problem, Region
 from memory_kb.store.walk import walk, walk_region
 from memory_kb.vault import find_vault
 
@@ -36,7 +36,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or
 # -- where it looks ------------------------------------------------------------------------
 
 
-def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) -> None:
+def test_a_region_is_what_a_walk_finds_there(vault: MakeVault, home: Path) -> None:
     task = "jobs/j/tasks/t"
     names = [
         "config.yaml",
@@ -63,54 +63,14 @@ def test_regions_together_are_what_a_walk_finds(vault: MakeVault, home: Path) ->
         ("/", str(folder))
     }
     problems: list[Problem] = []
-    single = [Region(*place) for place in [*entered, ("", str(folder))]]
-    assert sorted(file for region in single for file in walk_region(found, region, ignore, problems)) == sorted(files)
-    assert problems == expected
+    (top,) = walk_region(found, Region("", str(folder)), ignore, problems)
+    assert top.path == "MEMORY.md"
     for path, location in entered:
         inside = [file for file in files if file.path.startswith(path)]
-        assert list(walk_region(found, Region(path, location, is_deep=True), ignore, problems)) == inside
+        assert list(walk_region(found, Region(path, location), ignore, problems)) == inside
     for name in ("drafts", ".git", "node_modules", "link", "gone", "jobs/j/tasks/t/worktree/docs", "a.md"):
-        region = Region(f"memory/{name}/", str(folder / "memory" / name), is_deep=True)
+        region = Region(f"memory/{name}/", str(folder / "memory" / name))
         assert list(walk_region(found, region, ignore, problems)) == []
-
-
-@pytest.mark.parametrize(
-    "place", [Location(), Location("global"), Location("job", "j"), Location("task", "j", "t"), Location("job", "none")]
-)
-def test_the_regions_of_a_scope_are_all_but_other_jobs(
-    vault: MakeVault, home: Path, open_kb: Open, place: Location
-) -> None:
-    names = [
-        "MEMORY.md",
-        "memory/a.md",
-        "memory/deep/a.md",
-        "memory/jobs/x.md",
-        "memory/jobs.md",
-        "memory/jobs0/a.md",
-        "../home/g.md",
-    ]
-    names += [
-        "memory/jobs/j/a.md",
-        "memory/jobs/j/tasks/t/a.md",
-        "memory/jobs/k/a.md",
-        "memory/jobs/k/tasks/t/a.md",
-        "memory/jobs/j2/a.md",
-    ]
-    folder = vault(dict.fromkeys(names, "x") | {"memory/config.yaml": ""})
-    kb = open_kb(folder)
-    kb.sync()
-    regions = kb.vault.regions_of(place)
-    assert regions is not None
-    mine = f"memory/jobs/{place.job}/"
-    wanted = [
-        file
-        for file in walk(kb.vault, (), [])
-        if file.path.count("/") < 3 or file.path[:12] != "memory/jobs/" or file.path.startswith(mine)
-    ]
-    assert sorted(file for region in regions for file in walk_region(kb.vault, region, (), [])) == sorted(wanted)
-    assert sorted(known.path for region in regions for known in kb.index.index.known_in(region)) == sorted(
-        file.path for file in wanted
-    )
 
 
 def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_kb: Open) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memory_kb import KnowledgeBase
-from memory_kb.markdown.links import find_tags, find_wikilinks, rewrite_targets
+from memory_kb.markdown.links import find_links, find_tags, find_wikilinks, rewrite_targets
 from memory_kb.markdown.scanner import find_code
 from memory_kb.web.render import LinkBase, render
 
@@ -65,7 +65,7 @@ def test_code_holds_no_links(newline: str, before: str) -> None:
     assert [text[link.span.start : link.span.end] for link in links] == NAMES
     assert [text[link.whole.start : link.whole.end] for link in links][-3:] == ["![[fifth]]", "[[ sixth ]]", "[[2024]]"]
     start, end = text.index("Prose"), text.index("Another")
-    assert [link.target for link in find_wikilinks(text, start, end)] == ["third", "fourth", "fifth"]
+    assert [link.target for link in find_links(text, start, end)] == ["third", "fourth", "fifth"]
 
 
 def test_a_rename_leaves_code_alone() -> None:

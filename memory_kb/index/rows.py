@@ -16,7 +16,17 @@ from memory_kb.markdown.links import find_tags
 from memory_kb.markdown.sections import Piece, split_text
 from memory_kb.model import Chunk, Entry, FileStat, Location, Problem
 from memory_kb.private import mask_private
-from memory_kb.text import UTF_16_MARKS, cjk_terms, decode_text, has_cjk, printable, read_words, sized, symbol_terms
+from memory_kb.text import (
+    UTF_16_MARKS,
+    cjk_terms,
+    counted,
+    decode_text,
+    has_cjk,
+    printable,
+    read_words,
+    sized,
+    symbol_terms,
+)
 
 #: What problems say of a file whose text is not indexed as it is meant.
 IS_UTF_16, NOT_UTF_8, HAS_NUL = "is UTF-16", "is not valid UTF-8", "contains NUL bytes"
@@ -27,31 +37,24 @@ def describe_cut(problems: Sequence[Problem]) -> tuple[str, ...]:
 
     Example:
         >>> describe_cut([Problem("a.md", 1, "is 5.0 MB"), Problem("b.md", 1, "is 7.0 MB")])
-        ('a.md is 5.0 MB (and 1 file more is too large)',)
+        ('a.md is 5.0 MB (and 1 more file)',)
     """
-    if not problems:
-        return ()
-    more = len(problems) - 1
-    others = f" (and {more:,} {'file more is' if more == 1 else 'files more are'} too large)" if more else ""
-    return (f"{problems[0].path} {problems[0].message}{others}",)
+    more = f" (and {counted(len(problems) - 1, 'more file')})" if len(problems) > 1 else ""
+    return (f"{problems[0].path} {problems[0].message}{more}",) if problems else ()
 
 
 def describe_faults(faults: Sequence[Fault]) -> tuple[str, ...]:
     """Say in one sentence where frontmatter cannot be read.
 
     Example:
-        >>> describe_faults([Fault("a.md", 3)])
-        ('the frontmatter at a.md:3 cannot be read; it counts as text',)
         >>> describe_faults([Fault("a.md", 3), Fault("b.md", 2)])
-        ('the frontmatter at a.md:3 and in 1 more place cannot be read; it counts as text, `memory-kb lint` lists them',)
+        ('the frontmatter at a.md:3 and in 1 more place cannot be read; it counts as text, `memory-kb lint` lists all',)
     """
     if not faults:
         return ()
-    first, more = f"{printable(faults[0].path)}:{faults[0].line}", len(faults) - 1
-    if not more:
-        return (f"the frontmatter at {first} cannot be read; it counts as text",)
-    others = f"in {more:,} more place{'' if more == 1 else 's'}"
-    return (f"the frontmatter at {first} and {others} cannot be read; it counts as text, `memory-kb lint` lists them",)
+    more = f" and in {counted(len(faults) - 1, 'more place')}" if len(faults) > 1 else ""
+    place = f"{printable(faults[0].path)}:{faults[0].line}{more}"
+    return (f"the frontmatter at {place} cannot be read; it counts as text, `memory-kb lint` lists all",)
 
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

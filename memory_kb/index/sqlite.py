@@ -234,27 +234,14 @@ class SqliteIndex:
         return dict(self._connection.execute("SELECT path, mtime FROM file_meta").fetchall())
 
     def known_in(self, region: Region) -> Iterator[KnownFile]:
-        """Yield the files directly in a folder, or all below it, or the one file, by path.
-
-        The home is never below the vault's own folder.
-        """
-        folder, _, is_deep, without = region
-        if is_deep and not folder:
-            return self.known_files(is_global=False)
+        """Yield the files of a region, by path."""
         if region.is_file:
-            return self._known("path = :path", {"path": folder})
+            return self._known("path = :path", {"path": region.path})
+        if not region.path:
+            return self._known("instr(path, '/') = 0")
         # "0" follows the slash in code point order.
-        inside = "path >= :folder AND path < :end" if folder else "true"
-        direct = "" if is_deep else "AND instr(substr(path, :inner), '/') = 0"
-        apart = "AND NOT (path >= :without AND path < :apart)" if without else ""
-        places = {
-            "folder": folder,
-            "end": folder[:-1] + "0",
-            "inner": len(folder) + 1,
-            "without": without,
-            "apart": f"{(without or '')[:-1]}0",
-        }
-        return self._known(f"{inside} {direct} {apart}", places)
+        inside = {"folder": region.path, "end": region.path[:-1] + "0"}
+        return self._known("path >= :folder AND path < :end", inside)
 
     def cut_files(self) -> list[Problem]:
         return self._problems(IS_CUT)

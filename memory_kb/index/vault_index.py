@@ -23,7 +23,7 @@ from memory_kb.index.database import (
 from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.index.sync import Progress, Regions, needs_writing, survey, sync
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
-from memory_kb.model import NOWHERE, Filters, FilterWords, Location, Problem, Region, SyncReport, make_filters
+from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.store.walk import UNLISTED
 from memory_kb.text import counted
 from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Vault, hold_lock, working_folder
@@ -148,15 +148,15 @@ class VaultIndex:
         """The number of the index's state; it grows with every change, and is 0 before the first."""
         return self.use(lambda index: index.generation)
 
-    def read(self, work: Callable[[SqliteIndex], _T], around: Location | None = None, *, may_wait: bool = True) -> _T:
-        """Read from the index after looking for changed files: at all of them, or those of a scope and the wider ones.
+    def read(self, work: Callable[[SqliteIndex], _T], *, may_wait: bool = True) -> _T:
+        """Read from the index after looking for changed files.
 
         Without `may_wait`, for whoever holds up all others who write, it is read as it is while another process is
         indexing.
         """
 
         def read(index: SqliteIndex) -> _T:
-            self.refresh(regions=self._vault.regions_of(around) if around else None, may_wait=may_wait)
+            self.refresh(may_wait=may_wait)
             with index.snapshot():
                 return work(index)
 
@@ -240,8 +240,8 @@ class VaultIndex:
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
-    def refresh(self, progress: Progress | None = None, regions: Regions = None, *, may_wait: bool = True) -> Refreshed:
-        """Bring the index up to date before reading from it, in some regions or everywhere.
+    def refresh(self, progress: Progress | None = None, *, may_wait: bool = True) -> Refreshed:
+        """Bring the index up to date before reading from it.
 
         It waits long for nobody; without `may_wait` only for a first index that holds nothing yet.
         """
@@ -253,11 +253,11 @@ class VaultIndex:
             self._refresh_within(self._time_limit, index, is_new=is_new)
             return Refreshed()
         problems: list[Problem] = []
-        if not is_new and not needs_writing(self._vault, index, regions, problems):
-            return Refreshed(0, _describe_unlisted(problems), tuple(problems) if regions is None else None)
+        if not is_new and not needs_writing(self._vault, index, problems=problems):
+            return Refreshed(0, _describe_unlisted(problems), tuple(problems))
         wait = _PATIENCE if index.generation else _PATIENCE_AT_FIRST
         try:
-            report = self._sync(wait if may_wait or not index.generation else 0, regions, progress=progress)
+            report = self._sync(wait if may_wait or not index.generation else 0, progress=progress)
         except VaultBusy:
             return self._behind(index, "another process is indexing") if may_wait else Refreshed()
         except (OSError, sqlite3.OperationalError) as exc:
@@ -268,7 +268,7 @@ class VaultIndex:
             f"{counted(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
         )
         unread = (left_out,) if report.unreadable else ()
-        return Refreshed(0, unread + _describe_unlisted(report.problems), report.problems if regions is None else None)
+        return Refreshed(0, unread + _describe_unlisted(report.problems), report.problems)
 
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
@@ -279,7 +279,7 @@ class VaultIndex:
         if files < _LARGE or not is_confirmed(machine, files * _SECONDS_PER_FILE):
             return False
         # The order of events is that of one folder with all below it: what is elsewhere has to be compared.
-        regions = [Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)]
+        regions = [Region(GLOBAL_PREFIX, str(self._vault.home))]
         if self._vault.memory:
             regions.append(Region("", str(self._vault.folder)))
         return not needs_writing(self._vault, index, tuple(regions))
@@ -307,7 +307,7 @@ class VaultIndex:
         """
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
         regions = tuple(
-            Region(GLOBAL_PREFIX, str(self._vault.home), is_deep=True)
+            Region(GLOBAL_PREFIX, str(self._vault.home))
             if path == HOME_NOTE
             else Region(path, str(self._vault.resolve(path)))
             for path in notes

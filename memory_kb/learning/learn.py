@@ -150,7 +150,7 @@ class EntryVerbs:
         def find(index: SqliteIndex) -> StoredEntry | None:
             with closing(Unindexed(self._vault, index)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
-                newer.read(self._vault.regions_of(place) if is_small else self._learned_regions(place))
+                newer.read(None if is_small else self._learned_regions(place))
                 self._index.is_left_behind = not newer.is_whole
                 while True:
                     found = (
@@ -170,7 +170,7 @@ class EntryVerbs:
         scopes = {(place.job, place.task), (place.job, None), (None, None)}
         homes = [self._vault.scope_folder("project", *scope) for scope in scopes] + [self._vault.home]
         folders = dict.fromkeys(home / name for home in homes for name in sorted(names))
-        return tuple(Region(f"{self._vault.show(folder)}/", str(folder), is_deep=True) for folder in folders)
+        return tuple(Region(f"{self._vault.show(folder)}/", str(folder)) for folder in folders)
 
     def forget(self, wanted: str, *, delete: bool = False, purge: bool = False, dry_run: bool = False) -> Retired:
         """Retire an entry, leaving a tombstone.

@@ -68,7 +68,7 @@ def walk_region(vault: Vault, region: Region, ignore: Sequence[str], problems: l
         return iter(())
     if vault.memory and "/" not in region.path:
         return iter([file for file in _top_files(vault, root, problems) if region.path in ("", file.path)])
-    if region.is_deep and region.path == GLOBAL_PREFIX:
+    if region.path == GLOBAL_PREFIX:
         return walk_root(vault, root, ignore, problems)
     return _Walker(root, vault, ignore, problems).files_in(region)
 
@@ -144,9 +144,7 @@ class _Walker:
             return iter(self._files_at(region))
         if not self._reaches(region):
             return iter(())
-        if region.is_deep:
-            return self._files_below(region.location, region.path, region.without)
-        return (item for item in self._list(region.location, region.path) if isinstance(item, FileStat))
+        return self._files_below(region.location, region.path)
 
     def _files_at(self, region: Region) -> list[FileStat]:
         """Return the one file of a region, if a walk takes it."""
@@ -193,7 +191,7 @@ class _Walker:
         """Return whether a folder of notes is walked, going by its name."""
         return location not in self._skipped and not self._is_ignored(path) and path + "/" != GLOBAL_PREFIX
 
-    def _files_below(self, location: str, path: str, without: str | None = None) -> Iterator[FileStat]:
+    def _files_below(self, location: str, path: str) -> Iterator[FileStat]:
         """Yield the files below a folder, depth first.
 
         Folders are sorted as if their name ended in a slash.
@@ -203,7 +201,7 @@ class _Walker:
             item = waiting.pop()
             if isinstance(item, FileStat):
                 yield item
-            elif item[0] != without:
+            else:
                 path, location = item
                 waiting += self._list(location, path)[::-1]
 
