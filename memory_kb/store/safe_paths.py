@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
 
 from memory_kb.errors import UnreadableInput
+from memory_kb.text import on_one_line
 from memory_kb.vault import HOME_NOTE, Vault
 
 #: Hidden files that belong to a job, and nothing else hidden is written.
@@ -29,7 +30,7 @@ def find_target(vault: Vault, path: str, others: Collection[str] = ()) -> Path:
     reason = explain_unsafe(vault, path, others)
     if reason:
         raise UnreadableInput(
-            f"{_printable(path)} is not written: {reason}",
+            f"{on_one_line(path)} is not written: {reason}",
             "memory-kb writes notes inside the vault only; where a link is meant, name the folder itself with --vault",
         )
     return vault.resolve(path)
@@ -52,10 +53,10 @@ def explain_unsafe(vault: Vault, path: str, others: Collection[str] = ()) -> str
             return reason
         top = Path(os.path.realpath(root))
         if not real.is_relative_to(top):
-            return f"a link leads out of {root}, to {_printable(str(real))}"
+            return f"a link leads out of {root}, to {on_one_line(str(real))}"
         reason = explain_parts(real.relative_to(top).parts, others)
         if reason:
-            return f"a link leads to {_printable(str(real))}, and {reason}"
+            return f"a link leads to {on_one_line(str(real))}, and {reason}"
         return None if _is_kind(real, top, others) else "it is no kind of file that memory-kb writes"
     except (OSError, ValueError) as exc:
         return getattr(exc, "strerror", None) or str(exc)
@@ -81,7 +82,7 @@ def _explain_hidden(parts: Sequence[str]) -> str | None:
         # Some file systems leave out characters without a width, and `git~1` is the short name of `.git`.
         plain = "".join(sign for sign in part if unicodedata.category(sign) != "Cf").strip()
         if plain.startswith(".") or plain.casefold().startswith("git~"):
-            return f"it is hidden: {_printable(part)}"
+            return f"it is hidden: {on_one_line(part)}"
         if os.name == "nt" and ":" in part:
             return "there is a colon in the name"
     return None
@@ -103,7 +104,3 @@ def _count_known(parts: Sequence[str], others: Collection[str]) -> int:
     """Return how many parts at the end are the path of one of `others`."""
     tails = (PurePath(one).parts for one in others)
     return max((len(tail) for tail in tails if tuple(parts[-len(tail) :]) == tail), default=0)
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else ascii(text)[1:-1]
