@@ -19,15 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Limits, Purpose, VectorSpace
-from memory_kb.providers.model_files import (
-    FETCH_AGAIN,
-    ModelConfig,
-    find_fingerprint,
-    find_onnx,
-    first_words,
-    read_config,
-)
-from memory_kb.text import printable
+from memory_kb.providers.model_files import FETCH_AGAIN, ModelConfig, find_fingerprint, find_onnx, read_config
+from memory_kb.text import printable, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,7 +140,7 @@ class _Model:
         try:
             ((states,),) = self._session.run(self._outputs[:1], {name: feed[name] for name in self._inputs})
         except Exception as exc:  # the package raises nothing narrower
-            raise ProviderFailed(f"{self._file} failed: {first_words(exc)}", FETCH_AGAIN) from exc
+            raise ProviderFailed(f"{self._file} failed: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
         return pool(np.asarray(states, np.float32), self._config.pooling)
 
     def _cut(self, texts: Sequence[str], prompt: str) -> Iterator[_Window]:
@@ -179,7 +172,7 @@ def _open_session(file: Path) -> InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as exc:  # the package raises nothing narrower
-        raise ProviderFailed(f"{file} cannot be run: {first_words(exc)}", FETCH_AGAIN) from exc
+        raise ProviderFailed(f"{file} cannot be run: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
 
 
 def _load_tokenizer(file: Path) -> Tokenizer:
@@ -192,7 +185,7 @@ def _load_tokenizer(file: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as exc:  # the package raises nothing narrower
-        raise ProviderFailed(f"{file} is not a tokenizer: {first_words(exc)}", FETCH_AGAIN) from exc
+        raise ProviderFailed(f"{file} is not a tokenizer: {shorten(str(exc), 200)}", FETCH_AGAIN) from exc
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import place_of
-from memory_kb.text import load_json
+from memory_kb.text import load_json, shorten
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -201,12 +201,9 @@ def _explain(exc: Exception, model: str, host: str, target: Path) -> ProviderFai
             f"check the spelling; if the model has terms, accept them at {host}/{model} and set HF_TOKEN",
         )
     by_hand = f"run the command again, it continues; or copy the model's folder to {target} by hand"
-    return ProviderFailed(f"{host} did not send {model}: {first_words(exc)}", by_hand, is_passing=True)
-
-
-def first_words(exc: Exception) -> str:
-    """Return the beginning of what an error says, on one line."""
-    return " ".join((str(exc) or type(exc).__name__).split())[:200]
+    return ProviderFailed(
+        f"{host} did not send {model}: {shorten(str(exc) or type(exc).__name__, 200)}", by_hand, is_passing=True
+    )
 
 
 # -- files ---------------------------------------------------------------------------------
