@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from measuring import percentile
+
 from memory_kb import KnowledgeBase
 
 #: A generated page is cut into about so many passages, which only chooses how many pages are made.
@@ -63,11 +65,6 @@ def ask(url: str, statement: str) -> Any:
         cursor = connection.execute(statement.encode())
         row = cursor.fetchone() if cursor.description else None
         return row[0] if row else None
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which a share of the values lies."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def time_index(vault: Path, environ: dict[str, str]) -> float:
