@@ -91,7 +91,7 @@ def _find_recent(index: SqliteIndex) -> Recent:
         path = PurePosixPath(folder)
         folders.update({str(one): number for one in (path, *path.parents) if one.name})
     notes = heapq.nlargest(_NOTES, sorted(sources), key=lambda path: times.get(path, 0))
-    first = {entry.source: entry for entry in reversed(index.entries_of(notes, Filters()))}
+    first = {entry.path: entry for entry in reversed(index.entries_of(notes, Filters()))}
     chosen = [(name, number) for name, number in folders.most_common() if number < total][:_FOLDERS]
     return Recent(
         tuple(ChangedNote(view(first[path]), _write_time(times.get(path, 0))) for path in notes),
@@ -199,7 +199,7 @@ class Browsing:
         chosen = self._index.filters(**filters)
         inside = f"{folder.strip('/')}/" if folder.strip("/") else ""
         entries = self._index.read(lambda index: list(index.entries(chosen)))
-        found = [entry for entry in entries if entry.source.startswith(inside)]
+        found = [entry for entry in entries if entry.path.startswith(inside)]
         if order == "title":
             found.sort(key=lambda one: one.title.casefold())
         elif order == "oldest":
@@ -242,7 +242,7 @@ class Browsing:
             center = find_node(store, wanted, path)
             if center is None:
                 entry = find(self._vault, index, wanted)
-                center = find_node(store, entry.entry_id, entry.source)
+                center = find_node(store, entry.id, entry.path)
             return LinkMap((), ()) if center is None else read_around(store, center, steps, limit)
 
         return self._read_links(read, may_be_old=True)

@@ -477,13 +477,13 @@ class StoredEntry(NamedTuple):
     be read, or None. `is_superseded` follows from its own links and from those of the entries that supersede it.
     """
 
-    entry_id: str
+    id: str
     title: str
     kind: str
     type: str
     scope: str
     status: str
-    source: str
+    path: str
     line: int
     end_line: int
     tags: str
@@ -496,7 +496,7 @@ class StoredEntry(NamedTuple):
     @property
     def is_in_people_file(self) -> bool:
         """Whether it is in MEMORY.md, whose text is rewritten by people alone."""
-        return self.source.rpartition("/")[2] == "MEMORY.md"
+        return self.path.rpartition("/")[2] == "MEMORY.md"
 
 
 class Memory(NamedTuple):

@@ -68,7 +68,7 @@ def test_asking_for_shared_words_loses_no_twin(folder: Path, home: Path, words: 
         first = kb.learn(text)
         found = kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
         assert found is not None
-        assert found.entry_id == first.id
+        assert found.id == first.id
         patch.setattr(twins, "_shared_words", lambda _: None)
         assert found == kb.index.read(lambda index: twins.find_duplicate(index, Draft(text), Location()))
 

@@ -275,10 +275,8 @@ class Hooks:
                 why = Absence("few-words", words)
             else:
                 recall = look_up(index, holder, task, settings.floor, today)
-                why = explain_silence(
-                    recall, entry.entry_id, index.keys_of(entry.source, entry.entry_id), shown, settings.floor
-                )
-            return WhyNot(prompt, entry.entry_id, entry.source, *why)
+                why = explain_silence(recall, entry.id, index.keys_of(entry.path, entry.id), shown, settings.floor)
+            return WhyNot(prompt, entry.id, entry.path, *why)
 
         return holder.read(explain)
 

@@ -201,8 +201,8 @@ class Gathering:
         return self._files[path]
 
     def _look_up(self, entry_id: str) -> Memory | None:
-        entry = next((one for one in self.index.entries_with_id(entry_id) if one.entry_id == entry_id), None)
-        memory = self._read(entry.source).get(entry_id) if entry else None
+        entry = next((one for one in self.index.entries_with_id(entry_id) if one.id == entry_id), None)
+        memory = self._read(entry.path).get(entry_id) if entry else None
         return memory if memory and not is_doubted(memory, self.today) and self.is_kept(memory) else None
 
 

@@ -137,7 +137,7 @@ def read_naming(index: SqliteIndex, file: str) -> list[Memory]:
     here = Filters(statuses=tuple(sorted(LIVE_STATUSES)), scopes=("project", "global"))
     found = list(index.memories(here._replace(file=file)))
     known = {one.id for one in found}
-    for source in dict.fromkeys(one.source for one in index.entries(here, file) if one.entry_id not in known):
+    for source in dict.fromkeys(one.path for one in index.entries(here, file) if one.id not in known):
         found += [one for one in index.memories(here, source) if one.id not in known and _cites(one, file)]
     return list(filter(may_be_given_unasked, found))
 

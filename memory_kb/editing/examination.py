@@ -92,7 +92,7 @@ class Examination:
 
         def lacks(target: str, anchor: str, kind: str) -> str | None:
             found = catalog.resolve(target, path)
-            text = self._text_or_none(found.source, drafts) if found else None
+            text = self._text_or_none(found.path, drafts) if found else None
             return say_missing(target, anchor, kind) if text is not None and find_anchor(text, anchor) is None else None
 
         def lacks_file(name: str) -> bool:
@@ -114,12 +114,10 @@ class Examination:
 
     def _find_others(self, memory: Memory, memories: Sequence[Memory], catalog: Catalog) -> list[str]:
         """Return where other entries of the same scope have an entry's id: in other files, else in its own."""
-        found = [one for one in catalog.ids.get(memory.id, ()) if one.source != memory.path]
+        found = [one for one in catalog.ids.get(memory.id, ()) if one.path != memory.path]
         is_memory = self._vault.memory is not None
         places = [
-            f"{one.source}:{one.line}"
-            for one in found
-            if locate(one.source, is_memory=is_memory)[:3] == memory.place[:3]
+            f"{one.path}:{one.line}" for one in found if locate(one.path, is_memory=is_memory)[:3] == memory.place[:3]
         ]
         is_twice = sum((one.id, one.place) == (memory.id, memory.place) for one in memories) > 1
         return places or ([f"{memory.path}:{memory.line}"] if is_twice else [])

@@ -174,7 +174,7 @@ class Proposals:
         )
         paths = dict.fromkeys([*catalog.files_around(moves), *drafts])
         if names:
-            paths |= dict.fromkeys(path for path in sorted({one.source for one in catalog.entries}) if mentions(path))
+            paths |= dict.fromkeys(path for path in sorted({one.path for one in catalog.entries}) if mentions(path))
         return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in paths])
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
@@ -221,14 +221,14 @@ class Proposals:
         if name == old:
             return ()
         taken = catalog.resolve(name)
-        if taken and (taken.source, taken.entry_id) != (path, entry_id):
-            raise UsageError(f"{name!r} is what {taken.source}:{taken.line} is called already", "choose another name")
+        if taken and (taken.path, taken.id) != (path, entry_id):
+            raise UsageError(f"{name!r} is what {taken.path}:{taken.line} is called already", "choose another name")
         if way == "file":
             return self._plan_moves({path: f"{path[: path.rfind('/') + 1]}{name}.md"}, drafts)
 
         def leads_to(target: str, source: str) -> bool:
             found = catalog.resolve(target, source)
-            return (found.source, found.entry_id) == (path, entry_id) if found else "/" not in target
+            return (found.path, found.id) == (path, entry_id) if found else "/" not in target
 
         kept = catalog.kept_names(path, entry_id, way)
         renaming = Renaming(path, entry_id, way, old, name, leads_to, lambda target: target.casefold() in kept)
@@ -245,10 +245,10 @@ class Proposals:
         """Return the files with links to an entry, those by lists of ids among them."""
         entry = catalog.entry(renaming.path, renaming.entry_id)
         links = list(catalog.incoming(entry)) if entry else []
-        found = {one.source for one, _, target in links if renaming.leads_to(target, one.source)}
+        found = {one.path for one, _, target in links if renaming.leads_to(target, one.path)}
         if renaming.way == "id":
             quoted = f'"{renaming.old}"'
-            found |= {one.source for one in catalog.entries if one.metadata and quoted in one.metadata}
+            found |= {one.path for one in catalog.entries if one.metadata and quoted in one.metadata}
         return sorted(found)
 
     def propose(self, action: str, path: str, entry_id: str, drafts: Drafts, other: str = "") -> Composition:
@@ -285,9 +285,9 @@ class Proposals:
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
         found = self._examination.catalog().ids.get(other, ())
-        if not found or (other, found[0].source) == (memory.id, memory.path):
+        if not found or (other, found[0].path) == (memory.id, memory.path):
             raise UnknownEntry(other)
-        primary, *others = by_rank([memory, self._at(found[0].source, other, drafts)])
+        primary, *others = by_rank([memory, self._at(found[0].path, other, drafts)])
         today = self._vault.today()
 
         def archive(one: Memory) -> str:

@@ -198,7 +198,7 @@ class Evaluation:
         """Return the notes as grep sees them."""
         ids: dict[str, list[str]] = {}
         for entry in index.entries(EVERYTHING):
-            ids.setdefault(entry.source, []).append(entry.entry_id)
+            ids.setdefault(entry.path, []).append(entry.id)
         notes = filter(None, (find_note(self._vault, path) for path in ids))
         return [File(note.path, note.data.decode("utf-8", "replace"), tuple(ids[note.path])) for note in notes]
 

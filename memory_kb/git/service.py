@@ -248,7 +248,7 @@ class Git:
         def find(index: SqliteIndex) -> tuple[str, Sought]:
             entry = listing.find(self._vault, index, wanted)
             has_own_id = "id" in read_metadata(entry)
-            return entry.source, Sought(entry.entry_id, has_own_id, entry.title)
+            return entry.path, Sought(entry.id, has_own_id, entry.title)
 
         source, sought = self._index.read(find)
         file = self._vault.resolve(source)

@@ -67,12 +67,12 @@ class Catalog:
     def resolve_file(self, target: str, source: str = "") -> str | None:
         """Return the file that a link in a file leads to."""
         found = self.resolve(target, source)
-        return found.source if found else None
+        return found.path if found else None
 
     def files_around(self, paths: Collection[str]) -> tuple[str, ...]:
         """Return some files, and those with links to them."""
-        mine = (entry for entry in self.entries if entry.source in paths)
-        linking = {one.source for entry in mine for one, *_ in self.incoming(entry)}
+        mine = (entry for entry in self.entries if entry.path in paths)
+        linking = {one.path for entry in mine for one, *_ in self.incoming(entry)}
         return tuple(dict.fromkeys([*paths, *sorted(linking)]))
 
     def kept_names(self, path: str, entry_id: str, way: str) -> frozenset[str]:
@@ -91,30 +91,30 @@ class Catalog:
 
     def entry(self, path: str, entry_id: str) -> StoredEntry | None:
         """Return the entry of a file with an id."""
-        return next((entry for entry in self.ids.get(entry_id, ()) if entry.source == path), None)
+        return next((entry for entry in self.ids.get(entry_id, ()) if entry.path == path), None)
 
     def way_of(self, entry: StoredEntry, target: str) -> str:
         """Return by which of its names a link leads to an entry: `id`, `file`, `title` or `alias`."""
         name = target.strip().casefold()
-        if name == entry.entry_id.casefold():
+        if name == entry.id.casefold():
             return "id"
-        if posixpath.basename(name).removesuffix(".md") == stem_of(entry.source):
+        if posixpath.basename(name).removesuffix(".md") == stem_of(entry.path):
             return "file"
         return "alias" if name in map(str.casefold, aliases_of(entry)) and name != entry.title.casefold() else "title"
 
     def incoming(self, entry: StoredEntry) -> tuple[tuple[StoredEntry, str, str], ...]:
         """Return the entries that link to one, each with the relation and the name it uses."""
-        found = self._incoming.get((entry.source, entry.line), ())
+        found = self._incoming.get((entry.path, entry.line), ())
         return tuple(one for one in found if one[0] != entry)
 
     @cached_property
     def _incoming(self) -> Mapping[tuple[str, int], list[tuple[StoredEntry, str, str]]]:
         found: dict[tuple[str, int], list[tuple[StoredEntry, str, str]]] = defaultdict(list)
         for other in self.entries:
-            for relation, target in self.links.get((other.source, other.line), ()):
-                entry = self.resolve(target, other.source)
+            for relation, target in self.links.get((other.path, other.line), ()):
+                entry = self.resolve(target, other.path)
                 if entry is not None:
-                    found[entry.source, entry.line].append((other, relation, target))
+                    found[entry.path, entry.line].append((other, relation, target))
         return found
 
     @cached_property
@@ -128,7 +128,7 @@ class Catalog:
         """The entries of each id."""
         found: dict[str, list[StoredEntry]] = {}
         for entry in self.entries:
-            found.setdefault(entry.entry_id, []).append(entry)
+            found.setdefault(entry.id, []).append(entry)
         return {entry_id: tuple(entries) for entry_id, entries in found.items()}
 
     @cached_property
@@ -151,14 +151,14 @@ class Catalog:
         That is its file's name where no other file is called so, else its path, and its id where
         that is its own; what is below another entry of its file has only an id and a title.
         """
-        stem, path = _stem(entry.source), entry.source.removesuffix(".md")
+        stem, path = _stem(entry.path), entry.path.removesuffix(".md")
         own = read_metadata(entry).get("id") is not None
-        names = [stem] if self.is_alone(entry.source) else []
-        names += [entry.entry_id] if own else []
+        names = [stem] if self.is_alone(entry.path) else []
+        names += [entry.id] if own else []
         names += [path] if not path.startswith("~") else []
         names += [entry.title]
         fitting = (name for name in names if name and not UNFIT & set(name) and self.resolve(name) == entry)
-        return next(fitting, entry.entry_id)
+        return next(fitting, entry.id)
 
 
 def _stem(path: str) -> str:
@@ -171,10 +171,10 @@ def _names_of(entry: StoredEntry) -> Iterator[Called]:
     A name that was made from the title and the id, as `learn` names files, means nothing to a person
     that the title does not.
     """
-    stem = _stem(entry.source)
-    is_made = stem.endswith(entry.entry_id[:8])
+    stem = _stem(entry.path)
+    is_made = stem.endswith(entry.id[:8])
     more = f"\n{stem}" if is_made else ""
-    yield Called(entry.title, f"{entry.title}\n{entry.entry_id}{more}".casefold(), entry)
+    yield Called(entry.title, f"{entry.title}\n{entry.id}{more}".casefold(), entry)
     for label in dict.fromkeys([*([] if is_made else [stem]), *aliases_of(entry)]):
         if label and label != entry.title:
             yield Called(label, label.casefold(), entry)
@@ -194,7 +194,7 @@ def find_names(catalog: Catalog, word: str, most: int) -> list[Called]:
             called,
         )
         for number, called in enumerate(catalog.searchable)
-        for names in [f"{called.found_by}\n{called.entry.source.casefold()}" if "/" in wanted else called.found_by]
+        for names in [f"{called.found_by}\n{called.entry.path.casefold()}" if "/" in wanted else called.found_by]
         if all(part in names for part in parts)
     )
     return [called for *_, called in heapq.nsmallest(most, found, key=lambda one: one[:3])]
@@ -210,10 +210,10 @@ class Suggested(NamedTuple):
 def suggest_names(index: SqliteIndex, word: str, most: int) -> tuple[Suggested, ...]:
     """Return entries by those of their names that go with a word, and how to link to each."""
     found = find_names(_part(index, index.entries_like(word.casefold().split(), most)), word, most)
-    stems = {stem_of(called.entry.source) for called in found}
+    stems = {stem_of(called.entry.path) for called in found}
     alike = index.entries_of(path for path in index.paths() if stem_of(path) in stems)
-    wanted = {name for called in found for name in (called.entry.source.removesuffix(".md"), called.entry.title)}
-    wanted |= {_stem(called.entry.source) for called in found} | {called.entry.entry_id for called in found}
+    wanted = {name for called in found for name in (called.entry.path.removesuffix(".md"), called.entry.title)}
+    wanted |= {_stem(called.entry.path) for called in found} | {called.entry.id for called in found}
     catalog = replace(_part(index, alike), names=named(index, [("", name) for name in wanted]))
     return tuple(Suggested(called.label, catalog.link_name(called.entry)) for called in found)
 
@@ -266,7 +266,7 @@ def make_catalog(index: SqliteIndex, kept: KeptTargets) -> Catalog:
     for entry, text in entries_with_texts(index):
         entries.append(entry)
         if found := tuple(links_of(entry, text, kept.find)):
-            links[entry.source, entry.line] = found
+            links[entry.path, entry.line] = found
     return Catalog(index.generation, tuple(entries), name_entries(entries), links)
 
 
@@ -274,6 +274,10 @@ def make_part(index: SqliteIndex, wanted: Collection[tuple[str, str]], ids: Coll
     """Return a catalog of what some links, given as the file and what is written there, or some ids may mean."""
     entries = entries_named(index, wanted, ids)
     return replace(_part(index, entries), names=name_entries(entries))
+
+
+#: The columns of the index that an entry is made of.
+_COLUMNS = tuple({"id": "entry_id", "path": "source"}.get(name, name) for name in StoredEntry._fields)
 
 
 def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[Memory]:
@@ -289,6 +293,6 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[Memory]:
     firsts = [chunk for chunk in chunks if chunk.part == 0]
     bodies = [text[entry.body.start : entry.body.end].strip() for entry in parse_document(text, path, status).entries]
     return [
-        make_memory(StoredEntry._make(getattr(chunk, name) for name in StoredEntry._fields), hash_of(data), place, body)
+        make_memory(StoredEntry._make(getattr(chunk, name) for name in _COLUMNS), hash_of(data), place, body)
         for chunk, body in zip(firsts, bodies, strict=False)
     ]

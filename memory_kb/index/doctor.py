@@ -57,7 +57,7 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     yield from read.problems
     if not read.queries:
         return
-    entries = [(entry.entry_id, entry.source) for entry in index.entries(EVERYTHING)]
+    entries = [(entry.id, entry.path) for entry in index.entries(EVERYTHING)]
     whole = {name for entry in entries for name in entry}
     for query in read.queries:
         for wanted in query.expect:
@@ -169,7 +169,7 @@ class _Check:
         self._vault, self._by_file = vault, by_file
         self._entries = list(index.entries(EVERYTHING))
         self._names, self._stems = name_entries(self._entries), group_stems(self._entries)
-        self._keys = {(entry.source, entry.line): key for key, entry in enumerate(self._entries)}
+        self._keys = {(entry.path, entry.line): key for key, entry in enumerate(self._entries)}
         self._has = functools.cache(self._has_anchor)
         # What is asked comes file by file.
         self._parse = functools.lru_cache(maxsize=2)(self._parse_file)
@@ -180,7 +180,7 @@ class _Check:
         """Return what is wrong, and all entries with the links between them."""
         problems = list(self._problems())
         nodes = [
-            Node(key, one.entry_id, one.title, one.kind, one.scope, one.status, one.source, one.line)
+            Node(key, one.id, one.title, one.kind, one.scope, one.status, one.path, one.line)
             for key, one in enumerate(self._entries)
         ]
         return VaultFindings(problems, self._probes, nodes, self._edges)
@@ -193,9 +193,9 @@ class _Check:
             for relation, target in links_of(entry, ""):
                 if self._follow(key, relation, target) is None:
                     line = self._line_of(entry, functools.partial(link_span, value=target))
-                    yield Problem(entry.source, line, say_dead(f"{relation} link", target))
-            if own := self._by_file.get(entry.source):
-                yield from self._check_links(key, own.links.get(entry.entry_id, ()))
+                    yield Problem(entry.path, line, say_dead(f"{relation} link", target))
+            if own := self._by_file.get(entry.path):
+                yield from self._check_links(key, own.links.get(entry.id, ()))
 
     def _duplicate_ids(self) -> Iterator[Problem]:
         """Yield a problem for every repetition of an id within one scope; other scopes may override it."""
@@ -203,18 +203,18 @@ class _Check:
         for entry in self._entries:
             if entry.metadata is None or '"id"' not in entry.metadata:
                 continue
-            place = locate(entry.source, is_memory=True)
-            key = (entry.entry_id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
+            place = locate(entry.path, is_memory=True)
+            key = (entry.id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
             earlier = first.setdefault(key, entry)
             if earlier is not entry:
-                said = say_double(entry.entry_id, f"{earlier.source}:{earlier.line}")
+                said = say_double(entry.id, f"{earlier.path}:{earlier.line}")
                 line = self._line_of(entry, functools.partial(field_span, field="id"))
-                yield Problem(entry.source, line, said)
+                yield Problem(entry.path, line, said)
 
     def _follow(self, key: int, relation: str, target: str) -> StoredEntry | None:
         """Return what a link of an entry leads to."""
-        found = resolve(self._names, target, self._entries[key].source)
-        other = self._keys[found.source, found.line] if found else key
+        found = resolve(self._names, target, self._entries[key].path)
+        other = self._keys[found.path, found.line] if found else key
         if other != key:
             self._edges[Edge(key, other, relation)] = None
         return found
@@ -233,18 +233,18 @@ class _Check:
                 is_checked = self._vault.memory is not None if link.is_wikilink else not self._is_file(entry, target)
                 if is_checked and target not in said:
                     said.add(target)
-                    yield Problem(entry.source, link.line, say_dead(link.kind, target))
-            elif rival := find_rival(self._stems, target, entry.source, found):
+                    yield Problem(entry.path, link.line, say_dead(link.kind, target))
+            elif rival := find_rival(self._stems, target, entry.path, found):
                 if target not in said:
                     said.add(target)
-                    yield Problem(entry.source, link.line, say_rival(target, found, rival))
-            elif link.anchor and found.source in self._by_file and not self._has(found.source, link.anchor):
-                yield Problem(entry.source, link.line, say_missing(target, link.anchor, link.kind))
+                    yield Problem(entry.path, link.line, say_rival(target, found, rival))
+            elif link.anchor and found.path in self._by_file and not self._has(found.path, link.anchor):
+                yield Problem(entry.path, link.line, say_missing(target, link.anchor, link.kind))
 
     def _line_of(self, entry: StoredEntry, find: Callable[[str, Entry], Span]) -> int:
         """Return the line of what a function finds in an entry as it is in its file, else where the entry's text begins."""
-        text, entries = self._parse(entry.source)
-        found = [one for one in entries if one.id == entry.entry_id and one.line <= entry.line]
+        text, entries = self._parse(entry.path)
+        found = [one for one in entries if one.id == entry.id and one.line <= entry.line]
         return text.count("\n", 0, find(text, found[-1]).start) + 1 if found else entry.line
 
     def _parse_file(self, path: str) -> tuple[str, tuple[Entry, ...]]:
@@ -255,7 +255,7 @@ class _Check:
         return find_anchor(_read_text(self._vault, path), anchor) is not None
 
     def _is_file(self, entry: StoredEntry, target: str) -> bool:
-        path = _linked_path(entry.source, target)
+        path = _linked_path(entry.path, target)
         return path.startswith("..") or self._probes.setdefault(path, os.path.lexists(self._vault.resolve(path)))
 
 

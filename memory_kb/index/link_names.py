@@ -28,9 +28,9 @@ def entries_with_texts(index: SqliteIndex) -> Iterator[tuple[StoredEntry, str]]:
     texts = index.linking_texts()
     source, held = next(texts, ("", []))
     for entry in index.entries(EVERYTHING):
-        while held and source < entry.source:
+        while held and source < entry.path:
             source, held = next(texts, ("", []))
-        here = held if source == entry.source else ()
+        here = held if source == entry.path else ()
         yield entry, next((one.text for one in here if one.line == entry.line), "")
 
 
@@ -116,12 +116,12 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
     A path behind a slash is the whole path and nothing else.
     """
     names: dict[str, StoredEntry] = {}
-    paths = [(entry, file_names(entry.source)) for entry in entries]
+    paths = [(entry, file_names(entry.path)) for entry in entries]
     for entry, (whole, *_) in paths:
         for name in (whole, f"/{whole}"):
             names.setdefault(name, entry)
             names.setdefault(f"{name}.md", entry)
-    for entry, (_, *ends) in sorted(paths, key=lambda one: _depth(one[0].source)):
+    for entry, (_, *ends) in sorted(paths, key=lambda one: _depth(one[0].path)):
         for name in ends:
             names.setdefault(name, entry)
             names.setdefault(f"{name}.md", entry)
@@ -132,7 +132,7 @@ def name_entries(entries: Sequence[StoredEntry]) -> dict[str, StoredEntry]:
         for alias in aliases_of(entry):
             names.setdefault(alias.casefold(), entry)
     by_scope = sorted(entries, key=lambda entry: -SCOPES.index(entry.scope))
-    return names | {entry.entry_id.casefold(): entry for entry in by_scope}
+    return names | {entry.id.casefold(): entry for entry in by_scope}
 
 
 def _depth(path: str) -> tuple[int, int]:
@@ -164,22 +164,17 @@ def link_keys(target: str, source: str) -> tuple[str, str]:
 def find_rival(files: Mapping[str, Sequence[str]], target: str, source: str, found: StoredEntry) -> str | None:
     """Return a file that a link may mean as well as the one it leads to: called the same, and no deeper."""
     stem = target.casefold().removesuffix(".md")
-    if (
-        "/" in stem
-        or len(files.get(stem, ())) <= 1
-        or stem != stem_of(found.source)
-        or found.entry_id.casefold() == stem
-    ):
+    if "/" in stem or len(files.get(stem, ())) <= 1 or stem != stem_of(found.path) or found.id.casefold() == stem:
         return None
-    if posixpath.dirname(found.source).casefold() == posixpath.dirname(source).casefold():
+    if posixpath.dirname(found.path).casefold() == posixpath.dirname(source).casefold():
         return None
-    depth = found.source.count("/")
-    return next((path for path in files[stem] if path != found.source and path.count("/") == depth), None)
+    depth = found.path.count("/")
+    return next((path for path in files[stem] if path != found.path and path.count("/") == depth), None)
 
 
 def say_rival(target: str, found: StoredEntry, rival: str) -> str:
     """Return what is said of a link that may mean several files."""
-    return f"the link to {target!r} may mean {rival} as well as {found.source}, which it leads to; write the path"
+    return f"the link to {target!r} may mean {rival} as well as {found.path}, which it leads to; write the path"
 
 
 def file_names(path: str) -> tuple[str, ...]:
@@ -201,7 +196,7 @@ def stem_of(path: str) -> str:
 def group_stems(entries: Iterable[StoredEntry]) -> dict[str, list[str]]:
     """Return the paths of files by the name they are called by."""
     found: dict[str, list[str]] = {}
-    for path in dict.fromkeys(entry.source for entry in entries):
+    for path in dict.fromkeys(entry.path for entry in entries):
         found.setdefault(stem_of(path), []).append(path)
     return found
 

@@ -48,13 +48,13 @@ _PLACE = regex(r"(.+\.md)(?::(\d+))?$", re.IGNORECASE)
 def view(entry: StoredEntry, text: str | None = None) -> EntryView:
     """Return a stored entry as it is shown."""
     return EntryView(
-        id=entry.entry_id,
+        id=entry.id,
         title=entry.title,
         kind=entry.kind,
         type=entry.type,
         scope=entry.scope,
         status=entry.status,
-        path=entry.source,
+        path=entry.path,
         line=entry.line,
         end_line=entry.end_line,
         tags=tuple(entry.tags.split(",")) if entry.tags else (),
@@ -79,20 +79,20 @@ def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     if place and inside:
         return _find_at(vault, inside, int(place[2] or 1))
     found = index.entries_with_id(wanted) if wanted else []
-    exact = [entry for entry in found if entry.entry_id == wanted]
+    exact = [entry for entry in found if entry.id == wanted]
     found = exact or found
     if not found:
         found = _find_named(index, wanted)
         if not found:
             raise UnknownEntry(wanted)
         if len(found) > 1:
-            raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" for entry in found])
+            raise AmbiguousId(wanted, [f"{entry.path}:{entry.line}" for entry in found])
         return found[0]
-    if len({entry.entry_id for entry in found}) == 1:
+    if len({entry.id for entry in found}) == 1:
         best = min(SCOPES.index(entry.scope) for entry in found)
         found = [entry for entry in found if SCOPES.index(entry.scope) == best]
     if len(found) > 1:
-        raise AmbiguousId(wanted, [f"{entry.source}:{entry.line}" if exact else entry.entry_id for entry in found])
+        raise AmbiguousId(wanted, [f"{entry.path}:{entry.line}" if exact else entry.id for entry in found])
     return found[0]
 
 
@@ -104,8 +104,8 @@ def _find_named(index: SqliteIndex, wanted: str) -> list[StoredEntry]:
     called = titled or [one for one in entries if name in map(str.casefold, aliases_of(one))]
     files: dict[str, StoredEntry] = {}
     for one in () if called else entries:
-        if name.removesuffix(".md") in file_names(one.source):
-            files.setdefault(one.source, one)
+        if name.removesuffix(".md") in file_names(one.path):
+            files.setdefault(one.path, one)
     return called or list(files.values())
 
 
@@ -127,7 +127,7 @@ def _find_at(vault: Vault, inside: list[StoredEntry], line: int) -> StoredEntry:
 
     Frontmatter lines belong to their entry.
     """
-    source = inside[0].source
+    source = inside[0].path
     text, _ = decode_note(read_note_text(source, vault.resolve(source)).data)
     starts = [entry.line for entry in parse_document(text, source).entries]
     return inside[max(0, min(bisect_right(starts, line), len(inside)) - 1)]
@@ -138,16 +138,16 @@ def _find_links(index: SqliteIndex, entry: StoredEntry) -> LinkReport:
     outgoing: list[tuple[str, str]] = []
     found: list[tuple[StoredEntry, str, str]] = []
     for other, text in _linking(index, entry, called):
-        if (other.source, other.line, other.entry_id) == (entry.source, entry.line, entry.entry_id):
+        if (other.path, other.line, other.id) == (entry.path, entry.line, entry.id):
             outgoing = list(links_of(other, text))
             continue
         for relation, target in links_of(other, text):
-            if not called.keys().isdisjoint(link_keys(target, other.source)):
+            if not called.keys().isdisjoint(link_keys(target, other.path)):
                 found.append((other, relation, target))
-    wanted = [(entry.source, target) for _, target in outgoing] + [(one.source, target) for one, _, target in found]
+    wanted = [(entry.path, target) for _, target in outgoing] + [(one.path, target) for one, _, target in found]
     names = named(index, wanted)
-    leads = ((relation, target, resolve(names, target, entry.source)) for relation, target in outgoing)
-    incoming = (one for one in found if resolve(names, one[2], one[0].source) == entry)
+    leads = ((relation, target, resolve(names, target, entry.path)) for relation, target in outgoing)
+    incoming = (one for one in found if resolve(names, one[2], one[0].path) == entry)
     return LinkReport(
         view(entry),
         tuple(Reference(relation, target, view(one) if one else None) for relation, target, one in leads),
@@ -162,10 +162,10 @@ def _linking(index: SqliteIndex, entry: StoredEntry, called: Iterable[str]) -> I
     if not all(map(has_words, words)):
         yield from entries_with_texts(index)
         return
-    sources = {entry.source, *index.files_with_fields(["links"]), *index.files_saying(words, "content", HAS_LINK)}
+    sources = {entry.path, *index.files_with_fields(["links"]), *index.files_saying(words, "content", HAS_LINK)}
     texts = index.texts(sorted(sources))
     for other in index.entries_of(sources):
-        yield other, next((one.text for one in texts.get(other.source, ()) if one.line == other.line), "")
+        yield other, next((one.text for one in texts.get(other.path, ()) if one.line == other.line), "")
 
 
 def _count(tally: Iterable[tuple[Any, ...]], column: int) -> dict[str, int]:
@@ -195,9 +195,9 @@ class Listing:
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
         """
         entry = self._index.read(lambda index: find(self._vault, index, wanted))
-        text, _ = decode_note(read_note_text(entry.source, self._vault.resolve(entry.source)).data)
-        for parsed in parse_document(text, entry.source).entries:
-            if parsed.id == entry.entry_id:
+        text, _ = decode_note(read_note_text(entry.path, self._vault.resolve(entry.path)).data)
+        for parsed in parse_document(text, entry.path).entries:
+            if parsed.id == entry.id:
                 source = text[parsed.span.start : parsed.span.end]
                 last = parsed.line + source.rstrip().count("\n")
                 if parsed.line <= entry.line <= last + 1:

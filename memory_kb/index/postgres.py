@@ -184,7 +184,7 @@ class PostgresIndex:
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._column(entry.source, entry.entry_id, "content"))
+        return "\n\n".join(self._column(entry.path, entry.id, "content"))
 
     def _column(self, source: str, entry_id: str, column: str) -> list[Any]:
         """Return what the chunks of an entry have in a column, in file order."""
@@ -216,7 +216,7 @@ class PostgresIndex:
         begun = self.entries_with_id(wanted) if wanted else []
         names = r"string_to_array(lower(c.title || E'\n' || c.names), E'\n')"
         found = (
-            [one for one in begun if one.entry_id == wanted]
+            [one for one in begun if one.id == wanted]
             or begun
             or self._entries_at(wanted)
             or self._entries(f"lower(%(name)s) = ANY({names})", name=wanted)
@@ -224,7 +224,7 @@ class PostgresIndex:
         if not found:
             raise UnknownEntry(wanted)
         if len(found) > 1:
-            raise AmbiguousId(wanted, [f"{one.source}:{one.line}" for one in found])
+            raise AmbiguousId(wanted, [f"{one.path}:{one.line}" for one in found])
         return found[0]
 
     def _entries_at(self, place: str) -> list[StoredEntry]:
@@ -234,7 +234,7 @@ class PostgresIndex:
             path, line = place, "1"
         fits = f"c.source IN (%(path)s, %(inner)s) AND %(path)s IN (c.source, {_SOURCE})"
         inside = self._entries(fits, path=path, inner=path.partition(SEPARATOR)[2])
-        return list({one.source: one for one in inside if one.line <= int(line)}.values()) or inside[:1]
+        return list({one.path: one for one in inside if one.line <= int(line)}.values()) or inside[:1]
 
     def successors(self, entry_id: str) -> list[str]:
         rows = self._rows(

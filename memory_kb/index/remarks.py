@@ -191,8 +191,8 @@ def _of_text(text: str, entry: Entry, memory: Memory, ground: Ground) -> Iterato
     if memory.text.strip() and (twin := ground.twin(memory)):
         known, is_forgotten = twin
         said = "the same was forgotten before:" if is_forgotten else "says the same as"
-        there = f"{short_id(known.entry_id)} ({shorten(known.title, 60)}), {known.source}:{known.line}"
-        yield Remark(head, "twin", "warning", f"{said} {there}", known.entry_id)
+        there = f"{short_id(known.id)} ({shorten(known.title, 60)}), {known.path}:{known.line}"
+        yield Remark(head, "twin", "warning", f"{said} {there}", known.id)
     if memory.kind in ("rule", "pitfall") and (tokens := count_tokens(memory.text)) > ground.rule_tokens:
         message = f"{tokens:,} tokens; context.rule_tokens allows {ground.rule_tokens:,} for all rules, so that `context` never shows it"
         yield Remark(head, "budget", "warning", message)

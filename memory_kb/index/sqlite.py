@@ -81,8 +81,8 @@ def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) 
     }
     del own["dated"]
     return Memory(
-        **own | {"id": entry.entry_id},
-        path=entry.source,
+        **own | {"id": entry.id},
+        path=entry.path,
         hash=file_hash,
         place=place,
         text=text,
@@ -442,7 +442,7 @@ class SqliteIndex:
 
     def contents(self, entry: StoredEntry) -> str:
         """Return the indexed text of an entry, its chunks joined by blank lines."""
-        return "\n\n".join(self._of_entry("content", entry.source, entry.entry_id))
+        return "\n\n".join(self._of_entry("content", entry.path, entry.id))
 
     def _of_entry(self, column: str, source: str, entry_id: str) -> list[Any]:
         """Return what the chunks of an entry have in a column, in file order."""

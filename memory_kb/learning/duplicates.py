@@ -39,7 +39,7 @@ def find_duplicate(
         here = here._replace(statuses=(*here.statuses, "proposed"))
 
     def is_meant(entry: StoredEntry) -> bool:
-        return entry.entry_id != but and entry.source not in outdated
+        return entry.id != but and entry.path not in outdated
 
     live = [
         (alike, entry)
@@ -75,14 +75,14 @@ def find_near(index: SqliteIndex, draft: Draft, place: Location, but: str | None
     here, mine = _live_at(place)._replace(scopes=_wider(place)), word_set(draft.text)
     found: list[tuple[float, Near]] = []
     for entry in find_similar(index, draft, here, is_any=True):
-        if entry.entry_id == but or entry.kind == "episode" or entry.is_superseded:
+        if entry.id == but or entry.kind == "episode" or entry.is_superseded:
             continue
         text = index.contents(entry)
         alike = jaccard(mine, word_set(text))
         opposed = alike >= CONTRADICTION_FROM and find_opposition(text, draft.text) is not None
         if opposed or alike > CLASH_ABOVE:
             how = "says the contrary" if opposed else "says nearly the same"
-            found.append((alike + opposed, Near(how, entry.entry_id, entry.title, entry.source, entry.line)))
+            found.append((alike + opposed, Near(how, entry.id, entry.title, entry.path, entry.line)))
     return tuple(near for _, near in sorted(found, key=lambda one: (-one[0], one[1]))[:3])
 
 
@@ -98,7 +98,7 @@ def find_similar(index: SqliteIndex, draft: Draft, filters: Filters, *, is_any: 
     entries = (
         entry for entry_id in sorted({entry_id for entry_id, _ in places}) for entry in index.entries_with_id(entry_id)
     )
-    return [entry for entry in entries if (entry.entry_id, entry.source) in places]
+    return [entry for entry in entries if (entry.id, entry.path) in places]
 
 
 def _shared_words(text: str) -> str | None:

@@ -162,7 +162,7 @@ def guarding_rules(index: SqliteIndex, scopes: Sequence[str]) -> list[Memory]:
     """Return the rules in force that forbid, require or check something."""
     here = Filters(kinds=("rule", "pitfall"), statuses=("active",), scopes=tuple(scopes))
     sources = dict.fromkeys(
-        one.source for one in index.entries(here) if any(f'"{key}"' in (one.metadata or "") for key in KEYS)
+        one.path for one in index.entries(here) if any(f'"{key}"' in (one.metadata or "") for key in KEYS)
     )
     found = (one for source in sources for one in index.memories(here, source))
     return [

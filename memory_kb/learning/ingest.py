@@ -158,9 +158,9 @@ class IngestPlanner:
             return Ingested(learning, "", "", "refused", str(exc))
         at = moment_of(learning.said or dict(draft.fields).get("created_at"), self.now)
         entries = self.index.entries_with_id(learning.entry_id)
-        known = next((entry for entry in entries if entry.entry_id == learning.entry_id), None)
+        known = next((entry for entry in entries if entry.id == learning.entry_id), None)
         if known:
-            memory = self._memory(known.source, known.entry_id)
+            memory = self._memory(known.path, known.id)
             # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
             if draft.is_proposal and memory.status == "proposed" and learning.origin:
                 return self._see_again(learning, memory, at)
@@ -171,9 +171,9 @@ class IngestPlanner:
             return same._replace(learning=learning, action="known" if same.action == "created" else same.action)
         twin = find_duplicate(self.index, draft, learning.place)
         if twin and twin.status in FORGOTTEN:
-            return Ingested(learning, twin.entry_id, twin.source, "forgotten", "the same was forgotten before")
+            return Ingested(learning, twin.id, twin.path, "forgotten", "the same was forgotten before")
         if twin and not (learning.replaces and twin.is_superseded):
-            return self._see_again(learning, self._memory(twin.source, twin.entry_id), at)
+            return self._see_again(learning, self._memory(twin.path, twin.id), at)
         return self._keep(learning, draft, at)
 
     def _see_again(
@@ -210,8 +210,8 @@ class IngestPlanner:
         """Plan to retire the statements, stored or of this plan, that a new one contradicts."""
         place, new_id = made.learning.place, made.learning.entry_id
         for entry in find_older(self.index, made.draft, place, made.at.isoformat()):
-            made.link("supersedes", entry.entry_id)
-            older, why = self._memory(entry.source, entry.entry_id), "A newer statement says otherwise."
+            made.link("supersedes", entry.id)
+            older, why = self._memory(entry.path, entry.id), "A newer statement says otherwise."
             self._changes.append(plan_replaced(older, new_id, why, {"status": "retired"}))
         for one in self._new:
             is_same_place = one.learning.place == place and is_stated(one.draft)

@@ -106,17 +106,17 @@ class EntryVerbs:
     def _plan_sighting(self, twin: StoredEntry, draft: Draft, old: Memory | None) -> Change:
         """Plan to count one more sighting of an entry; what came from outside is verified by a better source."""
         if old:
-            known = "it is that entry" if twin.entry_id == old.id else f"{twin.entry_id} says that"
+            known = "it is that entry" if twin.id == old.id else f"{twin.id} says that"
             raise UsageError(f"there is nothing new to learn: {known}", "memory-kb supersede OLD NEW links two entries")
         if twin.status in FORGOTTEN:
-            raise Forgotten(twin.entry_id, twin.source)
-        note = self._writer.read(twin.source)
-        entry = find_entry(note.text, note.path, twin.entry_id)
+            raise Forgotten(twin.id, twin.path)
+        note = self._writer.read(twin.path)
+        entry = find_entry(note.text, note.path, twin.id)
         today = self._vault.today().isoformat()
         values: dict[str, Value] = {"reinforcement_count": entry.reinforcement_count + 1, "last_reinforced": today}
         if draft.source not in (None, UNVERIFIED) and entry.metadata.get("source") == UNVERIFIED:
             values["source"] = draft.source
-        return set_fields(note, twin.entry_id, values, "The same was learned again.")
+        return set_fields(note, twin.id, values, "The same was learned again.")
 
     def _find_near(self, draft: Draft, place: Location, old: Memory | None) -> tuple[Near, ...]:
         return self._index.use_as_it_is(lambda index: find_near(index, draft, place, old.id if old else None))
@@ -158,7 +158,7 @@ class EntryVerbs:
                         find_duplicate(index, draft, place, outdated=newer.outdated),
                     )
                     twin = min(filter(None, found), key=lambda twin: twin.status in FORGOTTEN, default=None)
-                    source = twin.source if twin else ""
+                    source = twin.path if twin else ""
                     if twin is None or not newer.read((Region(source, str(self._vault.resolve(source))),)):
                         return twin
 

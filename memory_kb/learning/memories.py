@@ -98,7 +98,7 @@ class Memories:
 
         def read(index: SqliteIndex) -> Memory:
             entry = find(self._vault, index, wanted)
-            return next(one for one in _read(index, EVERYTHING, entry.source) if one.id == entry.entry_id)
+            return next(one for one in _read(index, EVERYTHING, entry.path) if one.id == entry.id)
 
         return self._index.read(read)
 

@@ -172,7 +172,7 @@ def plan_import(
     """
     done: list[RuleImported] = []
     changes: list[Change] = []
-    taken, seen = {entry.source for entry in index.entries(EVERYTHING)}, set[str]()
+    taken, seen = {entry.path for entry in index.entries(EVERYTHING)}, set[str]()
     for rule in rules:
         entry_id = rule.id or str(uuid.uuid5(_NAMESPACE, rule.draft.text))
         result = _find_known(rule, entry_id, index, place)
@@ -196,14 +196,14 @@ def _find_known(rule: RuleInFile, entry_id: str, index: SqliteIndex, place: Loca
     except UsageError as exc:
         return RuleImported(entry_id, "", "refused", rule.line, str(exc))
     for entry in index.entries_with_id(entry_id):
-        if entry.entry_id == entry_id and entry.scope == place.scope:
-            return RuleImported(entry_id, entry.source, "known", rule.line)
+        if entry.id == entry_id and entry.scope == place.scope:
+            return RuleImported(entry_id, entry.path, "known", rule.line)
     twin = find_duplicate(index, replace(draft, fields=()), place)
     if twin is None:
         return None
     if twin.status in FORGOTTEN:
-        return RuleImported(entry_id, twin.source, "forgotten", rule.line, "the same was forgotten before")
-    return RuleImported(entry_id, twin.source, "known", rule.line, f"{twin.entry_id} says the same")
+        return RuleImported(entry_id, twin.path, "forgotten", rule.line, "the same was forgotten before")
+    return RuleImported(entry_id, twin.path, "known", rule.line, f"{twin.id} says the same")
 
 
 def export_rules(memories: Iterable[Memory]) -> str:

@@ -64,7 +64,7 @@ def _item(place: lsp.Range, number: int, offer: _Offer) -> lsp.CompletionItem:
         label=offer.label,
         kind=offer.kind,
         label_details=lsp.CompletionItemLabelDetails(description=f"{entry.kind}, {entry.scope}") if entry else None,
-        detail=f"{entry.source}:{entry.line}" if entry else None,
+        detail=f"{entry.path}:{entry.line}" if entry else None,
         documentation=offer.about,
         sort_text=f"{number:05}",
         filter_text=offer.find or offer.label,
@@ -75,7 +75,7 @@ def _item(place: lsp.Range, number: int, offer: _Offer) -> lsp.CompletionItem:
 def find_entries(catalog: Catalog, word: str) -> list[StoredEntry]:
     """Return the entries that any name goes with a word, each once."""
     return list(
-        {(called.entry.source, called.entry.line): called.entry for called in find_names(catalog, word, _MOST)}.values()
+        {(called.entry.path, called.entry.line): called.entry for called in find_names(catalog, word, _MOST)}.values()
     )
 
 
@@ -88,7 +88,7 @@ def _links(page: Page, spot: Spot, catalog: Catalog) -> Iterator[_Offer]:
         is_shown = is_closed or is_embed or label.casefold() in (name.casefold(), name.rpartition("/")[2].casefold())
         shown = "" if is_shown else f"|{''.join(sign for sign in label if sign not in UNFIT).strip()}"
         text = f"{name}{shown}{'' if is_closed else ']]'}"
-        yield _Offer(label, text, Kind.Reference, f"{label} {entry.entry_id} {spot.word}", entry)
+        yield _Offer(label, text, Kind.Reference, f"{label} {entry.id} {spot.word}", entry)
 
 
 def _linked_text(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> str:
@@ -96,7 +96,7 @@ def _linked_text(page: Page, spot: Spot, catalog: Catalog, read: ReadText) -> st
     if not spot.target:
         return page.text
     entry = catalog.resolve(spot.target, page.path)
-    return read(entry.source) if entry else ""
+    return read(entry.path) if entry else ""
 
 
 def _anchors(page: Page, spot: Spot, text: str) -> Iterator[_Offer]:
@@ -112,10 +112,10 @@ def _paths(page: Page, spot: Spot, catalog: Catalog) -> Iterator[_Offer]:
     folder, seen = posixpath.dirname(page.path), set[str]()
     typed = spot.word.rpartition("/")[2].removesuffix(".md")
     for label, _, entry in find_names(catalog, typed, _MOST):
-        if entry.source in seen or entry.source.startswith(("/", "~")):
+        if entry.path in seen or entry.path.startswith(("/", "~")):
             continue
-        seen.add(entry.source)
-        path = escape_address(posixpath.relpath(entry.source, folder or "."))
+        seen.add(entry.path)
+        path = escape_address(posixpath.relpath(entry.path, folder or "."))
         yield _Offer(label, path, Kind.File, f"{spot.word} {path} {label}", entry)
 
 
@@ -171,9 +171,9 @@ def _values(page: Page, spot: Spot, catalog: Catalog, today: date) -> Iterator[_
     if spot.field in _ID_FIELDS:
         for entry in find_entries(catalog, spot.word):
             has_id = spot.field != "links.to" or not quote or '"id"' in (entry.metadata or "")
-            name = entry.entry_id if has_id else catalog.link_name(entry)
+            name = entry.id if has_id else catalog.link_name(entry)
             text = emit(name, is_flow=True) if quote else name
-            yield _Offer(entry.title, text, Kind.Reference, f"{entry.title} {entry.entry_id} {spot.word}", entry)
+            yield _Offer(entry.title, text, Kind.Reference, f"{entry.title} {entry.id} {spot.word}", entry)
     elif spot.field == "links.":
         yield from _words([f"{key}: " for key in _LINK_KEYS], Kind.Property)
     elif spot.field == "tags":

@@ -214,7 +214,7 @@ def _called(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | No
         written = page.text[span.start : span.end]
         start = span.start + written.rfind("/") + 1
         span = Span(start, span.end - (3 if written.lower().endswith(".md") else 0))
-    return Subject(entry.source, entry.entry_id, span, way, is_own=False)
+    return Subject(entry.path, entry.id, span, way, is_own=False)
 
 
 def heading_span(page: Page, entry: Entry) -> Span | None:

@@ -291,7 +291,7 @@ async def _describe(notes: Workspace, subject: Subject) -> str | None:
         return None
     links = (0, 0)
     if entry:
-        outgoing = notes.catalog.links.get((entry.source, entry.line), ())
+        outgoing = notes.catalog.links.get((entry.path, entry.line), ())
         links = (len(outgoing), len(notes.catalog.incoming(entry)))
     return describe_state(use, links, with_text=not subject.is_own)
 

@@ -172,7 +172,7 @@ class Workspace:
         if subject.section:
             paths = catalog.files_around([subject.path])
         else:
-            paths = tuple(sorted({other.source for other, *_ in catalog.incoming(entry)}))
+            paths = tuple(sorted({other.path for other, *_ in catalog.incoming(entry)}))
         pages = filter(None, map(self.page, dict.fromkeys([*paths, *self.drafts()])))
 
         def spans(page: Page) -> Iterator[Span]:
@@ -191,7 +191,7 @@ class Workspace:
             if path and to:
                 moves[path] = to
             elif path is None and self.vault and (folder := self._folder_of(old)) and (into := self._folder_of(new)):
-                inside = {one.source for one in self.catalog.entries if one.source.startswith(folder)}
+                inside = {one.path for one in self.catalog.entries if one.path.startswith(folder)}
                 if self.vault.resolve(folder).is_dir():
                     files = list_attachments(self.vault.resolve(folder))
                     inside |= {folder + file for paths in files.values() for file in paths}
@@ -213,7 +213,7 @@ class Workspace:
         """Return the links of a page that lead to a note, each with its file."""
         found = ((link, self.catalog.resolve(link.target, page.path)) for link in page.links if link.target)
         return [
-            lsp.DocumentLink(page.ruler.range(link.whole), self.place_of(entry.source).uri)
+            lsp.DocumentLink(page.ruler.range(link.whole), self.place_of(entry.path).uri)
             for link, entry in found
             if entry
         ]
@@ -250,7 +250,7 @@ class Workspace:
             place = lsp.Location(self.place_of(path).uri, lsp.Range(start, start))
             return lsp.SymbolInformation(place, name, lsp.SymbolKind.String, container_name=path)
 
-        entries = [symbol(one.title, one.source, one.line) for one in find_entries(self.catalog, query)]
+        entries = [symbol(one.title, one.path, one.line) for one in find_entries(self.catalog, query)]
         try:
             headings = await self.ask(lambda kb: kb.find_headings(query, _MOST_HEADINGS))
         except MemoryKBError:

@@ -67,7 +67,7 @@ class HostMemory:
                 entry = find(self._vault, self._index, wanted)
             if entry is None:
                 return None
-            lines = self._files[entry.source].file.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = self._files[entry.path].file.read_text(encoding="utf-8", errors="replace").splitlines()
         except (UnknownEntry, UnreadableInput, OSError):
             return None
         return replace(view(entry, "\n".join(lines[entry.line - 1 : entry.end_line])), scope=HOST)

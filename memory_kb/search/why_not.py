@@ -60,9 +60,7 @@ def explain_absence(case: Case) -> Absence:
         return _outside(case, trace)
     best = max(mine, key=lambda item: item.score)
     if not any(item.candidate.key in case.keys for item in trace.kept):
-        scopes = ", ".join(
-            sorted(case.index.scopes_of([case.entry.entry_id], case.request.filters)[case.entry.entry_id])
-        )
+        scopes = ", ".join(sorted(case.index.scopes_of([case.entry.id], case.request.filters)[case.entry.id]))
         return Absence(
             "shadowed",
             f"the same id exists at a more specific scope, which is shown instead (scopes: {scopes})",
@@ -190,7 +188,7 @@ def _ranked(case: Case, trace: SearchTrace, best: Scored) -> Absence:
 
 def _explain_copy(case: Case, trace: SearchTrace) -> str:
     """Name the hit that is shown for an entry with the same title and text."""
-    own = f"{case.entry.source}:"
+    own = f"{case.entry.path}:"
     first = next((group for group in trace.groups if any(copy.startswith(own) for copy in group.copies)), None)
     shown = f" as {first.chunk.source}:{first.line}, which names it among its copies" if first else ""
     return f"the same title and text are shown once{shown}"

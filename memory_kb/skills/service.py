@@ -231,7 +231,7 @@ class Skills:
         slug, folder = make_slug(draft.text.name), f"{self._vault.folder_of(place)}skills/"
         beginnings = {slug, draft.id or slug}
         ids = self._index.read(
-            lambda index: {entry.entry_id for start in beginnings for entry in index.entries_with_id(start)}
+            lambda index: {entry.id for start in beginnings for entry in index.entries_with_id(start)}
         )
         ids -= {one.id for one in memories if one.place[:3] != place[:3] and is_named(one, draft.text.name)}
         taken = {*ids, *planned}
