@@ -51,7 +51,7 @@ class SealKey(NamedTuple):
 
     def verify(self, machine: Path) -> tuple[Seal | None, bool]:
         """Return the seal of a machine folder, None where it was not made here, and whether path and inode both match."""
-        state, lines = os.lstat(machine), _read(machine / SIGNATURE)
+        state, lines = os.lstat(machine), _read_signature(machine / SIGNATURE)
         if not stat.S_ISDIR(state.st_mode) or len(lines) != 4 or lines[0] != _HEAD:
             return None, False
         matches = [
@@ -65,7 +65,7 @@ class SealKey(NamedTuple):
 
     def nonce_of(self, machine: Path) -> str | None:
         """Return the nonce of a machine folder that was made here, or None."""
-        return _read(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
+        return _read_signature(machine / SIGNATURE)[1] if self.verify(machine)[0] else None
 
     def mark(self, machine: Path, nonce: str | None = None) -> Seal:
         """Sign a machine folder, its nonce kept where it is ours; that of another folder makes its index trusted here too."""
@@ -85,7 +85,7 @@ def _sign(key: bytes, data: bytes) -> str:
     return blake2b(data, key=key, digest_size=32).hexdigest()
 
 
-def _read(file: Path) -> list[str]:
+def _read_signature(file: Path) -> list[str]:
     """Return the lines of a signature, none where there is no plain file.
 
     Raises:

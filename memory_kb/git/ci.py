@@ -88,7 +88,7 @@ class Evaluation:
         degraded: dict[str, None] = {}
         for one in queries.queries:
             for mode, outcomes in modes.items():
-                outcome, used, reasons = self._answer(one, Request(one.question, limit=depth, mode=mode))
+                outcome, used, reasons = self._ask_query(one, Request(one.question, limit=depth, mode=mode))
                 outcomes.append(outcome)
                 degraded |= dict.fromkeys(reasons)
                 if used == "text":
@@ -120,7 +120,7 @@ class Evaluation:
         found = (
             one
             for one in self._index.read(propose)
-            if self._answer(one, Request(one.question, limit=one.k))[0].is_found
+            if self._ask_query(one, Request(one.question, limit=one.k))[0].is_found
         )
         return tuple(itertools.islice(found, count))
 
@@ -189,7 +189,7 @@ class Evaluation:
         """Return the saved queries of this vault."""
         return read_queries(self._vault)
 
-    def _answer(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
+    def _ask_query(self, query: SavedQuery, request: Request) -> tuple[QuestionResult, str, tuple[str, ...]]:
         """Return where a question finds what it should, how it was searched for, and what the search lacked."""
         result = self._index.use(lambda index: self._searching.answer(index, request, sync=True, progress=None))
         return measure(query, result.hits), result.mode, result.degraded
@@ -211,7 +211,7 @@ class Evaluation:
         changed: Collection[str] | None,
     ) -> RevisionView:
         """Return all that is compared of this vault; contradictions of the notes that changed, None for all."""
-        outcomes = tuple(self._answer(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
+        outcomes = tuple(self._ask_query(one, Request(one.question, limit=max(_DEPTH, one.k)))[0] for one in asked)
         problems, titles = self._index.read(lambda index: self._examine(index, changed))
         contexts: dict[str, Context] = {}
         for query in counted:

@@ -26,19 +26,19 @@ def merge_file(base: str, ours: str, theirs: str, path: str, marker_size: int = 
     """
     data = [Path(name).read_bytes() for name in (base, ours, theirs)]
     try:
-        merged = _merge([decode(one) for one in data], path, GitTexts(size=marker_size))
+        merged = _merge_or_plain([decode(one) for one in data], path, GitTexts(size=marker_size))
     except CannotMerge:
         # As git does with binary files: ours stays in the folder, all three are in the index.
-        _say(f"{path}: is no text; ours is left, choose one of both")
+        _say_on_stderr(f"{path}: is no text; ours is left, choose one of both")
         return _CONFLICTS
     if encode(merged.text) != data[1]:
         Path(ours).write_bytes(encode(merged.text))
     for notice in merged.notices:
-        _say(f"{path}: {notice}")
+        _say_on_stderr(f"{path}: {notice}")
     return _CONFLICTS if merged.conflicts else 0
 
 
-def _merge(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
+def _merge_or_plain(three: Sequence[str], path: str, texts: GitTexts) -> FileMerge:
     try:
         return merge_files(three[0], three[1], three[2], path, texts)
     except CannotMerge:
@@ -52,16 +52,16 @@ def answer(arguments: Sequence[str]) -> int:
     """Merge the files that git names; return what it expects."""
     words = list(arguments)
     if len(words) not in (4, 5) or not all(word.isdecimal() for word in words[4:]):
-        _say("usage: memory-kb git merge-file BASE OURS THEIRS PATH [MARKER_SIZE]; git calls this")
+        _say_on_stderr("usage: memory-kb git merge-file BASE OURS THEIRS PATH [MARKER_SIZE]; git calls this")
         return _USAGE
     try:
         return merge_file(words[0], words[1], words[2], words[3], max(1, int(words[4])) if words[4:] else MARKER_SIZE)
     except OSError as exc:
-        _say(f"{words[3]} cannot be merged: {exc.strerror}")
+        _say_on_stderr(f"{words[3]} cannot be merged: {exc.strerror}")
         return _USAGE
 
 
-def _say(message: str) -> None:
+def _say_on_stderr(message: str) -> None:
     sys.stderr.write(f"memory-kb: {message}\n")
 
 
@@ -123,7 +123,7 @@ def install(
 ) -> GitSetup:
     """Write the attributes of a vault's folder and the driver of its repository; a second time nothing changes."""
     file = folder / _NAME
-    done = _edit(file, partial(put_lines, is_memory=is_memory), dry_run=dry_run)
+    done = _edit_attributes(file, partial(put_lines, is_memory=is_memory), dry_run=dry_run)
     wanted = {
         f"{_SECTION}.name": "memory-kb: entry by entry, field by field",
         f"{_SECTION}.driver": driver_command(command),
@@ -136,7 +136,7 @@ def install(
     return GitSetup(tuple(done), str(file), wanted[f"{_SECTION}.driver"])
 
 
-def _edit(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[str]:
+def _edit_attributes(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[str]:
     """Change the attributes, which are removed where nothing is left of them; return what was done."""
     old = read_if_there(_NAME, file)
     new = encode(change(decode(old or b"")))
@@ -150,7 +150,7 @@ def _edit(file: Path, change: Callable[[str], str], *, dry_run: bool) -> list[st
 def uninstall(repository: Repository, folder: Path, *, dry_run: bool = False) -> GitSetup:
     """Take out what `install` wrote, to the byte."""
     file = folder / _NAME
-    done = _edit(file, take_lines, dry_run=dry_run)
+    done = _edit_attributes(file, take_lines, dry_run=dry_run)
     if repository.config(f"{_SECTION}.driver") is not None:
         done.append(f"took {_SECTION} out of the configuration")
         if not dry_run:

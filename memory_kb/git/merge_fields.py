@@ -57,7 +57,7 @@ def merge_fields(base: Mapping[str, Any] | None, ours: Mapping[str, Any], theirs
     unsettled = set()
     for name in dict.fromkeys((*ours, *theirs)):
         three = tuple(side.get(name, ABSENT) for side in (base or {}, ours, theirs))
-        merged = _merge(name, *three, is_new=base is None)
+        merged = _merge_value(name, *three, is_new=base is None)
         if name == "confidence" and base is not None:
             merged = _confidence(base, ours, theirs, merged)
         if merged is _UNSETTLED:
@@ -77,7 +77,7 @@ def is_same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _merge(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) -> Any:
+def _merge_value(name: str, base: Any, ours: Any, theirs: Any, *, is_new: bool) -> Any:
     if name in _COUNTERS:
         counted = _count(base, ours, theirs, is_new=is_new)
         if counted is not None:
@@ -128,15 +128,15 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def _unite(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> Any:
     """Return a list with what either side added and without what either removed, in our order."""
-    known, mine, yours = ({_key(item) for item in side} for side in (base, ours, theirs))
+    known, mine, yours = ({_item_key(item) for item in side} for side in (base, ours, theirs))
     gone = (known - mine) | (known - yours)
-    united = [item for item in ours if _key(item) not in gone]
-    united += list({_key(item): item for item in theirs if _key(item) not in gone | mine}.values())
+    united = [item for item in ours if _item_key(item) not in gone]
+    united += list({_item_key(item): item for item in theirs if _item_key(item) not in gone | mine}.values())
     cited = [str(item.get("ref")) for item in united if isinstance(item, dict) and "ref" in item]
     return united if len(cited) == len(set(cited)) else _UNSETTLED
 
 
-def _key(item: Any) -> str:
+def _item_key(item: Any) -> str:
     return json.dumps(item, sort_keys=True, default=str)
 
 

@@ -72,7 +72,7 @@ def _lay_out(repository: Repository, revision: str, vault: Vault) -> Path:
     if not place.is_dir():
         part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
         try:
-            _write(repository, revision, vault, part)
+            _write_notes(repository, revision, vault, part)
             with contextlib.suppress(OSError):  # another process was faster
                 os.rename(part, place)
         finally:
@@ -82,7 +82,7 @@ def _lay_out(repository: Repository, revision: str, vault: Vault) -> Path:
     return place
 
 
-def _write(repository: Repository, revision: str, vault: Vault, part: Path) -> None:
+def _write_notes(repository: Repository, revision: str, vault: Vault, part: Path) -> None:
     for inner in ("machine", "notes", *(["notes/memory"] if vault.memory else [])):
         (part / inner).mkdir()
     prefix = repository.prefix(vault.folder)

@@ -197,12 +197,12 @@ class Memo:
 
     def recall(self, asked: str) -> tuple[str, ...] | None:
         """Return what was answered before, or None."""
-        answer = self._read().get(_key(asked))
+        answer = self._read().get(_memo_key(asked))
         return tuple(map(str, answer)) if isinstance(answer, list) and answer else None
 
     def keep(self, asked: str, answer: tuple[str, ...]) -> None:
         """Keep an answer, if that can be written."""
-        kept = [*self._read().items(), (_key(asked), answer)]
+        kept = [*self._read().items(), (_memo_key(asked), answer)]
         with contextlib.suppress(OSError):
             make_folder(self._file.parent)
             write_plain(self._file, json.dumps(dict(kept[-_MOST:])).encode(), 0o644)
@@ -215,5 +215,5 @@ class Memo:
         return found if isinstance(found, dict) else {}
 
 
-def _key(asked: str) -> str:
+def _memo_key(asked: str) -> str:
     return hash_of(asked.encode(errors="replace"))

@@ -163,21 +163,21 @@ def propose_queries(
     # The queries are the team's, in the repository; a global home is one person's.
     ours = (one for one in memories if one.place.scope != "global")
     here = {one.id: one for one in ours if one.is_live and one.is_ours and not one.is_superseded}
-    asked = {_plain(one.question) for one in known}
+    asked = {_folded(one.question) for one in known}
     covered = {
         entry_id for one in known for entry_id in here if any(entry_id.startswith(wanted) for wanted in one.expect)
     }
     found: list[SavedQuery] = []
     for query in (*_from_log(retrievals, here), *_from_notes(here, frequency)):
-        is_new = _plain(query.question) not in asked and not covered & set(query.expect)
+        is_new = _folded(query.question) not in asked and not covered & set(query.expect)
         if is_new and len(found) < most and find_secret(query.question) is None:
             found.append(query)
-            asked.add(_plain(query.question))
+            asked.add(_folded(query.question))
             covered |= set(query.expect)
     return tuple(found)
 
 
-def _plain(question: str) -> str:
+def _folded(question: str) -> str:
     return " ".join(question.casefold().split())
 
 
@@ -187,8 +187,8 @@ def _from_log(retrievals: Iterable[Retrieval], here: Mapping[str, Memory]) -> It
     for one in retrievals:
         first = next((entry_id for entry_id in one.ids if entry_id in here), None)
         if one.verb == "search" and not one.injected and one.query and len(one.query) <= _LONGEST_ASKED and first:
-            counts[_plain(one.query)] += 1
-            last[_plain(one.query)] = (" ".join(one.query.split()), first)
+            counts[_folded(one.query)] += 1
+            last[_folded(one.query)] = (" ".join(one.query.split()), first)
     for plain, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         question, entry_id = last[plain]
         if len(question.split()) > 1 or has_cjk(question):

@@ -54,7 +54,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
         if (own := _session_of(record)) and own != session:
             session, about = own, record
         ts = normal_time(record.get("timestamp")) or ts
-        events = list(_read(record, calls))
+        events = list(_read_record(record, calls))
         if events and session not in begun:
             begun.add(session)
             places = {"cwd": about.get("cwd"), "branch": about.get("gitBranch"), "version": about.get("version")}
@@ -75,7 +75,7 @@ def _origin(record: Mapping[str, Any], line: bytes, origins: Origins) -> str:
     return f"cc:{printable_line(uuid)[:80]}" if isinstance(uuid, str) and uuid else origins.name(line)
 
 
-def _read(record: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+def _read_record(record: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
     kind = record.get("type")
     if kind in ("user", "assistant"):
         yield from _read_message(record, str(kind), calls)

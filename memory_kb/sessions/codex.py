@@ -57,7 +57,7 @@ def read(lines: Iterable[RawLine]) -> Iterator[LineResult]:
             is_subagent = events and "subagent" in object_of(payload.get("source"))
             agent = "codex-subagent" if is_subagent else agent
         else:
-            events = list(_read(kind, payload, calls))
+            events = list(_read_item(kind, payload, calls))
         events = events if agent == AGENT else list(of_subagent(events))
         yield from results(session, events, origins.name(line) if events else "", ts=ts, agent=agent)
 
@@ -77,7 +77,7 @@ def _start(meta: Mapping[str, Any]) -> Event:
     return start(cwd=meta.get("cwd"), branch=branch, version=meta.get("cli_version"))
 
 
-def _read(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
+def _read_item(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[Event]:
     if kind == "message":
         yield from message(item.get("role"), item.get("content"))
     elif kind == "reasoning":

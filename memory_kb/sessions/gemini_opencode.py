@@ -49,7 +49,7 @@ def read_gemini(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     else:
         meta, messages = read_document(itertools.chain([first], rest))
     begun = start(normal_time(meta.get("startTime")), GEMINI, project_hash=_text_or_none(meta.get("projectHash")))
-    return _read(_text_or_none(meta.get("sessionId")), begun, messages, _gemini_events)
+    return _read_messages(_text_or_none(meta.get("sessionId")), begun, messages, _gemini_events)
 
 
 def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
@@ -59,10 +59,10 @@ def read_opencode(lines: Iterable[RawLine]) -> Iterator[LineResult]:
     title = _text_or_none(info.get("title"))
     agent = f"{OPENCODE}-subagent" if info.get("parentID") else OPENCODE
     begun = start(_time(info, "created"), agent, title, cwd=_text_or_none(info.get("directory")))
-    return _read(_text_or_none(info.get("id")), begun, messages, _opencode_events)
+    return _read_messages(_text_or_none(info.get("id")), begun, messages, _opencode_events)
 
 
-def _read(
+def _read_messages(
     session: str | None,
     begun: Event,
     messages: Messages,

@@ -57,13 +57,13 @@ class _Target:
         self._has_start = not self.writer.is_empty
         for event in files.read(session) if self._has_start else ():
             if event.origin:
-                self._known.add(_key(event.origin))
-            if said := _what(event):
-                self._logged.setdefault(_source(event), Counter())[_key(said)] += 1
+                self._known.add(_digest(event.origin))
+            if said := _content_of(event):
+                self._logged.setdefault(_transcript_kind(event), Counter())[_digest(said)] += 1
 
     def write(self, event: Event, labels: Labels, now: datetime) -> None:
         """Append an event unless its origin is there already, or a hook logged it."""
-        key = _key(event.origin or "")
+        key = _digest(event.origin or "")
         if event.origin == "start" and self._has_start:
             # A transcript may begin several times, and a session may have been begun here: it has one start.
             self.counts["known"] += key in self._known
@@ -101,12 +101,12 @@ class _Target:
         """Return whether a hook or another transcript logged an event; each logged event matches one."""
         if event.type == "tool_result" and event.call_id in self._logged_calls:
             return True
-        said = _what(event)
+        said = _content_of(event)
         if said is None:
             return False
-        key = _key(said)
+        key = _digest(said)
         for source, counts in self._logged.items():
-            if source != _source(event) and counts[key]:
+            if source != _transcript_kind(event) and counts[key]:
                 counts[key] -= 1
                 if event.type == "tool_call" and event.call_id:
                     self._logged_calls.add(event.call_id)
@@ -114,12 +114,12 @@ class _Target:
         return False
 
 
-def _source(event: Event) -> str:
+def _transcript_kind(event: Event) -> str:
     """Return the kind of transcript that an event was imported from, or "" for one that was logged as it happened."""
     return (event.origin or "").partition(":")[0]
 
 
-def _what(event: Event) -> str | None:
+def _content_of(event: Event) -> str | None:
     """Return what an event says, in a form that a hook and a transcript have in common."""
     if event.type in ("tool_call", "tool_result") and event.call_id:
         return f"{event.type} {event.call_id}"
@@ -249,6 +249,6 @@ def _session_name(name: str) -> str:
         return f"{words or 'session'}-{hash_of(name.encode('utf-8', 'replace'))[:8]}"
 
 
-def _key(origin: str | None) -> int:
+def _digest(origin: str | None) -> int:
     """Return an origin as small as it stays useful: a transcript may have a million."""
     return int.from_bytes(hashlib.blake2b((origin or "").encode("utf-8", "replace"), digest_size=8).digest(), "big")

@@ -206,20 +206,20 @@ def _specstory_events(turn: Turn) -> Iterator[Event]:
         return
     place = 0
     for block in _BLOCK.finditer(turn.text):
-        yield from _answer(turn.text[place : block.start()])
+        yield from _answer_events(turn.text[place : block.start()])
         place = block.end()
         if block["thought"] is not None:
             yield from thinking(_MARKUP.sub(" ", block["thought"]).strip())
         else:
-            yield from _tool(block["tool"], block["body"])
-    yield from _answer(turn.text[place:])
+            yield from _tool_events(block["tool"], block["body"])
+    yield from _answer_events(turn.text[place:])
 
 
-def _answer(text: str) -> Iterator[Event]:
+def _answer_events(text: str) -> Iterator[Event]:
     return message("assistant", re.sub(r"(?m)^---$\n?", "", text).strip())
 
 
-def _tool(name: str, body: str) -> Iterator[Event]:
+def _tool_events(name: str, body: str) -> Iterator[Event]:
     """Yield a call and its answer; of the arguments only command and file can be known from the text."""
     text = html.unescape(_MARKUP.sub("\n", body)).strip()
     command, file = _COMMAND.search(text), _FILE.search(text)

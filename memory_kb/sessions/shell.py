@@ -108,12 +108,12 @@ def split_line(line: str) -> tuple[Command, ...]:
         text = line[start : piped if piped >= 0 else begin].strip()
         text = text.strip("(){} ").strip() if text[:1] in ("(", "{") or text.endswith(")") else text
         if text := _REDIRECTION.sub("", f" {text}").strip():
-            found.append(_read(text, is_piped=piped >= 0 or operator == "||"))
+            found.append(_parse_command(text, is_piped=piped >= 0 or operator == "||"))
         start, piped = end, -1
     return tuple(found)
 
 
-def _read(text: str, *, is_piped: bool) -> Command:
+def _parse_command(text: str, *, is_piped: bool) -> Command:
     settings, bare = list[str](), text
     while before := _BEFORE.match(bare):
         settings.append(before[0].strip())

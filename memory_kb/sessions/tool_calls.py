@@ -123,7 +123,7 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         patch = "\n".join(text[:_LONGEST] for text in args.values() if isinstance(text, str))
         return _read_patch(patch, cwd) or Call("edit", tool, (), tool)
     kind = "plan" if _PLANNERS.match(tool) else "look" if _LOOKERS.match(tool) else _kind_of(tool.lower())
-    target = _short_path(path, cwd) if path else _clean(_first_text(args, _TEXT_NAMES))
+    target = _short_path(path, cwd) if path else _without_secrets(_first_text(args, _TEXT_NAMES))
     return Call(kind, tool, (target,) if target else (), f"{tool} {target}".strip())
 
 
@@ -157,7 +157,7 @@ def _read_command(line: str, cwd: str | None) -> Call:
         return Call("edit", "Edit", (file,), f"Edit {file}", (file,) if written[1] else ())
     calls = [_read_simple(one, cwd) for one in commands]
     if not calls:
-        return Call("look", "cd", (), _clean(line))
+        return Call("look", "cd", (), _without_secrets(line))
     first = min(reversed(calls), key=lambda call: _RANK.index(call.kind))
     return first._replace(line=tuple(calls)) if len(calls) > 1 else first
 
@@ -173,8 +173,8 @@ def _read_simple(command: Command, cwd: str | None) -> Call:
     option = next((word for word in command.words[1:2] if word.startswith("-")), "")
     kind = _kind_of(f"{command.family} {option}".strip())
     targets = command.targets if kind in (*CHECKS, "look", "run") else ()
-    files = tuple(dict.fromkeys(_short_path(_clean(word), cwd) for word in targets[:20]))
-    return Call(kind, command.family, files, _clean(command.text), (), command)
+    files = tuple(dict.fromkeys(_short_path(_without_secrets(word), cwd) for word in targets[:20]))
+    return Call(kind, command.family, files, _without_secrets(command.text), (), command)
 
 
 @functools.lru_cache(maxsize=512)
@@ -188,7 +188,7 @@ def _short_path(path: str, cwd: str | None) -> str:
     return re.sub(r"^/(?:home|Users)/[^/]+/", "~/", path)[:200]
 
 
-def _clean(text: str) -> str:
+def _without_secrets(text: str) -> str:
     return shorten(redact(text[:2000]).text, _SHOWN)
 
 

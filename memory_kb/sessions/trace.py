@@ -251,13 +251,13 @@ class _Tracer:
         elif event.type == "tool_call":
             begun = self._begin(event)
             if event.ok is not None or event.error:  # a call that is logged with its result
-                self._answer(*begun, event)
+                self._note_answer(*begun, event)
             else:
                 self.pending.add(event, begun)
         elif is_human(event):
             self._person(event)
         elif event.type == "tool_result":
-            self._answer(*(self.pending.pop(event) or self._begin(event)), event)
+            self._note_answer(*(self.pending.pop(event) or self._begin(event)), event)
         elif event.type == "event":
             self._event(event)
 
@@ -272,9 +272,9 @@ class _Tracer:
         self.actions += 1
         if call.kind == "look":
             return call, self._add_line(event, "look at", targets=call.targets[:1] or (call.shown,))
-        return call, self._add_line(event, _shown(call))
+        return call, self._add_line(event, _shown_call(call))
 
-    def _answer(self, call: Call, line: _Line | None, event: Event) -> None:
+    def _note_answer(self, call: Call, line: _Line | None, event: Event) -> None:
         if line is None:
             return
         answer = read_answer(call, event.content, event.error, ok=event.ok)
@@ -380,7 +380,7 @@ class _Tracer:
         )
 
 
-def _shown(call: Call) -> str:
+def _shown_call(call: Call) -> str:
     doing = [one for one in call.parts if one.kind != "look" and one.family not in _PREPARING] or call.parts[:1]
     return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 

@@ -77,7 +77,7 @@ def run_git(
         ValueError: a word is none that a program can be given.
         subprocess.SubprocessError: it takes too long.
     """
-    variables = _clean(environ) if with_hooks else _clean(environ) | _READING
+    variables = _environment(environ) if with_hooks else _environment(environ) | _READING
     off = dict(_OFF) if with_hooks else _OFF | {"core.hooksPath": _NO_FOLDER}
     if arguments[0] in _FILTERING:
         off |= _switch_off(read_started(folder, environ), folder, variables, with_hooks=with_hooks)
@@ -88,14 +88,14 @@ def run_git(
     )
 
 
-def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     own = {name: value for name, value in environ.items() if name not in _HOOK_VARIABLES}
     return own | {"PATH": own.get("PATH") or os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
 def read_started(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return what a repository's own configuration would have git start, by its key; the person's own is not among it."""
-    variables = _clean(environ)
+    variables = _environment(environ)
     asked = ("config", "--includes", "--show-scope", "-z", "--get-regexp", _STARTED)
     try:
         done = _call(folder, variables, asked, seconds=20)
@@ -198,8 +198,8 @@ def read_git_state(folder: Path, environ: Mapping[str, str], leave_out: Sequence
     if status is None:
         return None
     files = sorted(_changed_files(status.decode("utf-8", "replace")))
-    branch = _line(ask_git(folder, environ, ["symbolic-ref", "-q", "--short", "HEAD"]))
-    commit, _, subject = (_line(ask_git(folder, environ, ["log", "-1", "--format=%H %s"])) or "").partition(" ")
+    branch = _one_line(ask_git(folder, environ, ["symbolic-ref", "-q", "--short", "HEAD"]))
+    commit, _, subject = (_one_line(ask_git(folder, environ, ["log", "-1", "--format=%H %s"])) or "").partition(" ")
     return GitState(
         branch, commit[:12] or None, " ".join(subject.split()) or None, tuple(files[:_MAX_FILES]), len(files)
     )
@@ -255,18 +255,18 @@ class History:
 
     def head(self) -> str | None:
         """Return the last commit, shortened."""
-        return _line(self._ask("rev-parse", "--verify", "--quiet", "--short=12", "HEAD"))
+        return _one_line(self._ask("rev-parse", "--verify", "--quiet", "--short=12", "HEAD"))
 
     def dated_head(self) -> tuple[str, int]:
         """Return the last commit, whole, and its time in seconds; "" and 0 without one."""
-        commit, _, seconds = (_line(self._ask("log", "-1", "--format=%H %ct")) or "").partition(" ")
+        commit, _, seconds = (_one_line(self._ask("log", "-1", "--format=%H %ct")) or "").partition(" ")
         return commit, int(seconds or 0)
 
     def other_branch(self, branch: str | None) -> tuple[str, str] | None:
         """Return what is checked out and the branch that it is not of, by default the one that `origin` calls its own."""
-        origin = _line(self._ask("rev-parse", "--abbrev-ref", "origin/HEAD")) or ""
+        origin = _one_line(self._ask("rev-parse", "--abbrev-ref", "origin/HEAD")) or ""
         wanted = branch or origin.removeprefix("origin/")
-        current = _line(self._ask("symbolic-ref", "-q", "--short", "HEAD"))
+        current = _one_line(self._ask("symbolic-ref", "-q", "--short", "HEAD"))
         if not wanted or current == wanted:
             return None
         for tip in () if current else (f"origin/{wanted}", wanted):
@@ -278,7 +278,7 @@ class History:
         """Return the whole hash of a commit that is here, or None."""
         if not _HEX.fullmatch(commit):
             return None
-        return _line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+        return _one_line(self._ask("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
 
     def blob(self, commit: str, path: str, most: int) -> bytes | None:
         """Return a file's bytes at a commit, or None where it was not there or is larger."""
@@ -288,5 +288,5 @@ class History:
         return data if data is not None and len(data) <= most else None
 
 
-def _line(output: bytes | None) -> str | None:
+def _one_line(output: bytes | None) -> str | None:
     return (output or b"").decode("utf-8", "surrogateescape").strip() or None

@@ -214,16 +214,16 @@ class DecisionLog:
 
     def creations(self) -> dict[str, str]:
         """Return the entries that runs of this log ever made, with the time of the run; "" where the log forgot it."""
-        lines = self._read(b'"create"', b'"made"')
+        lines = self._sound_lines(b'"create"', b'"made"')
         return {entry_id: str(line.get("time") or "") for _, line in lines for entry_id in _made_by(line)}
 
-    def _read(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    def _sound_lines(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
         """Yield the lines that a run can have written, those with any of some marks, with their bytes."""
         return ((raw, line) for raw, line in logs.read_raw(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
         """Drop the runs from before a moment; return how many."""
-        gone = {line["run"] for _, line in self._read(b'"files"') if "files" in line and line["time"] < before}
+        gone = {line["run"] for _, line in self._sound_lines(b'"files"') if "files" in line and line["time"] < before}
         self.drop(gone)
         return len(gone)
 
@@ -235,7 +235,7 @@ class DecisionLog:
         """
         made, needed = set[str](), set[str]()
         kept: list[bytes] = []
-        for raw, line in self._read():
+        for raw, line in self._sound_lines():
             made.update(_made_by(line))
             if line.get("run") not in gone and "made" not in line:
                 kept.append(raw)
@@ -248,7 +248,7 @@ class DecisionLog:
 
     def undoings(self) -> Iterator[Run]:
         """Yield the runs that took others back, without their decisions, oldest first."""
-        begun = (_read_head(line) for _, line in self._read(b'"undoes": "') if "files" in line)
+        begun = (_read_head(line) for _, line in self._sound_lines(b'"undoes": "') if "files" in line)
         return (head for head in begun if head)
 
     def runs(self) -> Iterator[Run]:

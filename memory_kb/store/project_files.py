@@ -103,26 +103,26 @@ def locate(file: str, project: Path, here: Path) -> str | None:
     project's own folder. Where there is no such file, `./x`, `../x` and a bare name are meant from
     here, and so is a path whose folder is here alone. The project may be reached through links.
     """
-    named = _plain(file)
+    named = _plain_path(file)
     if os.path.isabs(named):
-        return _within(named, project)
+        return _relative_to(named, project)
     from_here, from_top = os.path.join(here, named), os.path.join(project, named)
-    if _within(str(here), project) is None:
-        return _within(from_top, project)
+    if _relative_to(str(here), project) is None:
+        return _relative_to(from_top, project)
     candidates = [from_here] if named.split("/")[0] in (".", "..") else [from_here, from_top]
     for is_there in (os.path.lexists, lambda path: os.path.isdir(os.path.dirname(path))):
         for path in filter(is_there, candidates):
-            return _within(path, project)
-    return _within(candidates[-1], project)
+            return _relative_to(path, project)
+    return _relative_to(candidates[-1], project)
 
 
-def _plain(file: str) -> str:
+def _plain_path(file: str) -> str:
     if file.startswith("file://"):
         file = unquote(urlsplit(file).path)
     return printable(file).replace("\\", "/").replace("\0", "")
 
 
-def _within(path: str, project: Path) -> str | None:
+def _relative_to(path: str, project: Path) -> str | None:
     """Return an absolute path relative to the project, as it is written or else with its links followed."""
     # What `..` leads to behind a link only the file system knows.
     path = os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)

@@ -81,7 +81,7 @@ def parse_queries(text: str, path: str) -> Queries:
         )
         return Queries((), (Problem(path, exc.line + 1, f"{message}; no query of it is asked"),))
     for item in (items or ())[:_MOST_QUERIES]:
-        found = _read(item, path, problems)
+        found = _read_query(item, path, problems)
         queries += [found] if found else []
     if items and len(items) > _MOST_QUERIES:
         rest = items[_MOST_QUERIES].line
@@ -89,7 +89,7 @@ def parse_queries(text: str, path: str) -> Queries:
     return Queries(tuple(queries), tuple(problems))
 
 
-def _read(written: YamlItem, path: str, problems: list[Problem]) -> SavedQuery | None:
+def _read_query(written: YamlItem, path: str, problems: list[Problem]) -> SavedQuery | None:
     line = written.line
     try:
         item = load_mapping(written.text)

@@ -329,13 +329,13 @@ def prepare(draft: Event, now: datetime, start: Event | None = None) -> Prepared
         ('use [redacted: an AWS access key]', 'api', ('an AWS access key',))
     """
     found: set[str] = set()
-    content, error = (text and _clean(text, found) for text in (draft.content, draft.error))
+    content, error = (text and _clean_text(text, found) for text in (draft.content, draft.error))
     begun = start if start and start.event == "start" else Event()
     labels: dict[str, Any] = {name: text for name in _LABELS if (text := getattr(draft, name))}
     together = "\n".join(labels.values())
     # Nearly never: so all of them are looked at at once.
     if len(together) > MAX_TEXT or redact(together).text != together:
-        labels = {name: _clean(text, found) for name, text in labels.items()}
+        labels = {name: _clean_text(text, found) for name, text in labels.items()}
     event = draft._replace(
         **{"job": begun.job, "task": begun.task, "agent": begun.agent} | labels,
         ts=draft.ts or format_time(now),
@@ -374,7 +374,7 @@ def _judge(draft: Event, content: str | None) -> str | None:
     return judge(content) if content else None
 
 
-def _clean(text: str, found: set[str], name: str = "") -> str:
+def _clean_text(text: str, found: set[str], name: str = "") -> str:
     """Return a text without private parts and credentials, cut; the name of its field may reveal one."""
     text = cut_private(text)
     if len(text) > MAX_TEXT + _EDGE:
@@ -403,13 +403,13 @@ def _clean_long(text: str, found: set[str]) -> str:
 def _clean_values(values: Mapping[str, Any], found: set[str]) -> dict[str, Any]:
     sizes = [len(text) for text in strings_of(values)]
     if sum(sizes) > 4 * MAX_TEXT or len(sizes) > _MOST_TEXTS:
-        return {"value": _clean(json.dumps(values, ensure_ascii=False, default=str), found)}
+        return {"value": _clean_text(json.dumps(values, ensure_ascii=False, default=str), found)}
     return {_clean_name(name, found): _clean_value(name, value, found) for name, value in values.items()}
 
 
 def _clean_name(name: str, found: set[str]) -> str:
     if len(name) > _LONGEST_NAME:
-        return _clean(name, found)
+        return _clean_text(name, found)
     done = _redact_name(name)
     found.update(done.found)
     return done.text
@@ -422,7 +422,7 @@ def _redact_name(name: str) -> Redacted:
 
 def _clean_value(name: str, value: Any, found: set[str], depth: int = 1) -> Any:
     if isinstance(value, str):
-        return _clean(value, found, name)
+        return _clean_text(value, found, name)
     if depth > 40:
         return None
     if isinstance(value, Mapping):
