@@ -101,34 +101,33 @@ class Hooks:
         if event == "before-tool":
             return HookAnswer(format_refusal(agent, self._refuse_edit(call, agent)))
         owes_start = event == "prompt" and self._owes_start(call, agent)
-        is_echo = self._log_call(event, call, agent)
-        if agent.question and event == agent.question[0] and not is_echo:
-            return HookAnswer(self._ask_to_remember(call, agent))
-        if is_echo or event not in ("session-start", "prompt", "tool"):
+        if self._log_call(event, call, agent):
             return HookAnswer()
-        if event == "tool":
-            return HookAnswer(format_answer(agent, event, self._file_context(call, agent)))
+        if agent.question and event == agent.question[0]:
+            return HookAnswer(self._ask_to_remember(call, agent))
         over = self._abandoned(call.session) if event == "session-start" else ()
         if not self._vault.settings.context.hooks:
             return HookAnswer(over=over)
-        if event == "prompt" and not (call.prompt and agent.takes_prompt_context):
-            return HookAnswer()
         texts = list[str]()
-        if owes_start or (event == "session-start" and call.source not in agent.late_starts):
+        is_start = event == "session-start"
+        is_prompt = event == "prompt" and bool(call.prompt) and agent.takes_prompt_context
+        if event == "tool":
+            texts.append(self._file_context(call, agent))
+        if (is_start and call.source not in agent.late_starts) or (is_prompt and owes_start):
             texts.append(self._start_context(call, agent))
-        if event == "prompt":
+        if is_prompt:
             texts.append(self._prompt_context(call, agent))
         context = "\n\n".join(filter(None, texts))
-        return HookAnswer(format_answer(agent, event, context), over, self._is_behind())
+        is_behind = (is_start or is_prompt) and self._is_behind()
+        return HookAnswer(format_answer(agent, event, context), over, is_behind)
 
     def _owes_start(self, call: HookCall, agent: Agent) -> bool:
         """Return whether a session began anew and its agent dropped what the start gave."""
         if not (agent.late_starts and call.session and self._sessions.files.path(call.session).exists()):
             return False
         events = list(self._sessions.files.recent(call.session, _MAX_LATE))
-        return (
-            bool(events) and events[-1].type == "event" and (events[-1].args or {}).get("source") in agent.late_starts
-        )
+        last = events[-1] if events else None
+        return last is not None and last.type == "event" and (last.args or {}).get("source") in agent.late_starts
 
     def _ask_to_remember(self, call: HookCall, agent: Agent) -> str:
         """Return the question what to remember, once work was done and where no language model reads the session."""
@@ -237,8 +236,7 @@ class Hooks:
             material = material._replace(proposals=0)
         fitting = [one for one in found if one.id not in shown]
         given = build_start(material, fitting, today, self._assess, agent.most_chars)
-        self._log_given("context" if goes_on else START, given, call, agent, task)
-        return given.text
+        return self._give("context" if goes_on else START, given, call, agent, task)
 
     def _prompt_context(self, call: HookCall, agent: Agent) -> str:
         """Return what bears on a prompt and was not shown in this session yet."""
@@ -252,8 +250,7 @@ class Hooks:
         given = index.read(
             lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, self._assess)
         )
-        self._log_given("context", given, call, agent, task)
-        return given.text
+        return self._give("context", given, call, agent, task)
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
         """Return why hooks do not put an entry before an agent at a prompt."""
@@ -282,7 +279,7 @@ class Hooks:
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries that name the file which a tool opened or edited, unless they were shown in this session."""
-        if not (self._vault.settings.context.hooks and agent.takes_tool_context and call.session):
+        if not (agent.takes_tool_context and call.session):
             return ""
         file = _file_of(call, self._vault.project)
         if not file:
@@ -293,8 +290,7 @@ class Hooks:
         if not naming:
             return ""
         given = build_file_context(naming, self._shown_in(call.session), self._vault.clock().date(), self._assess)
-        self._log_given("context", given, call, agent, file)
-        return given.text
+        return self._give("context", given, call, agent, file)
 
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
         """Return why an edit is refused: the rules that it breaks and that refused nothing in this session yet."""
@@ -316,13 +312,15 @@ class Hooks:
                 reasons.append(f"{edit.path} would break rule {rule.id}: {rule_text(rule)[:_MAX_RULE]}")
         return "\n".join((*reasons, _REFUSED)) if reasons else ""
 
-    def _log_given(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> None:
+    def _give(self, verb: str, given: Given, call: HookCall, agent: Agent, query: str) -> str:
+        """Log which entries an agent is given, and return the text."""
         if given.ids or verb == START:
             time_now = format_time(self._vault.clock())
             session = call.session or self._vault.session
             RetrievalLog(self._vault.machine / "log").append(
                 Retrieval(time_now, verb, given.ids, query, session, agent.name, injected=True)
             )
+        return given.text
 
     def _assess(self, memory: Memory) -> ClaimState:
         from memory_kb.learning.citations import assess
