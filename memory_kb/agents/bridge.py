@@ -306,7 +306,7 @@ class Bridge:
             one for one in self._memories.all() if not (one.is_unverified or one.is_quarantined or one.is_superseded)
         ]
         named = {(one.path, one.id): one for one in seen}
-        limits, today = self._vault.settings.context, self._vault.clock().date()
+        limits, today = self._vault.settings.context, self._vault.today()
         baseline, rules = select_standing(seen, today, limits.max_rules)
         held = [*baseline, *(named[one.path, one.id] for one in rules)]
         return list({one.id: one for one in held if _line_text(one)}.values())

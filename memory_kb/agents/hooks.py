@@ -224,7 +224,7 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        holder, today, task = self._index(), self._vault.clock().date(), self._current_task(call)
+        holder, today, task = self._index(), self._vault.today(), self._current_task(call)
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
             found = look_up(index, holder, task, settings.floor, today).find() if task else ()
@@ -245,7 +245,7 @@ class Hooks:
         task = find_task(call.prompt)
         if not task:
             return ""
-        index, floor, today = self._index(), self._vault.settings.context.floor, self._vault.clock().date()
+        index, floor, today = self._index(), self._vault.settings.context.floor, self._vault.today()
         shown = self._shown_in(call.session)
         given = index.read(
             lambda one: build_prompt_context(look_up(one, index, task, floor, today).find(), shown, today, self._assess)
@@ -260,7 +260,7 @@ class Hooks:
         from memory_kb.search.why_not import Absence
 
         settings, holder, task = self._vault.settings.context, self._index(), find_task(prompt)
-        shown, today = self._shown_in(session or self._vault.session), self._vault.clock().date()
+        shown, today = self._shown_in(session or self._vault.session), self._vault.today()
 
         def explain(index: SqliteIndex) -> WhyNot:
             entry = listing.find(self._vault, index, wanted)
@@ -289,7 +289,7 @@ class Hooks:
         naming = self._index().read(lambda index: read_naming(index, file))
         if not naming:
             return ""
-        given = build_file_context(naming, self._shown_in(call.session), self._vault.clock().date(), self._assess)
+        given = build_file_context(naming, self._shown_in(call.session), self._vault.today(), self._assess)
         return self._give("context", given, call, agent, file)
 
     def _refuse_edit(self, call: HookCall, agent: Agent) -> str:
@@ -327,7 +327,7 @@ class Hooks:
         from memory_kb.store.project_files import ProjectFiles
 
         files = ProjectFiles(self._vault.folder, self._vault.environ, _GIT_SECONDS)
-        return assess(memory, files, self._vault.clock().date())
+        return assess(memory, files, self._vault.today())
 
     def _shown_in(self, session: str | None) -> frozenset[str]:
         return RetrievalLog(self._vault.machine / "log").shown_in(session) if session else frozenset()

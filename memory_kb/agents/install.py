@@ -237,7 +237,7 @@ class Agents:
         limits = self._vault.settings.context
         text = render_rules(
             self._memories.all(),
-            self._vault.clock().date(),
+            self._vault.today(),
             max_tokens=limits.layer_tokens + limits.rule_tokens,
             max_rules=limits.max_rules,
         )

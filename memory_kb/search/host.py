@@ -46,7 +46,7 @@ class HostMemory:
             return ()
         assert self._index is not None
         wanted = request._replace(filters=request.filters._replace(scopes=(), job=None, task=None), max_chars=0)
-        hits, _ = retrieve(self._index, wanted, self._vault.settings.ranking, self._vault.clock().date())
+        hits, _ = retrieve(self._index, wanted, self._vault.settings.ranking, self._vault.today())
         return tuple(hit._replace(scope=HOST) for hit in hits if not (only_ungiven and self._files[hit.path].is_given))
 
     def show(self, wanted: str) -> EntryView | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import UsageError
@@ -107,7 +106,7 @@ class TaskFiles:
         name = shorten(" ".join(printable(title or first).lstrip("#> ").split()), 100)
         refuse_secrets(text, name, allow=self._vault.allows_secrets)
         where = " ".join(filter(None, (place.job and f"job {place.job}", place.task and f"task {place.task}")))
-        day = self._vault.clock().astimezone(UTC).date().isoformat()
+        day = self._vault.today().isoformat()
         head = f"# Pre-mortem: {name}\n\nDate: {day}\nTask: {where or 'project'}\n"
         framed = f"{head}\n---\n\n{text.strip()}\n"
 
