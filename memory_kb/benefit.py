@@ -410,7 +410,7 @@ def _give_texts(giver: Giver, session: SessionNeeds, notes: PastNotes) -> list[t
     given = [(0, giver.start(notes))]
     shown = frozenset(given[0][1].ids)
     for prompt in session.prompts:
-        given.append((prompt.seq, giver.prompt(prompt.text, shown)))
+        given.append((prompt.seq, giver.prompt(prompt.content or "", shown)))
         shown = shown.union(given[-1][1].ids)
     return given
 

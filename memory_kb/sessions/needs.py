@@ -39,13 +39,6 @@ class Need(NamedTuple):
     failures: tuple[tuple[int, int], ...] = ()
 
 
-class PersonMessage(NamedTuple):
-    """A message of a person."""
-
-    seq: int
-    text: str
-
-
 @dataclass(slots=True)
 class SessionNeeds:
     """What a session found out, by sort and fact, and its commands that went through and that never did."""
@@ -53,7 +46,7 @@ class SessionNeeds:
     session: str
     began: str
     ended: str
-    prompts: list[PersonMessage] = field(default_factory=list)
+    prompts: list[Event] = field(default_factory=list)
     needs: dict[tuple[str, str], Need] = field(default_factory=dict)
     worked: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
@@ -166,7 +159,7 @@ def read_needs(session: str, events: Sequence[Event]) -> SessionNeeds:
         if event.injected == "whole":
             continue
         if is_human(event) and event.type == "message" and event.content:
-            found.prompts.append(PersonMessage(event.seq or number, event.content))
+            found.prompts.append(event._replace(seq=event.seq or number))
         else:
             reader.take(event, event.seq or number)
     for message in read_messages(events):
