@@ -126,11 +126,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     print_listing(options, {"entries": entries}, rows, "The diary has no such entry.")
 
 
-_COLOURS = {
-    "done": "green",
-    "failed": "red",
-    "skipped": "yellow",
-}
+_COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 
 
 @verb("export", diary_verb)

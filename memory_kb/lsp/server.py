@@ -42,11 +42,7 @@ _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
 _SLOW_SECONDS = 2.0
 #: So much of a section is shown.
 _MOST_SECTION = 4_000
-_OPERATIONS = {
-    lsp.ResourceOperationKind.Create,
-    lsp.ResourceOperationKind.Rename,
-    lsp.ResourceOperationKind.Delete,
-}
+_OPERATIONS = {lsp.ResourceOperationKind.Create, lsp.ResourceOperationKind.Rename, lsp.ResourceOperationKind.Delete}
 #: What an editor asks about before it renames files.
 _FILES = lsp.FileOperationRegistrationOptions(
     [

@@ -86,12 +86,7 @@ def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 @tool(
     "rules_feedback",
     "Count how one rule did.",
-    (
-        _ID,
-        Argument("outcome", "success, failure or mixed.", is_required=True),
-        Argument("reason"),
-        _DRY,
-    ),
+    (_ID, Argument("outcome", "success, failure or mixed.", is_required=True), Argument("reason"), _DRY),
     "changes",
 )
 def _rules_feedback(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
@@ -235,11 +230,7 @@ def _session_append(kb: KnowledgeBase, given: GivenArguments, caller: Caller) ->
 @tool(
     "session_end",
     "End the session and learn from it.",
-    (
-        Argument("outcome", "success, failure, mixed or partial."),
-        Argument("summary"),
-        Argument("session"),
-    ),
+    (Argument("outcome", "success, failure, mixed or partial."), Argument("summary"), Argument("session")),
     "changes",
     is_idempotent=True,
 )

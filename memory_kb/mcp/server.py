@@ -39,10 +39,7 @@ _RESOURCE = types.Resource(
     mime_type=_MARKDOWN,
 )
 _TEMPLATE = types.ResourceTemplate(
-    uri_template=ENTRY_TEMPLATE,
-    name="entry",
-    description="One entry in full, by its id.",
-    mime_type=_MARKDOWN,
+    uri_template=ENTRY_TEMPLATE, name="entry", description="One entry in full, by its id.", mime_type=_MARKDOWN
 )
 
 

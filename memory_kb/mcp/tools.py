@@ -341,10 +341,7 @@ def _format_skill(done: Any) -> str:
 @tool(
     "search_skills",
     "Skills that fit, in the order to try them.",
-    (
-        Argument("query", "What is to be done; all compete without it."),
-        Argument("limit", "Default 5.", "number"),
-    ),
+    (Argument("query", "What is to be done; all compete without it."), Argument("limit", "Default 5.", "number")),
     "reads",
 )
 def _search_skills(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
