@@ -9,8 +9,8 @@ import click
 
 from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import dry_run_option
-from memory_kb.cli.output import CONFLICT, FINDINGS, Options, as_plain, pick, say
-from memory_kb.cli.runs import finish_run, print_diff
+from memory_kb.cli.output import FINDINGS, Options, pick, say
+from memory_kb.cli.runs import exit_code, finish_run, print_failures, print_steps, steps_as_json
 from memory_kb.cli.styles import clean, dim_id, format_id, format_place, one_line, style
 from memory_kb.model import SCOPE_ALIASES, SCOPES
 from memory_kb.text import counted
@@ -19,38 +19,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.citations import CitedReport, ClaimsReport, ClaimView
     from memory_kb.learning.contradictions import Contradiction
     from memory_kb.reports import StageReport, StepReport
-
-
-_COLOURS = {"done": "green", "failed": "red"}
-#: So many new files are named below a step.
-_MOST_NEW = 8
-
-
-def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
-    """Return steps as `--json` prints them, with their diffs in a dry run alone."""
-    return [{name: value for name, value in as_plain(step).items() if dry_run or name != "diff"} for step in steps]
-
-
-def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
-    """Print a line for each step: its name, what it came to, how long it took; with the files of new entries below it."""
-    width = max((len(step.name) for step in steps), default=0)
-    for step in steps:
-        outcome = "would be done" if dry_run and step.outcome == "done" else step.outcome
-        word = style(f"{outcome:<7}", fg=_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
-        click.echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
-        new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
-        more = [f"{len(new) - _MOST_NEW} more"] if len(new) > _MOST_NEW else []
-        for line in new[:_MOST_NEW] + more:
-            click.echo(style(f"{'':<{width}}  + {one_line(line)}", dim=True))
-    if dry_run:
-        print_diff("".join(step.diff for step in steps))
-
-
-def exit_code(steps: Sequence[StepReport]) -> int:
-    """Return the exit code of a verb with these steps: that of a failure, a bug first, else that of what was left."""
-    if failed := [step.exit_code for step in steps if step.exit_code]:
-        return 1 if 1 in failed else failed[0]
-    return CONFLICT if any(step.conflicts for step in steps) else 0
 
 
 @verb("consolidate")
@@ -87,14 +55,6 @@ def maintain_verb(options: Options, /, force: bool) -> int:
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
     due = {"next_due": report.next_due.isoformat(timespec="seconds")}
     return _finish(options, report.steps, "memory-kb maintain", due)
-
-
-def print_failures(steps: Sequence[StepReport], command: str) -> None:
-    """Say how many steps failed, and which command does them yet."""
-    if failed := sum(step.outcome == "failed" for step in steps):
-        say(
-            f"{failed} of {counted(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
-        )
 
 
 def _finish(

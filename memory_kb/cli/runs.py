@@ -1,15 +1,16 @@
-"""Print what a run wrote, or would write, and return the exit code."""
+"""Print what a run or the steps of one wrote, or would write, and return the exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memory_kb.cli.output import CONFLICT, Options, echo, pick, print_json, say
+from memory_kb.cli.output import CONFLICT, Options, as_plain, echo, pick, print_json, say
 from memory_kb.cli.styles import clean, one_line, style
+from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.reports import ChangeView, RunReport
+    from memory_kb.reports import ChangeView, RunReport, StepReport
 
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -106,3 +107,43 @@ def end_run(report: RunReport) -> int:
     for conflict in report.conflicts:
         say(f"left: {conflict.message}")
     return CONFLICT if report.conflicts else 0
+
+
+_STEP_COLOURS = {"done": "green", "failed": "red"}
+#: So many new files are named below a step.
+_MOST_NEW = 8
+
+
+def steps_as_json(steps: Sequence[StepReport], *, dry_run: bool = False) -> list[dict[str, Any]]:
+    """Return steps as `--json` prints them, with their diffs in a dry run alone."""
+    return [{name: value for name, value in as_plain(step).items() if dry_run or name != "diff"} for step in steps]
+
+
+def print_steps(steps: Sequence[StepReport], *, dry_run: bool = False, with_new: bool = False) -> None:
+    """Print a line for each step: its name, what it came to, how long it took; with the files of new entries below it."""
+    width = max((len(step.name) for step in steps), default=0)
+    for step in steps:
+        outcome = "would be done" if dry_run and step.outcome == "done" else step.outcome
+        word = style(f"{outcome:<7}", fg=_STEP_COLOURS.get(step.outcome), dim=step.outcome in ("nothing", "skipped"))
+        echo(f"{step.name:<{width}}  {word}  {step.seconds:6.2f} s  {one_line(step.message)}".rstrip())
+        new = [change.path for change in step.changes if change.action == "create" and change.id] if with_new else []
+        more = [f"{len(new) - _MOST_NEW} more"] if len(new) > _MOST_NEW else []
+        for line in new[:_MOST_NEW] + more:
+            echo(style(f"{'':<{width}}  + {one_line(line)}", dim=True))
+    if dry_run:
+        print_diff("".join(step.diff for step in steps))
+
+
+def exit_code(steps: Sequence[StepReport]) -> int:
+    """Return the exit code of a verb with these steps: that of a failure, a bug first, else that of what was left."""
+    if failed := [step.exit_code for step in steps if step.exit_code]:
+        return 1 if 1 in failed else failed[0]
+    return CONFLICT if any(step.conflicts for step in steps) else 0
+
+
+def print_failures(steps: Sequence[StepReport], command: str) -> None:
+    """Say how many steps failed, and which command does them yet."""
+    if failed := sum(step.outcome == "failed" for step in steps):
+        say(
+            f"{failed} of {counted(len(steps), 'step')} failed; once that is fixed, `{command}` again does what is left."
+        )

@@ -13,10 +13,11 @@ import click
 from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import dry_run_option, limit_option, read_text
 from memory_kb.cli.output import Options, as_plain, pick, print_json, print_listing, print_notes, print_problems, say
+from memory_kb.cli.runs import exit_code, print_failures, print_steps
 from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.model import Problem
-from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten, StepReport
+from memory_kb.reports import SessionHit, SessionImported, SessionSearch, SessionShare, SessionWritten
 from memory_kb.sessions.transcripts import FORMATS
 from memory_kb.store.events import STREAMS, TYPES, Event, EventFilter, NoEvent, load_object, parse_event, to_mapping
 from memory_kb.text import counted, printable, shorten
@@ -186,11 +187,6 @@ def _print_written(written: SessionWritten, problems: Sequence[Problem] = ()) ->
         click.echo(f"{written.action} {share.session}  {counted(share.written, 'event')}{last}")
 
 
-def _worth_printing(steps: Sequence[StepReport]) -> list[StepReport]:
-    """Return the steps that did something, and what was learned even where that is nothing."""
-    return [step for step in steps if step.outcome != "nothing" or step.conflicts or step.name == "capture"]
-
-
 @verb("end", session_verb)
 @click.argument("session", metavar="ID")
 @option("--outcome", "How it went: success, failure, mixed, partial.", metavar="WORD")
@@ -210,8 +206,6 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
     memory-kb session end 0b1c42 --outcome success --dry-run
     memory-kb session end 0b1c42 --outcome success
     """
-    from memory_kb.cli.maintenance import exit_code, print_failures, print_steps
-
     kb = options.kb
     waiting = "another end of this session is at work; waiting for it …"
     try:
@@ -221,24 +215,32 @@ def end_verb(options: Options, /, session: str, **chosen: Any) -> int:
             way_back = f"`memory-kb undo --session {session}` reverts it"
             say(f"Interrupted: `memory-kb session end {session}` again does what is left, {way_back}.")
         raise
-    steps = written.steps
     more: dict[str, Any] = {"dry_run": True} if options.dry_run else {"problems": []}
     if not options.answer(as_plain(written) | more):
-        if options.dry_run:
-            say(f"{written.session} would be {written.action}.")
-        else:
-            _print_written(written)
-        print_steps(_worth_printing(steps), dry_run=options.dry_run, with_new=not options.dry_run)
-        if options.dry_run and not any(step.changes for step in steps):
-            say("No note would change.")
-    if options.dry_run:
-        return exit_code(steps)
-    if any(step.runs for step in steps):
+        _print_end(written, dry_run=options.dry_run)
+    if not options.dry_run:
+        _say_what_is_left(written)
+    return exit_code(written.steps)
+
+
+def _print_end(written: SessionWritten, *, dry_run: bool) -> None:
+    if dry_run:
+        say(f"{written.session} would be {written.action}.")
+    else:
+        _print_written(written)
+    # Steps that did something, and what was learned even where that is nothing.
+    shown = [one for one in written.steps if one.outcome != "nothing" or one.conflicts or one.name == "capture"]
+    print_steps(shown, dry_run=dry_run, with_new=not dry_run)
+    if dry_run and not any(step.changes for step in written.steps):
+        say("No note would change.")
+
+
+def _say_what_is_left(written: SessionWritten) -> None:
+    if any(step.runs for step in written.steps):
         say(f"`memory-kb undo --session {written.session}` reverts it.")
-    print_failures(steps, f"memory-kb session end {written.session}")
-    for message in dict.fromkeys(conflict.message for step in steps for conflict in step.conflicts):
+    print_failures(written.steps, f"memory-kb session end {written.session}")
+    for message in dict.fromkeys(conflict.message for step in written.steps for conflict in step.conflicts):
         say(f"left: {message}; `memory-kb session end {written.session}` again does what is left.")
-    return exit_code(steps)
 
 
 _TYPES = option(
