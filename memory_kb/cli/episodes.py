@@ -104,7 +104,7 @@ def diary_verb() -> None:
     """
 
 
-_filters = together(
+_DIARY_FILTERS = together(
     option("--tag", "Only with any of these tags.", many=True, metavar="TAG"),
     option("--status", "Only what ended so.", choice=["success", "failure", "mixed", "partial"], many=True),
     option("--min-quality", "Only with at least this quality score, from 0 to 1.", type=click.FloatRange(0, 1)),
@@ -114,7 +114,7 @@ _filters = together(
 
 
 @verb("list", diary_verb)
-@_filters
+@_DIARY_FILTERS
 def list_verb(options: Options, /, **chosen: Any) -> None:
     """List the diary, the newest first.
 
@@ -130,7 +130,7 @@ _COLOURS = {"done": "green", "failed": "red", "skipped": "yellow"}
 
 
 @verb("export", diary_verb)
-@_filters
+@_DIARY_FILTERS
 @flag("--jsonl", "One entry a line, as JSON; the only format there is.")
 def export_verb(options: Options, /, jsonl: bool, **chosen: Any) -> None:  # noqa: ARG001 - it is what is printed anyway
     """Print the diary for other tools, the oldest first: one JSON object a line.
@@ -160,7 +160,7 @@ def capture_verb(
     memory-kb capture --session 0b1c42 --dry-run
     """
     problems: list[Problem] = []
-    messages = _read(text, problems)
+    messages = _read_messages(text, problems)
     report = options.kb.capture(messages, job=job, task=task, session=session, dry_run=options.dry_run)
 
     def show() -> None:
@@ -171,7 +171,7 @@ def capture_verb(
     return finish_run(options, report.run, fields, report=show, preview=options.dry_run and options.as_json)
 
 
-def _read(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:
+def _read_messages(text: tuple[str, ...], problems: list[Problem]) -> list[str | Event] | None:
     """Return the messages that were given, or None where there are none."""
     from memory_kb.cli.sessions import read_events
 
@@ -235,7 +235,7 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
     width = max(len(one.scope) for one in report.scopes)
     for one in report.scopes:
         state = style(f"{one.outcome:<9}", fg=_COLOURS.get(one.outcome))
-        click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe(one))}".rstrip())
+        click.echo(f"{one.scope:<{width}}  {state}  {one_line(_describe_scope(one))}".rstrip())
         for kept in one.kept:
             where = f"  {one_line(kept.path)}" if kept.path else ""
             click.echo(f"{'':<{width}}  {kept.action:<10} {clean(kept.title)}{style(where, dim=True)}")
@@ -243,22 +243,22 @@ def _print_extraction(report: ExtractionReport, *, dry_run: bool) -> None:
         print_preview(run)
     if report.was_taken_away:
         say(f"What was reverted or deleted stays so; `memory-kb extract {report.session} --again` keeps it again.")
-    say(f"{report.session}: {report.summary}; {_cost(report.used, dry_run=dry_run)}")
+    say(f"{report.session}: {report.summary}; {_describe_cost(report.used, dry_run=dry_run)}")
     for run in report.runs:
         if run.run:
             say(f"`memory-kb undo {run.run}` reverts {counted(len(run.changes), 'change')}.")
 
 
-def _describe(one: ScopeReport) -> str:
+def _describe_scope(one: ScopeReport) -> str:
     """Return what one scope came to, in words."""
     if one.outcome == "planned":
-        return _cost(one.used, dry_run=True)
+        return _describe_cost(one.used, dry_run=True)
     counts = [f"{count} {word}" for word in _SHOWN if (count := one.count(word))]
     dropped = [f"{drop.times} dropped: {drop.reason}" for drop in one.dropped]
     return "; ".join(filter(None, (one.message, ", ".join(counts), *dropped)))
 
 
-def _cost(used: Metered, *, dry_run: bool) -> str:
+def _describe_cost(used: Metered, *, dry_run: bool) -> str:
     if not used.calls:
         return "no call to a language model"
     return f"would take {used}, estimated" if dry_run else str(used)

@@ -176,7 +176,7 @@ def eval_verb(options: Options, /, propose: int | None) -> int:
         return _propose(options, kb.eval_propose(propose))
     report = kb.eval()
     names = ("path", "rows", "problems", "degraded")
-    if not options.answer(pick(report, *names) | {"queries": [_outcome(one) for one in report.outcomes]}):
+    if not options.answer(pick(report, *names) | {"queries": [_outcome_as_json(one) for one in report.outcomes]}):
         _print_eval(report)
     return FINDINGS if report.missed or report.problems else 0
 
@@ -190,7 +190,7 @@ def _propose(options: Options, queries: Any) -> int:
     return 0
 
 
-def _outcome(one: QuestionResult) -> dict[str, Any]:
+def _outcome_as_json(one: QuestionResult) -> dict[str, Any]:
     top = one.top[: one.query.k]
     return pick(one.query, "question", "k") | pick(one, "ranks", "rank") | {"found": one.is_found, "top": top}
 
@@ -259,12 +259,16 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
     """Return a report in the form that `--json` promises."""
     before, after = report.rows
     queries = [
-        {"verdict": one.verdict, "before": one.before and _outcome(one.before), "after": _outcome(one.after)}
+        {
+            "verdict": one.verdict,
+            "before": one.before and _outcome_as_json(one.before),
+            "after": _outcome_as_json(one.after),
+        }
         for one in report.queries
     ]
     contexts = [
         pick(one, "task", "added", "removed")
-        | {"same": one.is_same, "tokens": _both(one, "tokens"), "text": _both(one, "text")}
+        | {"same": one.is_same, "tokens": _before_and_after(one, "tokens"), "text": _before_and_after(one, "text")}
         for one in report.contexts
     ]
     fields: dict[str, Any] = {name: pick(getattr(report, name), "name", "revision") for name in ("base", "head")}
@@ -273,7 +277,7 @@ def ci_as_json(report: CiReport) -> dict[str, Any]:
     return {name: as_plain(value) for name, value in fields.items()}
 
 
-def _both(one: ContextChange, name: str) -> dict[str, Any]:
+def _before_and_after(one: ContextChange, name: str) -> dict[str, Any]:
     return {"before": getattr(one.before, name), "after": getattr(one.after, name)}
 
 

@@ -34,7 +34,7 @@ def consolidate_verb(options: Options, /, stage: str | None) -> int:
     memory-kb consolidate --stage dedup
     """
     steps = options.kb.consolidate(stage, dry_run=options.dry_run)
-    return _finish(options, steps, "memory-kb consolidate")
+    return _finish_steps(options, steps, "memory-kb consolidate")
 
 
 @verb("maintain")
@@ -54,10 +54,10 @@ def maintain_verb(options: Options, /, force: bool) -> int:
     if not (report.steps or options.as_json):
         say(f"Nothing is due before {report.next_due:%Y-%m-%d}.")
     due = {"next_due": report.next_due.isoformat(timespec="seconds")}
-    return _finish(options, report.steps, "memory-kb maintain", due)
+    return _finish_steps(options, report.steps, "memory-kb maintain", due)
 
 
-def _finish(
+def _finish_steps(
     options: Options, steps: Sequence[StepReport], command: str, fields: Mapping[str, Any] | None = None
 ) -> int:
     if not options.answer({"steps": steps_as_json(steps, dry_run=options.dry_run), **(fields or {})}):

@@ -55,7 +55,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
     memory-kb session list --open --agent coder
     """
     found = options.kb.sessions.list(**chosen)
-    rows = map(_row, found.sessions)
+    rows = map(_session_row, found.sessions)
     print_listing(options, as_plain(found), rows, "No session fits; `memory-kb session start` begins one.")
     if options.as_json:
         return
@@ -64,7 +64,7 @@ def list_verb(options: Options, /, **chosen: Any) -> None:
         say(f"… and {found.total - len(found.sessions):,} more; --limit shows them")
 
 
-def _row(one: SessionSeen) -> tuple[str, ...]:
+def _session_row(one: SessionSeen) -> tuple[str, ...]:
     """Return a session as the cells of a line."""
     state = f"{one.state} {one.outcome}" if one.outcome else one.state
     place = "/".join(filter(None, (one.job, one.task)))
@@ -272,7 +272,7 @@ def replay_verb(options: Options, /, session: str, types: tuple[str, ...], agent
     print_problems(problems)
 
 
-def _name(one: Event | SessionHit) -> str:
+def _name_event(one: Event | SessionHit) -> str:
     """Return what an event is, in a word or two."""
     usual = {"event": one.event, "message": one.role}.get(one.type, f"{one.type} {one.tool or ''}".strip())
     return one_line(usual or one.type)
@@ -283,7 +283,7 @@ def _print_event(event: Event) -> None:
     arguments = json.dumps(event.args, ensure_ascii=False, default=str) if event.args else ""
     text = shorten((event.content or event.error or arguments)[: 4 * _SHOWN], _SHOWN)
     noted = f" ({', '.join(marks)})" if marks else ""
-    head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {_name(event)}{noted}"
+    head = f"{event.seq:>5}  {event.ts[:19].replace('T', ' ')}  {_name_event(event)}{noted}"
     click.echo(f"{style(head, dim=True)}  {clean(text)}".rstrip())
 
 
@@ -328,7 +328,7 @@ def print_sessions_found(options: Options, result: SessionSearch) -> None:
 
 
 def _print_session_hit(hit: SessionHit) -> None:
-    known = (_name(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
+    known = (_name_event(hit), hit.agent, hit.job, hit.task, "from memory-kb" if hit.injected else None)
     marks = style(one_line(", ".join(filter(None, known))), dim=True)
     place = format_place(hit.session, hit.seq)
     click.echo(f"{style(f'{hit.rank:>2}.', dim=True)} {place}  {hit.ts[:16].replace('T', ' ')}  {marks}")

@@ -62,7 +62,7 @@ def search_verb(options: Options, /, query: tuple[str, ...], **chosen: Any) -> N
     memory-kb skills search "cut a release" --seed 1 --json
     """
     result = options.kb.skills.search(" ".join(query), **chosen)
-    print_listing(options, as_plain(result), _rows(result.skills), "No skill fits.")
+    print_listing(options, as_plain(result), _skill_rows(result.skills), "No skill fits.")
     if not options.as_json:
         print_notes(result.degraded)
 
@@ -89,10 +89,10 @@ def list_verb(options: Options) -> None:
 def _print_ranked(options: Options, by: str, **chosen: Any) -> None:
     skills = options.kb.skills.rank(by, **chosen)
     fields = {"skills": skills}
-    print_listing(options, fields, _rows(skills), "There is no skill yet; `memory-kb skills create` makes one.")
+    print_listing(options, fields, _skill_rows(skills), "There is no skill yet; `memory-kb skills create` makes one.")
 
 
-def _rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
+def _skill_rows(skills: Sequence[Skill]) -> Iterator[tuple[str, ...]]:
     for skill in skills:
         counts = f"{skill.success_count} of {skill.success_count + skill.failure_count} worked"
         place = f"{skill.path}:{skill.line}"
@@ -136,7 +136,7 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
         key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()
     }
     written = options.kb.skills.create(name, template=template, dry_run=options.dry_run, **fields)
-    return _finish(options, written)
+    return _finish_skill(options, written)
 
 
 @verb("procedure")
@@ -163,7 +163,7 @@ def procedure_verb(
     if steps == ("-",):
         steps = tuple(read_text(steps, errors="replace").splitlines())
     written = options.kb.procedure(name, steps, context, tags=tags or None, dry_run=options.dry_run, **chosen)
-    return _finish(options, written)
+    return _finish_skill(options, written)
 
 
 @verb("feedback", skills_verb)
@@ -177,10 +177,10 @@ def feedback_verb(options: Options, /, skill: str, outcome: str) -> int:
     memory-kb skills feedback release-train success
     """
     written = options.kb.skills.feedback(skill, outcome, dry_run=options.dry_run)
-    return _finish(options, written)
+    return _finish_skill(options, written)
 
 
-def _finish(options: Options, written: SkillWritten) -> int:
+def _finish_skill(options: Options, written: SkillWritten) -> int:
     line = f"{written.action} {one_line(written.path)}  {format_id(written.id)}"
     return finish_run(options, written.run, pick(written, "id", "name", "path", "action"), said=line)
 

@@ -83,10 +83,10 @@ def set_verb(options: Options, /, agent: str | None, json_file: str | None, **ch
     given = _read_object(json_file) if json_file else None
     done = options.kb.ledgers.set(agent, values=given, dry_run=options.dry_run, **fields)
     place = pick(done.ledger, "id", "path")
-    return _finish(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
+    return _finish_writing(options, done, done.ledger.as_mapping | place, f"{done.action} {one_line(done.ledger.path)}")
 
 
-def _finish(options: Options, done: LedgerReport | HandoffReport, fields: Mapping[str, Any], line: str) -> int:
+def _finish_writing(options: Options, done: LedgerReport | HandoffReport, fields: Mapping[str, Any], line: str) -> int:
     notes = [f"note: {notice}" for notice in done.notices]
     return finish_run(options, done.run, {**fields, **pick(done, "action", "notices")}, notes=notes, said=line)
 
@@ -164,7 +164,7 @@ def create_verb(options: Options, /, from_agent: str, to_agent: str, **chosen: A
     """
     made = options.kb.handoffs.create(from_agent, to_agent, dry_run=options.dry_run, **chosen)
     line = f"{made.action} {one_line(made.handoff.path)}  {made.handoff.id}"
-    return _finish(options, made, made.handoff.as_mapping | {"path": made.handoff.path}, line)
+    return _finish_writing(options, made, made.handoff.as_mapping | {"path": made.handoff.path}, line)
 
 
 @verb("show", handoff_verb)
@@ -197,10 +197,10 @@ def list_handoffs_verb(options: Options, /, **chosen: Any) -> None:
     """List the handoffs, newest first."""
     found = options.kb.handoffs.list(**chosen)
     fields = {"handoffs": [_handoff_as_json(one) for one in found]}
-    print_listing(options, fields, map(_row, found), _NO_HANDOFF)
+    print_listing(options, fields, map(_handoff_row, found), _NO_HANDOFF)
 
 
-def _row(one: Handoff) -> tuple[str, ...]:
+def _handoff_row(one: Handoff) -> tuple[str, ...]:
     who = f"{one.from_agent or '?'} to {one.to_agent or '?'}"
     return (one.id, (one.timestamp or "")[:16], who, shorten(" ".join(one.done), 100))
 

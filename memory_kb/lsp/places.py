@@ -167,10 +167,10 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
     """Return what a character of a page is about; None for a link to nowhere and for no entry at all."""
     link = page.link_at(offset)
     if link:
-        return _linked(page, link, offset, catalog, read)
+        return _find_linked(page, link, offset, catalog, read)
     named = page.value_at(offset, ("to",))
     if named:
-        return _called(page, *named, catalog)
+        return _find_named(page, *named, catalog)
     own = page.entry_at(offset)
     if own is None:
         return None
@@ -188,10 +188,12 @@ def find_subject(page: Page, offset: int, catalog: Catalog, read: Callable[[str]
     return subject
 
 
-def _linked(page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]) -> Subject | None:
+def _find_linked(
+    page: Page, link: TextLink, offset: int, catalog: Catalog, read: Callable[[str], str]
+) -> Subject | None:
     """Return the entry that a link leads to; its section where the place is on the name of that."""
     if link.target:
-        subject = _called(page, link.target, link.span, catalog)
+        subject = _find_named(page, link.target, link.span, catalog)
     else:
         own = page.entry_at(offset)
         subject = Subject(page.path, own.id, link.anchor_span, "", is_own=False) if own else None
@@ -204,7 +206,7 @@ def _linked(page: Page, link: TextLink, offset: int, catalog: Catalog, read: Cal
     return subject._replace(section=section, way=way, span=link.anchor_span)
 
 
-def _called(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | None:
+def _find_named(page: Page, name: str, span: Span, catalog: Catalog) -> Subject | None:
     """Return the entry that a link leads to, by the name that can be changed there."""
     entry = catalog.resolve(name, page.path)
     if entry is None:
@@ -259,7 +261,7 @@ def list_symbols(page: Page) -> list[lsp.DocumentSymbol]:
         detail = f"{entry.kind}, {entry.status}" if entry.has_frontmatter else None
         kind = _KINDS.get(entry.kind, lsp.SymbolKind.String)
         whole, name = ruler.range(entry.span), ruler.range(page.place_of(entry.id))
-        children = list(_headings(page, entry))
+        children = list(_heading_symbols(page, entry))
         found.append(lsp.DocumentSymbol(title or "entry", kind, whole, name, detail=detail, children=children))
     return found
 
@@ -274,7 +276,7 @@ def list_foldings(page: Page) -> list[lsp.FoldingRange]:
     return [lsp.FoldingRange(first, last) for first, last in lines if first < last]
 
 
-def _headings(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:
+def _heading_symbols(page: Page, entry: Entry) -> Iterator[lsp.DocumentSymbol]:
     for heading in find_headings(page.text):
         if entry.body.start <= heading.span.start < entry.body.end:
             place = page.ruler.range(heading.span)

@@ -36,7 +36,7 @@ def add_formulas(parser: MarkdownIt) -> None:
 
     parser.use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
     for name in ("math_inline", "math_inline_double", "math_block"):
-        parser.add_render_rule(name, _show)
+        parser.add_render_rule(name, _draw_formula)
 
 
 def convert(formula: str, *, is_display: bool) -> str:
@@ -67,6 +67,6 @@ def _name_style(found: re.Match[str]) -> str:
     return (f' mathcolor="{colour[1]}"' if colour else "") + (f' class="{" ".join(words)}"' if words else "")
 
 
-def _show(_renderer: Any, tokens: Any, number: int, _options: Any, _env: Any) -> str:
+def _draw_formula(_renderer: Any, tokens: Any, number: int, _options: Any, _env: Any) -> str:
     token = tokens[number]
     return convert(token.content.strip(), is_display=token.type != "math_inline") + ("\n" if token.block else "")

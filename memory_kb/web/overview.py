@@ -59,7 +59,7 @@ _STEPS = (1, 2, 3, 4)
 async def show_graph(site: Site, request: Request) -> Response:
     """What hangs together with what: around one entry, or where most links meet."""
     asked, center = read_query(request.query_params), param(request.query_params, "id", 1_000)
-    links = await _choose(site, asked, request.query_params)
+    links = await _choose_links(site, asked, request.query_params)
     last = await site.read(lambda kb: kb.last_look("lint"))
     is_looking = last.is_large and site.look_again("lint", is_current=last.is_current)
     return site.page(
@@ -78,7 +78,7 @@ async def show_graph(site: Site, request: Request) -> Response:
 
 async def send_graph(site: Site, request: Request) -> Response:
     """The same as data, for whoever draws it."""
-    links = await _choose(site, read_query(request.query_params), request.query_params)
+    links = await _choose_links(site, read_query(request.query_params), request.query_params)
     nodes = [
         {"id": node.key, "name": node.title, "kind": node.kind, "scope": node.scope, "status": node.status,
          "href": entry_address(node.id, node.path, node.line)}
@@ -93,7 +93,7 @@ def _read_steps(parameters: Parameters) -> int:
     return int(word) if word in map(str, _STEPS) else 2
 
 
-async def _choose(site: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
+async def _choose_links(site: Site, asked: PageQuery, parameters: Parameters) -> LinkMap:
     wanted, path = param(parameters, "id", 1_000), param(parameters, "at", 1_000).rpartition(":")[0]
     if wanted:
         return await site.study(lambda kb: kb.links_around(wanted, path, _read_steps(parameters), _MOST_AROUND))

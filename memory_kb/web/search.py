@@ -41,7 +41,7 @@ class ShownHit(NamedTuple):
 async def show_search(site: Site, request: Request) -> Response:
     """The page that one begins with; with a question, what answers it, in all ways that there are."""
     limit = _MORE if param(request.query_params, "more") else _LIMIT
-    return await _draw(site, request, "search.html", limit=limit)
+    return await _draw_search(site, request, "search.html", limit=limit)
 
 
 async def show_results(site: Site, request: Request) -> Response:
@@ -49,12 +49,12 @@ async def show_results(site: Site, request: Request) -> Response:
     address = read_query(request.query_params).address("/")
     if "hx-request" not in request.headers:
         return see_other(address)
-    return await _draw(
+    return await _draw_search(
         site, request, "results.html", limit=_TYPING, is_typing=True, headers={"hx-replace-url": address}
     )
 
 
-async def _draw(
+async def _draw_search(
     site: Site,
     request: Request,
     template: str,
@@ -64,7 +64,7 @@ async def _draw(
     headers: dict[str, str] | None = None,
 ) -> Response:
     asked = read_query(request.query_params)
-    work = partial(_search, asked=asked, limit=limit, vaults=site.info.vaults, is_typing=is_typing)
+    work = partial(_search_notes, asked=asked, limit=limit, vaults=site.info.vaults, is_typing=is_typing)
     notes, result = await site.read(work) if asked.query.strip() else ([], None)
     home = {} if result else await _find_home(site, asked)
     choices = await site.choices()
@@ -104,7 +104,7 @@ async def _find_home(site: Site, asked: PageQuery) -> dict[str, Any]:
     return {"newest": None, "recent": await site.recent()}
 
 
-def _search(
+def _search_notes(
     kb: KnowledgeBase, asked: PageQuery, limit: int, vaults: tuple[str, ...], *, is_typing: bool = False
 ) -> tuple[list[list[ShownHit]], SearchResult]:
     """Return the hits of each note together, ready to be drawn, and all that the search says."""
@@ -119,10 +119,10 @@ def _search(
         **asked.filters,
     )
     own = kb.index.team.name if vaults else None
-    return [[_show(hit, asked.query, own) for hit in hits] for hits in result.notes], result
+    return [[_show_hit(hit, asked.query, own) for hit in hits] for hits in result.notes], result
 
 
-def _show(hit: Hit, query: str, own_vault: str | None) -> ShownHit:
+def _show_hit(hit: Hit, query: str, own_vault: str | None) -> ShownHit:
     passage = render_passage(without_title(hit.text, hit.title), query, hit.path)
     safe = Markup(passage)  # noqa: S704 - the renderer escapes
     return ShownHit(hit, mark(hit.title, query), safe, hit.vault in (None, own_vault))

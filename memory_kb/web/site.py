@@ -113,9 +113,9 @@ def read_query(parameters: Parameters) -> PageQuery:
     page = param(parameters, "page")
     return PageQuery(
         query=param(parameters, "q", _MAX_QUERY),
-        kind=_several(parameters.getlist("kind")),
-        scope=_several(parameters.getlist("scope")),
-        status=_several(parameters.getlist("status")),
+        kind=_param_list(parameters.getlist("kind")),
+        scope=_param_list(parameters.getlist("scope")),
+        status=_param_list(parameters.getlist("status")),
         tag=param(parameters, "tag").strip(),
         since=param(parameters, "since").strip(),
         folder=param(parameters, "folder", 1_000),
@@ -137,7 +137,7 @@ def read_day(text: str) -> date:
         raise UsageError(f"{text[:40]!r} is no day", "write it as 2026-03-01") from None
 
 
-def _several(words: Iterable[str]) -> tuple[str, ...]:
+def _param_list(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable(word[:_MAX_WORD]) for word in words if word))[:_MAX_WORDS]
 
 
