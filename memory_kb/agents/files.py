@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from memory_kb.agents.agent import Server
+from memory_kb.agents.agent import Part, Server
 from memory_kb.agents.config_files import InstallTrace, NotPlainJson, has_server, put_in, render_snippet, take_out
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain, write_plain
-from memory_kb.reports import ChangeView
+from memory_kb.reports import ChangeView, RunReport
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
 from memory_kb.store.plan import Change, Remove, WriteFile
 from memory_kb.text import hash_of, load_json
 
 if TYPE_CHECKING:
-    from memory_kb.agents.agent import Part
-    from memory_kb.reports import RunReport
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

@@ -20,12 +20,11 @@ from memory_kb.learning.playbook import (
     rule_text,
     select_rules,
 )
-from memory_kb.model import Memory
+from memory_kb.model import Hit, Memory
 from memory_kb.text import count_tokens, short_id, shorten
 
 if TYPE_CHECKING:
     from memory_kb.context.gather import FittingEntry, Material
-    from memory_kb.model import Hit
     from memory_kb.providers.base import TokenCounter
     from memory_kb.settings import ContextSettings
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.catalog import find_headings, make_catalog, make_part, read_unsaved
+from memory_kb.index.catalog import Catalog, FoundHeading, find_headings, make_catalog, make_part, read_unsaved
 from memory_kb.index.doctor import is_file
 from memory_kb.index.link_names import KeptTargets, find_rival, find_targets, say_rival
-from memory_kb.index.remarks import Ground, remark
+from memory_kb.index.remarks import Ground, Remark, remark
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft
@@ -21,16 +21,13 @@ from memory_kb.store.attachments import Attachments
 from memory_kb.store.files import NoteText
 from memory_kb.store.project_files import project_files
 from memory_kb.text import encode
-from memory_kb.vault import default_status, locate
+from memory_kb.vault import Vault, default_status, locate
 
 if TYPE_CHECKING:
-    from memory_kb.index.catalog import Catalog, FoundHeading
-    from memory_kb.index.remarks import Remark
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import Memory, StoredEntry
     from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
 
 
 #: Texts that are in an editor and perhaps nowhere else, by their paths in output.

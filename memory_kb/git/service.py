@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git import merge_driver
-from memory_kb.git.backtest import backtest
-from memory_kb.git.history import MOST_COMMITS, Sought, trace
+from memory_kb.git.backtest import Backtest, backtest
+from memory_kb.git.history import MOST_COMMITS, Sought, Version, trace
 from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
 from memory_kb.index import listing
@@ -25,18 +25,15 @@ from memory_kb.store.files import find_note
 from memory_kb.store.journal import Run
 from memory_kb.store.machine_folder import find_command
 from memory_kb.store.render_changes import Decision
-from memory_kb.store.undo import choose_run
+from memory_kb.store.undo import Undo, choose_run
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.git.backtest import Backtest
-    from memory_kb.git.history import Version
     from memory_kb.git.merge_driver import GitSetup
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.model import Memory
     from memory_kb.providers.base import Embedder
-    from memory_kb.store.undo import Undo
     from memory_kb.vault import Vault
 
 

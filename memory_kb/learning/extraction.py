@@ -32,10 +32,10 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import Llm
 from memory_kb.providers.choose import estimate
-from memory_kb.providers.spending import Metered
+from memory_kb.providers.spending import Metered, SpendLog
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import ExtractionLog
-from memory_kb.store.session_log import find_id
+from memory_kb.store.session_log import SessionFiles, find_id
 from memory_kb.text import count_tokens
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.learning.stages import Stages
     from memory_kb.providers.models import Models
-    from memory_kb.providers.spending import SpendLog
-    from memory_kb.store.session_log import SessionFiles
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

@@ -17,13 +17,12 @@ from memory_kb.model import EVERYTHING, SCOPES, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
 from memory_kb.store.plan import Change, Plan, plan_fields
-from memory_kb.store.session_log import HOOKED, SessionFiles
+from memory_kb.store.session_log import HOOKED, SessionFiles, TraceSession
 from memory_kb.store.undo import undone_by
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
     from memory_kb.markdown.splice import Value
-    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

@@ -22,7 +22,7 @@ from memory_kb.index.indexing import drop_vectors, scrub_all
 from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
-from memory_kb.reports import Purged, RunReport
+from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git
 from memory_kb.store.journal import Run
@@ -36,7 +36,6 @@ from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.reports import EntryView
 
 #: What is written in place of the text; it is plain in YAML, in JSON and in Markdown.
 REPLACEMENT = "(purged)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 from memory_kb.errors import UnknownEntry, UnreadableInput
 from memory_kb.index.port import NOT_EMBEDDED, EmbeddedQuery, VectorQuery
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.model import NOWHERE, FilterWords, Freshness, SearchResult
+from memory_kb.model import NOWHERE, FilterWords, Freshness, Hit, SearchResult, StoredEntry
 from memory_kb.private import cut_private
 from memory_kb.store.logs import log_shown
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from memory_kb.index.postgres import PostgresIndex
     from memory_kb.index.sync import Progress
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.model import Hit, StoredEntry
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
     from memory_kb.search.candidates import Request

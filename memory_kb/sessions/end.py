@@ -12,7 +12,7 @@ from memory_kb.learning.rules import read_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.sessions.steps import Ended, Part, PartResult, changed, run_step
-from memory_kb.store.session_log import OUTCOMES
+from memory_kb.store.session_log import OUTCOMES, TraceSession
 from memory_kb.text import parse_date
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from memory_kb.learning.stages import Stages
     from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
-    from memory_kb.store.session_log import TraceSession
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
     from memory_kb.working.continuity import Continuity
