@@ -21,7 +21,7 @@ from memory_kb.context.framing import Given
 from memory_kb.context.hook_context import build_prompt_context, find_task, look_up
 from memory_kb.context.session_start import build_start, read_start
 from memory_kb.errors import MemoryKBError, UnreadableInput
-from memory_kb.git.past_vault import choose
+from memory_kb.git.past_vault import choose_notes
 from memory_kb.git.repository import Repository
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
@@ -96,7 +96,7 @@ class NotesInGit:
     def _read(self, repository: Repository, commit: str) -> PastNotes:
         """Return the notes of a commit; links to other files count once, as those files."""
         blobs = [one for one in repository.files(commit, self._inner) if one.mode != _LINK]
-        notes = {one.path for one in choose(blobs, is_memory=True) if one.path.endswith(".md")}
+        notes = {one.path for one in choose_notes(blobs, is_memory=True) if one.path.endswith(".md")}
         wanted = [one for one in blobs if one.path in CURATED or one.path in notes or _RULES.match(one.path)]
         texts = {one.path: data[:_NOTE_BYTES] for one, data in repository.read(wanted)}
         words = {path: data.decode("utf-8", "replace").strip() for path, data in texts.items()}

@@ -17,7 +17,7 @@ from support import entry
 from memory_kb import KnowledgeBase
 from memory_kb.cli.git import ci_as_json
 from memory_kb.git.ci_report import MOST, as_markdown, escape
-from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare, split_problems
+from memory_kb.git.comparison import CiReport, QueryChange, RevisionView, compare_revisions, split_problems
 from memory_kb.model import Problem
 from memory_kb.search.evaluation import QuestionResult, summarize
 from memory_kb.store.saved_queries import SavedQuery, parse_queries, write_queries
@@ -264,7 +264,7 @@ def test_no_text_of_a_note_breaks_out_of_the_report() -> None:
 
 def test_a_report_is_never_too_long_for_a_comment() -> None:
     problems = tuple(Problem(f"memory/{number}.md", 1, "x" * 300) for number in range(2_000))
-    report = compare(RevisionView("a", "1"), RevisionView("b", "2", problems=problems), "memory/queries.yaml")
+    report = compare_revisions(RevisionView("a", "1"), RevisionView("b", "2", problems=problems), "memory/queries.yaml")
     assert len(report.findings) == 2_000
     assert len(as_markdown(report)) <= MOST + 100
     assert "and 1950 more" in as_markdown(report)

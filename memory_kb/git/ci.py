@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
 from memory_kb.git.backtest import find_breaches, find_covered, read_change
-from memory_kb.git.comparison import CiReport, RevisionView, arrange, compare, say_over_budget
+from memory_kb.git.comparison import CiReport, RevisionView, choose_queries, compare_revisions, say_over_budget
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
 from memory_kb.learning.contradictions import find_contradictions
@@ -146,11 +146,11 @@ class Evaluation:
         )
         with self._open_past(past) as before, self._open_past(later) as after:
             old, new = before.evaluation, after.evaluation
-            asking = arrange(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)
-            both = [one for one in asking.queries if one.question in asking.known]
-            base = old.observe(*sides[0], both, asking.queries, changed)
-            head = new.observe(*sides[1], asking.queries, asking.queries, changed)
-        report = compare(base, head, self._queries_path, asking)
+            asked = choose_queries(old.saved_queries(), new.saved_queries(), self._queries_path, max_tokens)
+            both = [one for one in asked.queries if one.question in asked.known]
+            base = old.observe(*sides[0], both, asked.queries, changed)
+            head = new.observe(*sides[1], asked.queries, asked.queries, changed)
+        report = compare_revisions(base, head, self._queries_path, asked)
         broken, notices = self._find_broken(repository, sides[1][1], changes, staged=staged)
         report = replace(report, findings=(*report.findings, *broken), notices=(*report.notices, *notices))
         return replace(report, findings=(*report.findings, *report.known), known=()) if strict else report

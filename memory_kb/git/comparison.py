@@ -14,7 +14,7 @@ from memory_kb.store.saved_queries import Queries, SavedQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskedQueries:
     """What is asked of two revisions.
 
     Attributes:
@@ -32,14 +32,14 @@ class Asking:
     notices: tuple[str, ...] = ()
 
 
-def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> Asking:
+def choose_queries(old: Queries, new: Queries, path: str, max_tokens: int | None = None) -> AskedQueries:
     """Return what to ask, so that no query gets lost with its file, or with a line of it that cannot be read.
 
     Example:
         >>> old = Queries((SavedQuery("a"), SavedQuery("b")))
-        >>> arrange(old, Queries((SavedQuery("a"),)), "q.yaml").unasked
+        >>> choose_queries(old, Queries((SavedQuery("a"),)), "q.yaml").unasked
         ('b',)
-        >>> emptied = arrange(old, Queries(()), "q.yaml")
+        >>> emptied = choose_queries(old, Queries(()), "q.yaml")
         >>> [one.question for one in emptied.queries], emptied.problems[0].message
         (['a', 'b'], 'the saved queries are gone; the 2 that were asked before are asked still')
     """
@@ -56,7 +56,7 @@ def arrange(old: Queries, new: Queries, path: str, max_tokens: int | None = None
     queries = tuple(replace(one, max_tokens=one.max_tokens or max_tokens) for one in (*new.queries, *kept))
     notices = () if queries or new.problems else (f"{path} has no queries; recall is not measured",)
     unasked = () if kept else tuple(one.question for one in gone)
-    return Asking(queries, unasked, frozenset(one.question for one in old.queries), problems, notices)
+    return AskedQueries(queries, unasked, frozenset(one.question for one in old.queries), problems, notices)
 
 
 _NUMBERS = re.compile(r"\d[\d,]*")
@@ -149,13 +149,15 @@ class CiReport:
         return not self.findings
 
 
-def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = Asking()) -> CiReport:
+def compare_revisions(
+    base: RevisionView, head: RevisionView, path: str, asked: AskedQueries = AskedQueries()
+) -> CiReport:
     """Hold two revisions against each other."""
     before = {one.query.question: one for one in base.outcomes}
     queries = []
     for after in head.outcomes:
         old = before.get(after.query.question)
-        queries.append(QueryChange(judge(old, after), old, after))
+        queries.append(QueryChange(judge_query(old, after), old, after))
     contexts = tuple(ContextChange(task, base.contexts[task], given) for task, given in head.contexts.items())
     new, known = split_problems(base.problems, head.problems)
     lost = (_say_lost(one, path) for one in queries if one.verdict in ("lost", "missing"))
@@ -165,20 +167,20 @@ def compare(base: RevisionView, head: RevisionView, path: str, asking: Asking = 
         (summarize(base.name, base.outcomes), summarize(head.name, head.outcomes)),
         tuple(queries),
         contexts,
-        tuple(dict.fromkeys((*asking.problems, *lost, *new))),
+        tuple(dict.fromkeys((*asked.problems, *lost, *new))),
         tuple(dict.fromkeys(known)),
-        asking.unasked,
-        asking.notices,
+        asked.unasked,
+        asked.notices,
     )
 
 
-def judge(before: QuestionResult | None, after: QuestionResult) -> str:
+def judge_query(before: QuestionResult | None, after: QuestionResult) -> str:
     """Return how the answer to a query changed.
 
     Example:
         >>> from memory_kb.store.saved_queries import SavedQuery
         >>> query = SavedQuery("q", ("x",))
-        >>> judge(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge(None, QuestionResult(query, {"x": None}))
+        >>> judge_query(QuestionResult(query, {"x": 2}), QuestionResult(query, {"x": 11})), judge_query(None, QuestionResult(query, {"x": None}))
         ('lost', 'missing')
     """
     if not after.query.expect:

@@ -45,7 +45,7 @@ class Sought(NamedTuple):
     title: str
 
 
-def trace(
+def find_versions(
     repository: Repository, path: str, sought: Sought, folder: str, most: int = MOST_COMMITS
 ) -> tuple[Version, ...]:
     """Return the versions of an entry, the newest first."""

@@ -89,7 +89,7 @@ def _write_notes(repository: Repository, revision: str, vault: Vault, part: Path
     settings = repository.blob(revision, f"{prefix}memory/{_SETTINGS}") if vault.memory else None
     if settings is not None:
         (part / _SETTINGS).write_bytes(settings)
-    chosen = choose(repository.files(revision, prefix), is_memory=vault.memory is not None)
+    chosen = choose_notes(repository.files(revision, prefix), is_memory=vault.memory is not None)
     for blob, data in repository.read(list(chosen)):
         file = part / "notes" / blob.path
         with contextlib.suppress(OSError):  # a name that this system does not take
@@ -106,12 +106,12 @@ def _prune(folder: Path, keep: Path) -> None:
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def choose(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:
+def choose_notes(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:
     """Yield the files that belong to the notes of a vault.
 
     Example:
         >>> names = ("memory/a.md", "memory/.x/b.md", "src/c.md", "MEMORY.md", "memory/queries.yaml", "../d.md")
-        >>> [blob.path for blob in choose([Blob(name, "100644", "") for name in names], is_memory=True)]
+        >>> [blob.path for blob in choose_notes([Blob(name, "100644", "") for name in names], is_memory=True)]
         ['memory/a.md', 'MEMORY.md', 'memory/queries.yaml']
     """
     for blob in blobs:

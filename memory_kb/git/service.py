@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import GitFailed, MemoryKBError, NoRepository, ProviderFailed, UnknownRun, UsageError
 from memory_kb.git import merge_driver
 from memory_kb.git.backtest import Backtest, backtest
-from memory_kb.git.history import MOST_COMMITS, Sought, Version, trace
+from memory_kb.git.history import MOST_COMMITS, Sought, Version, find_versions
 from memory_kb.git.past_vault import open_past
 from memory_kb.git.repository import Repository
 from memory_kb.index import listing
@@ -251,7 +251,7 @@ class Git:
         file = self._vault.resolve(source)
         repository = Repository(file.parent, self._vault.environ)
         folder = repository.prefix(self._vault.folder) if file.is_relative_to(self._vault.folder) else ""
-        return trace(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
+        return find_versions(repository, repository.inner(file) or source, sought, folder, most or MOST_COMMITS)
 
     def vault_at(self, revision: str) -> Vault:
         """Return the vault as it was at a revision.

@@ -33,7 +33,7 @@ from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
 from memory_kb.store.files import read_if_there, read_note_text
-from memory_kb.store.saved_queries import QUERIES, Queries, names, parse_queries
+from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries
 from memory_kb.store.walk import walk
 from memory_kb.text import hash_of, readable_name
 from memory_kb.vault import Vault, locate
@@ -61,7 +61,7 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
     whole = {name for entry in entries for name in entry}
     for query in read.queries:
         for wanted in query.expect:
-            if wanted not in whole and not any(names(wanted, *entry) for entry in entries):
+            if wanted not in whole and not any(names_entry(wanted, *entry) for entry in entries):
                 yield Problem(
                     queries_path(vault),
                     query.line,

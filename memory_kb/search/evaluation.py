@@ -12,7 +12,7 @@ from memory_kb.credentials import find_secret
 from memory_kb.model import WORKING_KINDS, Hit, Memory
 from memory_kb.stop_words import stop_words
 from memory_kb.store.logs import Retrieval
-from memory_kb.store.saved_queries import SavedQuery, names
+from memory_kb.store.saved_queries import SavedQuery, names_entry
 from memory_kb.text import has_cjk
 
 #: The numbers of hits for which a table has the recall.
@@ -88,7 +88,12 @@ def _rank(query: SavedQuery, places: Sequence[tuple[str, Sequence[str]]]) -> dic
     """Return the place of each expected entry among files and the ids that are found in them."""
     return {
         wanted: next(
-            (place for place, (path, ids) in enumerate(places, 1) if any(names(wanted, one, path) for one in ids)), None
+            (
+                place
+                for place, (path, ids) in enumerate(places, 1)
+                if any(names_entry(wanted, one, path) for one in ids)
+            ),
+            None,
         )
         for wanted in query.expect
     }

@@ -141,11 +141,11 @@ def write_queries(queries: Sequence[SavedQuery]) -> str:
     return "".join(f"- question: {emit(one.question)}\n  expect: {emit(list(one.expect))}\n" for one in queries)
 
 
-def names(wanted: str, entry_id: str, path: str) -> bool:
+def names_entry(wanted: str, entry_id: str, path: str) -> bool:
     """Return whether an expected id, a beginning of one, or a path names an entry.
 
     Example:
-        >>> names("69712e00", "69712e00-2428", "a.md"), names("697", "69712e00-2428", "a.md"), names("a.md", "x", "a.md")
+        >>> names_entry("69712e00", "69712e00-2428", "a.md"), names_entry("697", "69712e00-2428", "a.md"), names_entry("a.md", "x", "a.md")
         (True, False, True)
     """
     return wanted in (entry_id, path) or (len(wanted) >= _SHORTEST and entry_id.startswith(wanted))
