@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_kb.store import logs as jsonlines
+from memory_kb.store import json_lines
 
 if TYPE_CHECKING:
     import pytest
@@ -26,7 +26,7 @@ def read_plainly(data: bytes, marks: list[bytes]) -> list[tuple[bytes, object]]:
     """Return the objects of all lines that hold a mark, line by line."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     lines[-1] = lines[-1][:-1]
-    held = ((line, jsonlines.parse(line)) for line in lines if not marks or any(mark in line for mark in marks))
+    held = ((line, json_lines.parse_line(line)) for line in lines if not marks or any(mark in line for mark in marks))
     return [(line, found) for line, found in held if found is not None]
 
 
@@ -41,17 +41,17 @@ def test_any_file_is_read_as_line_by_line(
     file = tmp_path_factory.getbasetemp() / "any.jsonl"
     data = ("\n".join(lines) + "\n" * ends).encode()
     file.write_bytes(data)
-    assert list(jsonlines.read_raw(file, *marks)) == read_plainly(data, marks)
+    assert list(json_lines.read_raw_lines(file, *marks)) == read_plainly(data, marks)
 
 
 def test_a_line_that_is_none_of_ours_hides_no_other(tmp_path: Path) -> None:
     file = tmp_path / "long.jsonl"
     file.write_bytes(b'{"a": 1}\n' + b"x" * 20_000_000 + b'\n{"a": 2}\n')
-    assert [line["a"] for line in jsonlines.read(file)] == [1, 2]
+    assert [line["a"] for line in json_lines.read_objects(file)] == [1, 2]
 
 
 def test_reading_begins_where_it_is_stopped(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
-    jsonlines.append(file, [{"id": "one"}, {"id": "two"}])
-    start = len(jsonlines.dump({"id": "one"}))
-    assert list(jsonlines.read(file, b'"id"', start=start)) == [{"id": "two"}]
+    json_lines.append_lines(file, [{"id": "one"}, {"id": "two"}])
+    start = len(json_lines.dump_line({"id": "one"}))
+    assert list(json_lines.read_objects(file, b'"id"', start=start)) == [{"id": "two"}]

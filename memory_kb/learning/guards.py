@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
 from memory_kb.model import Filters, Memory
-from memory_kb.store.logs import append, format_time, mark_of, read
+from memory_kb.store.json_lines import append_lines, mark_of, read_objects
+from memory_kb.store.logs import format_time
 
 if TYPE_CHECKING:
     from memory_kb.index.sqlite import SqliteIndex
@@ -190,19 +191,19 @@ class GuardLog:
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
         """
-        lines = read(self._file, mark_of(session))
+        lines = read_objects(self._file, mark_of(session))
         before = [line for line in lines if line.get("session") == session and line.get("rule") == rule]
         for line in before:
             if call and line.get("call") == call:
                 return line.get("refused") is True
         line = {"ts": format_time(now), "rule": rule, "path": path, "session": session, "agent": agent}
-        append(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
+        append_lines(self._file, [line | ({"call": call} if call else {}) | {"refused": not before}])
         return not before
 
     def count(self) -> dict[str, Refusals]:
         """Return what each rule refused."""
         sessions: dict[tuple[str, bool], set[str]] = {}
-        for line in read(self._file):
+        for line in read_objects(self._file):
             key = str(line.get("rule")), line.get("refused") is True
             sessions.setdefault(key, set()).add(str(line.get("session")))
         return {

@@ -17,7 +17,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location, Memory
 from memory_kb.providers.base import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
-from memory_kb.store import logs
+from memory_kb.store.json_lines import append_lines, read_objects
 from memory_kb.store.plan import Change, Plan
 from memory_kb.text import jaccard
 
@@ -181,7 +181,7 @@ class Lifecycle:
         try:
             if (llm := self._models.llm) is None:
                 return (), ()
-            judged = frozenset(str(line.get("key")) for line in logs.read(log))
+            judged = frozenset(str(line.get("key")) for line in read_objects(log))
             own = (one for one in memories if one.place.scope == "project" and one.place.learning_type == "task")
             fitting = (one for one in own if _may_rise(one) and _judgment_key(one) not in judged)
             asked = sorted(fitting, key=lambda one: (-one.reinforcement_count, one.path, one.id))[:_BATCH]
@@ -192,7 +192,7 @@ class Lifecycle:
         except ProviderFailed as exc:
             return (), (f"{explain_failure(exc)}; nothing was promoted to the home",)
         chosen = tuple(one for number, one in enumerate(asked, 1) if number in answer["everywhere"])
-        logs.append(log, [{"key": _judgment_key(one), "everywhere": one in chosen} for one in asked])
+        append_lines(log, [{"key": _judgment_key(one), "everywhere": one in chosen} for one in asked])
         return chosen, ()
 
     def archive(self, *, dry_run: bool = False) -> RunReport:

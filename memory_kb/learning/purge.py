@@ -26,7 +26,7 @@ from memory_kb.reports import EntryView, Purged, RunReport
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git
 from memory_kb.store.journal import Run
-from memory_kb.store.logs import dump, parse, replace
+from memory_kb.store.json_lines import dump_line, parse_line, replace_lines
 from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.worktrees import find_repository
@@ -335,15 +335,15 @@ class _Everywhere:
             is_there = any(self._cut_line(line) != line for line in old)
             if is_there and not self._is_preview:
                 with read_plain(file) as lines:
-                    replace(file, map(self._cut_line, lines))
+                    replace_lines(file, map(self._cut_line, lines))
             return is_there
 
     def _cut_line(self, line: bytes) -> bytes:
         """Return a line of a log without the text, and without a query that found the entry: it has words of the text."""
         if b'"query"' in line and self._entry.id.encode() in line:
-            found = parse(line) or {}
+            found = parse_line(line) or {}
             if "query" in found and isinstance(found.get("ids"), list) and self._entry.id in found["ids"]:
-                line = dump({name: value for name, value in found.items() if name != "query"})
+                line = dump_line({name: value for name, value in found.items() if name != "query"})
         return self._text.cut_from_line(line)
 
     def ask_repositories(self, body: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.plainfiles import make_folder, read_file, write_plain
-from memory_kb.store.logs import append, read
+from memory_kb.store.json_lines import append_lines, read_objects
 from memory_kb.text import hash_of, load_json
 
 #: Dollars for a million tokens in and out, from the providers' price lists of November 2026.
@@ -136,7 +136,7 @@ class SpendLog:
         return sum(map(_dollars, self._calls_of_today()))
 
     def _calls_of_today(self) -> list[Mapping[str, Any]]:
-        return list(read(self._file, f'"time": "{self._clock().astimezone(UTC).date()}'.encode()))
+        return list(read_objects(self._file, f'"time": "{self._clock().astimezone(UTC).date()}'.encode()))
 
     def check(self, usd: float) -> None:
         """Make sure that a call of this cost fits into what is left of the day.
@@ -166,7 +166,7 @@ class SpendLog:
 
     def _append(self, *lines: dict[str, object]) -> None:
         try:
-            append(self._file, lines)
+            append_lines(self._file, lines)
         except OSError as exc:
             raise ProviderFailed(
                 f"the language model was not asked: {self._file}, where its cost is noted, cannot be written ({exc.strerror})"

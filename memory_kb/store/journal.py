@@ -13,9 +13,8 @@ from memory_kb.errors import UnreadableInput
 from memory_kb.markdown.splice import Splice
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.seal import Seal
-from memory_kb.store import logs
 from memory_kb.store.files import PLAIN_MODE, FileEdit, apply
-from memory_kb.store.logs import append, parse
+from memory_kb.store.json_lines import append_lines, dump_line, parse_line, read_raw_lines, replace_lines
 from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of
 
@@ -112,8 +111,8 @@ class DecisionLog:
                 lines.append(
                     common | what | {"reason": one.reason, "splices": [self._pack(splice) for splice in one.splices]}
                 )
-            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(logs.dump, lines[1:]))}
-            append(self.file, lines, force=True)
+            lines[0] = {**lines[0], "seal": self._sign(lines[0], map(dump_line, lines[1:]))}
+            append_lines(self.file, lines, force=True)
         except OSError as exc:
             self.strike_out(start)
             hint = "check the space on the disk and who owns the folder"
@@ -124,7 +123,7 @@ class DecisionLog:
 
     def _sign(self, head: Mapping[str, Any], changes: Iterable[bytes]) -> str:
         """Return the signature of a run, which distinguishes one of this machine from one that came with a clone."""
-        first = logs.dump({name: value for name, value in head.items() if name != "seal"})
+        first = dump_line({name: value for name, value in head.items() if name != "seal"})
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 
     def end(self, run: str, left: Sequence[str] = (), note: str = "done") -> None:
@@ -133,7 +132,7 @@ class DecisionLog:
         Where that fails, the next run finds out by itself.
         """
         with contextlib.suppress(OSError):
-            append(self.file, [{"run": run, "end": note, "left": list(left)}])
+            append_lines(self.file, [{"run": run, "end": note, "left": list(left)}])
 
     def strike_out(self, start: int) -> None:
         """Take the last run, which changed nothing, out of the log."""
@@ -207,7 +206,7 @@ class DecisionLog:
         with read_plain(self.file) as stream:
             stream.seek(max(0, size - _TAIL))
             last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
-        if "end" in (parse(last) or {}):
+        if "end" in (parse_line(last) or {}):
             return None
         *_, record = [None, *self.runs()]
         return record if record and not record.has_ended else None
@@ -219,7 +218,7 @@ class DecisionLog:
 
     def _sound_lines(self, *marks: bytes) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
         """Yield the lines that a run can have written, those with any of some marks, with their bytes."""
-        return ((raw, line) for raw, line in logs.read_raw(self.file, *marks) if _is_sound(line))
+        return ((raw, line) for raw, line in read_raw_lines(self.file, *marks) if _is_sound(line))
 
     def trim(self, before: str) -> int:
         """Drop the runs from before a moment; return how many."""
@@ -241,7 +240,7 @@ class DecisionLog:
                 kept.append(raw)
                 needed.update(_blobs_of(line))
         if gone:
-            logs.replace(self.file, [*([logs.dump({"made": sorted(made)})] if made else []), *kept])
+            replace_lines(self.file, [*([dump_line({"made": sorted(made)})] if made else []), *kept])
             for blob in (self._folder / "blobs").glob("*"):
                 if blob.name not in needed:
                     blob.unlink(missing_ok=True)
@@ -261,7 +260,7 @@ class DecisionLog:
             lines: list[tuple[bytes, Mapping[str, Any]]] = []
             start = place = 0
             for raw in stream:
-                line = parse(raw)
+                line = parse_line(raw)
                 line = line if line and _is_sound(line) else None
                 if line and "files" in line:
                     yield from self._read_run(lines, start)

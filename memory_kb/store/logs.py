@@ -1,108 +1,18 @@
-"""Append-only logs of JSON lines: what was shown, outcomes, marks."""
+"""The logs of a vault beside its journal: what was shown, outcomes, what was extracted, maintenance."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.plainfiles import make_folder, open_plain, read_plain
-from memory_kb.text import load_json
+from memory_kb.store.json_lines import append_lines, mark_of, read_objects, read_raw_lines, replace_lines
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
-
-
-def append(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
-    """Write some objects at the end of a file with one write, making file and folder where there are none.
-
-    A line that a killed writer left unfinished is closed first. With `force` they are on the disk
-    when this returns.
-    """
-    data = b"".join(map(dump, lines))
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-    try:
-        descriptor = open_plain(path, flags)
-    except FileNotFoundError:
-        make_folder(path.parent)
-        descriptor = open_plain(path, flags)
-    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
-        size = stream.seek(0, os.SEEK_END)
-        if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
-            data = b"\n" + data
-        while data:
-            data = data[stream.write(data) :]
-        if force:
-            os.fsync(stream.fileno())
-
-
-def dump(line: Mapping[str, Any]) -> bytes:
-    """Return an object as a line."""
-    return json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def parse(line: bytes) -> Mapping[str, Any] | None:
-    """Return the object on a line, or None where there is none.
-
-    Example:
-        >>> parse(b'{"a": 1}'), parse(b'{"a": '), parse(b"7")
-        ({'a': 1}, None, None)
-    """
-    try:
-        found = load_json(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def mark_of(text: str) -> bytes:
-    """Return how a text is in the lines that hold it.
-
-    Example:
-        >>> mark_of("s1") in dump({"session": "s1"}), mark_of("s1") in dump({"session": "s10"})
-        (True, False)
-    """
-    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def read(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
-
-    With `marks`, lines without any of them are not parsed.
-    """
-    return (found for _, found in read_raw(path, *marks, start=start))
-
-
-def read_raw(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
-    """Yield the objects of a file as `read` does, each behind its line."""
-    try:
-        stream = read_plain(path)
-    except FileNotFoundError:
-        return
-    with stream:
-        stream.seek(start)
-        is_marked = re.compile(b"|".join(map(re.escape, marks))).search
-        for line in filter(is_marked, stream):
-            found = parse(line)
-            if found is not None:
-                yield line, found
-
-
-def replace(path: Path, lines: Iterable[bytes]) -> None:
-    """Put a file with these lines in the place of another, on the disk when this returns."""
-    part = path.with_name(f"{path.name}.tmp")
-    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
-        stream.flush()
-        os.fsync(descriptor)
-    os.replace(part, path)
 
 
 #: Longer queries are cut; the log is for counting, not for reading again.
@@ -164,16 +74,16 @@ class RetrievalLog:
         Credentials are taken out of what was asked.
         """
         with contextlib.suppress(OSError):
-            append(self.file, [_line_of(retrieval)])
+            append_lines(self.file, [_line_of(retrieval)])
 
     def credit(self, ts: str, counted: Iterable[Credit]) -> None:
         """Write down what is about to be counted, or is."""
         lines = [{"ts": ts, "credit": one.key, "counts": dict(one.counts), "done": one.is_done} for one in counted]
-        append(self.file, lines)
+        append_lines(self.file, lines)
 
     def read(self, session: str | None = None) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first: those of a session, or all."""
-        for line in read(self.file, mark_of(session) if session else b'"ids"'):
+        for line in read_objects(self.file, mark_of(session) if session else b'"ids"'):
             if session and line.get("session") != session:
                 continue
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
@@ -188,7 +98,7 @@ class RetrievalLog:
         """
         shown = set[str]()
         with contextlib.suppress(OSError):
-            for line in read(self.file, mark_of(session), start=max(0, self.file.stat().st_size - most)):
+            for line in read_objects(self.file, mark_of(session), start=max(0, self.file.stat().st_size - most)):
                 if line.get("session") == session and line.get("injected") is True:
                     if line.get("verb") == START:
                         shown.clear()
@@ -197,7 +107,7 @@ class RetrievalLog:
 
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
-        for line in read(self.file, mark_of(session) if session else b'"credit"'):
+        for line in read_objects(self.file, mark_of(session) if session else b'"credit"'):
             if session and line.get("credit") != session:
                 continue
             counts = line.get("counts")
@@ -211,10 +121,10 @@ class RetrievalLog:
         Whoever calls this holds the vault's lock. A search that writes in the same instant may
         lose its line.
         """
-        lines = list(read_raw(self.file))
+        lines = list(read_raw_lines(self.file))
         kept = [raw for raw, line in lines if str(line.get("ts", "")) >= before]
         if len(kept) < len(lines):
-            replace(self.file, kept)
+            replace_lines(self.file, kept)
         return len(lines) - len(kept)
 
 
@@ -293,7 +203,7 @@ class OutcomeLog:
         line |= {"done": outcome.is_done, "entries": {name: mark._asdict() for name, mark in outcome.marks.items()}}
         if outcome.used:
             line["used"] = list(outcome.used)
-        append(self.file, [line], force=True)
+        append_lines(self.file, [line], force=True)
 
     def read(self, agent: str, task: str) -> Iterator[Outcome]:
         """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
@@ -306,7 +216,7 @@ class OutcomeLog:
 
     def read_all(self, *marks: bytes) -> Iterator[Outcome]:
         """Yield the outcomes whose line holds one of some marks, all without any, oldest first."""
-        for line in read(self.file, *marks):
+        for line in read_objects(self.file, *marks):
             entries, used = line.get("entries"), line.get("used")
             texts = {name: line[name] for name in _OUTCOME_TEXTS if isinstance(line.get(name), str)}
             if "agent" in texts and "task" in texts and isinstance(entries, dict):
@@ -333,13 +243,13 @@ class ExtractionLog:
 
     def done(self) -> frozenset[str]:
         """Return the inputs that were dealt with; an incomplete line has none."""
-        return frozenset(str(line["input"]) for line in read(self.file) if "input" in line)
+        return frozenset(str(line["input"]) for line in read_objects(self.file) if "input" in line)
 
     def add(self, inputs: Iterable[str], session: str, now: datetime) -> None:
         """Note that some inputs of a session were dealt with, if that can be written."""
         if lines := [{"ts": format_time(now), "session": session, "input": one} for one in inputs]:
             with contextlib.suppress(OSError):
-                append(self.file, lines)
+                append_lines(self.file, lines)
 
 
 class MaintenanceLog:
@@ -351,7 +261,7 @@ class MaintenanceLog:
     def last(self) -> dict[str, datetime]:
         """Return when each step was done last; a line that nobody can read counts for nothing."""
         found: dict[str, datetime] = {}
-        for line in read(self._file):
+        for line in read_objects(self._file):
             try:
                 moment = datetime.fromisoformat(str(line["ts"]))
                 found[str(line["step"])] = max(moment, found.get(str(line["step"]), moment))
@@ -361,7 +271,7 @@ class MaintenanceLog:
 
     def done(self, step: str, now: datetime) -> None:
         """Write down that a step is done."""
-        append(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
+        append_lines(self._file, [{"ts": now.isoformat(timespec="seconds"), "step": step}])
 
 
 def format_time(moment: datetime) -> str:

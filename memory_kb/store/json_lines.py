@@ -1,0 +1,99 @@
+"""Read and write files of JSON objects, one a line; a line that a killed writer left torn is passed over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_kb.plainfiles import make_folder, open_plain, read_plain
+from memory_kb.text import load_json
+
+
+def append_lines(path: Path, lines: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
+    """Write some objects at the end of a file with one write, making file and folder where there are none.
+
+    A line that a killed writer left unfinished is closed first. With `force` they are on the disk
+    when this returns.
+    """
+    data = b"".join(map(dump_line, lines))
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    try:
+        descriptor = open_plain(path, flags)
+    except FileNotFoundError:
+        make_folder(path.parent)
+        descriptor = open_plain(path, flags)
+    with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if size and (stream.seek(size - 1), stream.read(1))[1] != b"\n":
+            data = b"\n" + data
+        while data:
+            data = data[stream.write(data) :]
+        if force:
+            os.fsync(stream.fileno())
+
+
+def dump_line(line: Mapping[str, Any]) -> bytes:
+    """Return an object as a line."""
+    return json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def parse_line(line: bytes) -> Mapping[str, Any] | None:
+    """Return the object on a line, or None where there is none.
+
+    Example:
+        >>> parse_line(b'{"a": 1}'), parse_line(b'{"a": '), parse_line(b"7")
+        ({'a': 1}, None, None)
+    """
+    try:
+        found = load_json(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def mark_of(text: str) -> bytes:
+    """Return how a text is in the lines that hold it.
+
+    Example:
+        >>> mark_of("s1") in dump_line({"session": "s1"}), mark_of("s1") in dump_line({"session": "s10"})
+        (True, False)
+    """
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def read_objects(path: Path, *marks: bytes, start: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a file in order, from a byte on; what nobody can read is passed over.
+
+    With `marks`, lines without any of them are not parsed.
+    """
+    return (found for _, found in read_raw_lines(path, *marks, start=start))
+
+
+def read_raw_lines(path: Path, *marks: bytes, start: int = 0) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
+    """Yield the objects of a file as `read` does, each behind its line."""
+    try:
+        stream = read_plain(path)
+    except FileNotFoundError:
+        return
+    with stream:
+        stream.seek(start)
+        is_marked = re.compile(b"|".join(map(re.escape, marks))).search
+        for line in filter(is_marked, stream):
+            found = parse_line(line)
+            if found is not None:
+                yield line, found
+
+
+def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Put a file with these lines in the place of another, on the disk when this returns."""
+    part = path.with_name(f"{path.name}.tmp")
+    descriptor = open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+        stream.flush()
+        os.fsync(descriptor)
+    os.replace(part, path)
