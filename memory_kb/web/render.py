@@ -6,6 +6,7 @@ import functools
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -228,6 +229,14 @@ def _skip_inline_comment(state: StateInline, silent: bool) -> bool:  # noqa: ARG
     return True
 
 
+def _push_link(state: StateInline, shown: str) -> Token:
+    """Add a link around some words; return its opening, for its address."""
+    opening = state.push("link_open", "a", 1)
+    state.push("text", "", 0).content = shown
+    state.push("link_close", "a", -1)
+    return opening
+
+
 def _read_tag(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's own signature
     """Read a `#tag` of the note, as a link to the entries that have it."""
     found = _TAG.match(state.src, state.pos, state.posMax)
@@ -235,9 +244,7 @@ def _read_tag(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the p
     if tag not in state.env["tags"] or state.linkLevel:
         return False
     if not silent:
-        state.push("link_open", "a", 1).meta = {"address": f"/browse?{urlencode({'tag': tag})}"}
-        state.push("text", "", 0).content = f"#{tag}"
-        state.push("link_close", "a", -1)
+        _push_link(state, f"#{tag}").meta = {"address": f"/browse?{urlencode({'tag': tag})}"}
     state.pos += len(tag) + 1
     return True
 
@@ -262,9 +269,8 @@ def _read_own_part(state: StateInline, *, silent: bool) -> bool:
     if found is None:
         return False
     if not silent:
-        state.push("link_open", "a", 1).attrs = {"href": f"#{quote(found[1].strip())}"}
-        state.push("text", "", 0).content = (found[2] or "").strip() or found[1].strip()
-        state.push("link_close", "a", -1)
+        shown = (found[2] or "").strip() or found[1].strip()
+        _push_link(state, shown).attrs = {"href": f"#{quote(found[1].strip())}"}
     state.pos = found.end()
     return True
 
@@ -288,14 +294,12 @@ def _read_wikilink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - 
             token.meta = {"target": target, "shown": shown, "size": size[0] if size else ""}
             token.content = f"{'picture' if _media(target) == 'image' else 'file'}: {shown or target}"
         else:
-            opening = state.push("link_open", "a", 1)
+            opening = _push_link(state, shown or f"{target}{anchor}")
             opening.attrs = {
                 "href": f"/go?{urlencode({'to': target} | _origin(state.env['place'].path))}{_fragment(anchor[1:])}",
                 "class": "wiki embed" if is_embed else "wiki",
             }
             opening.meta = {"target": target, "anchor": anchor.lstrip("#")}
-            state.push("text", "", 0).content = shown or f"{target}{anchor}"
-            state.push("link_close", "a", -1)
     state.pos = found.end()
     return True
 
@@ -478,13 +482,11 @@ def _attributes(address: str, path: str) -> dict[str, str | int | float]:
 def _show_image(
     renderer: RendererHTML, tokens: Sequence[Token], number: int, options: Any, env: MutableMapping[str, Any]
 ) -> str:
-    from markdown_it.common.utils import escapeHtml
-
     token = tokens[number]
     address, shown = str(token.attrs.get("src", "")), renderer.renderInlineAsText(token.children, options, env)
-    label = escapeHtml(f"picture: {shown or address}")
+    label = escape(f"picture: {shown or address}")
     if urlsplit(address).scheme in ("http", "https"):
-        return f'<a href="{escapeHtml(address)}" rel="noopener noreferrer" class="away">{label}</a>'
+        return f'<a href="{escape(address)}" rel="noopener noreferrer" class="away">{label}</a>'
     if not urlsplit(address).scheme and _media(urlsplit(address).path) == "image":
         return _picture(unquote(urlsplit(address).path), env["place"].path, shown, "")
     return f'<span class="picture">{label}</span>'
@@ -492,25 +494,21 @@ def _show_image(
 
 def _picture(name: str, path: str, shown: str, size: str) -> str:
     """Return the HTML of a picture of the vault, as wide and high as it says."""
-    from markdown_it.common.utils import escapeHtml
-
     width, _, height = size.partition("x")
-    source = escapeHtml(_attachment_address(name, path))
+    source = escape(_attachment_address(name, path))
     sizes = (f' width="{width}"' if width else "") + (f' height="{height}"' if height else "")
-    return f'<img src="{source}" alt="{escapeHtml(shown or name)}"{sizes} loading="lazy">'
+    return f'<img src="{source}" alt="{escape(shown or name)}"{sizes} loading="lazy">'
 
 
 def _show_attachment(
     _renderer: RendererHTML, tokens: Sequence[Token], number: int, _options: Any, env: MutableMapping[str, Any]
 ) -> str:
-    from markdown_it.common.utils import escapeHtml
-
-    meta, label = tokens[number].meta, escapeHtml(tokens[number].content)
+    meta, label = tokens[number].meta, escape(tokens[number].content)
     target, path = meta["target"], env["place"].path
     kind = _media(target)
     if kind == "image":
         return _picture(target, path, meta["shown"], meta["size"])
-    address = escapeHtml(_attachment_address(target, path))
+    address = escape(_attachment_address(target, path))
     if kind in ("audio", "video"):
         return f'<{kind} controls preload="metadata" src="{address}" title="{label}"></{kind}>'
     return f'<a class="picture" href="{address}">{label}</a>'
