@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -175,7 +175,7 @@ class Proposals:
         paths = dict.fromkeys([*catalog.files_around(moves), *drafts])
         if names:
             paths |= dict.fromkeys(path for path in sorted({one.path for one in catalog.entries}) if mentions(path))
-        return plan_moving(moving, [self._examination.draft_note(one, drafts) for one in paths])
+        return plan_moving(moving, self._notes(paths, drafts))
 
     def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
@@ -198,10 +198,7 @@ class Proposals:
         if heading is None:
             raise UsageError(f"line {line + 1} of {path} is no heading any more")
         renaming = HeadingRenaming(path, text, heading, check_name(new, "heading"), catalog.resolve_file)
-        notes = [
-            self._examination.draft_note(one, drafts) for one in dict.fromkeys([*catalog.files_around([path]), *drafts])
-        ]
-        return plan_heading_renaming(renaming, notes)
+        return plan_heading_renaming(renaming, self._notes([*catalog.files_around([path]), *drafts], drafts))
 
     def _plan_renaming(self, named: RenamedEntry, new: str, drafts: Drafts) -> Sequence[Change]:
         path, entry_id = named.path, named.id
@@ -238,8 +235,10 @@ class Proposals:
                 words = heading.words.replace(old, name)
                 title = HeadingRenaming(path, note.text, heading, words, catalog.resolve_file)
                 renaming = renaming._replace(change_anchors=title.rewrite_links)
-        paths = dict.fromkeys([path, *self._linking(catalog, renaming), *drafts])
-        return plan_renaming(renaming, [self._examination.draft_note(one, drafts) for one in paths])
+        return plan_renaming(renaming, self._notes([path, *self._linking(catalog, renaming), *drafts], drafts))
+
+    def _notes(self, paths: Iterable[str], drafts: Drafts) -> list[NoteText]:
+        return [self._examination.draft_note(path, drafts) for path in dict.fromkeys(paths)]
 
     def _linking(self, catalog: Catalog, renaming: Renaming) -> list[str]:
         """Return the files with links to an entry, those by lists of ids among them."""

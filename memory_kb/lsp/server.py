@@ -33,9 +33,11 @@ from memory_kb.lsp.spots import blocks, find_spot
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.scanner import find_section
 from memory_kb.model import Span
+from memory_kb.serving.workers import make_say
 from memory_kb.store.render_changes import Composition
 from memory_kb.vault import locate
 
+_say = make_say("lsp")
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
 _PAUSE_SECONDS, _LOOK_SECONDS = 0.25, 1.5
 #: Seconds after which a person sees that the first read takes long.
@@ -183,11 +185,6 @@ class NoteServer(LanguageServer):
     def show_error(self, message: str) -> None:
         """Show a person a sentence."""
         self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"memory-kb: {message}"))
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(f"memory-kb lsp: {message}\n")
-    sys.stderr.flush()
 
 
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])

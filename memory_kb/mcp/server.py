@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ from memory_kb.mcp.answers import explain
 from memory_kb.mcp.arguments import Argument, make_schema, read_arguments
 from memory_kb.mcp.full_profile import PROFILES
 from memory_kb.mcp.tools import Caller, GivenArguments, Tool
-from memory_kb.serving.workers import Workers
+from memory_kb.serving.workers import Workers, make_say
 
 INSTRUCTIONS = (
     "Memories of this project and its people. Call memory_context with the task before you begin unless some are before you already, memory_recall when you wonder whether "
@@ -110,13 +108,7 @@ def read_resource(kb: KnowledgeBase, uri: str) -> str:
     return answers.format_entry(kb.show(wanted))
 
 
-def say(sentence: str) -> None:
-    """Write a sentence to standard error, if anybody still reads it."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"memory-kb mcp: {sentence}\n")
-        sys.stderr.flush()
-
-
+say = make_say("mcp")
 _Context = ServerRequestContext[Any, Any]
 _Result = BaseModel | dict[str, Any] | None
 _UNKNOWN_RESOURCE = -32002

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -113,6 +115,17 @@ _LOCK = "watch.lock"
 _LOOK_SECONDS = 2.0
 #: Seconds that the client has to itself, so that it gets its lists before the vault is looked through.
 _PAUSE_SECONDS = 0.5
+
+
+def make_say(command: str) -> Callable[[str], None]:
+    """Return a function that writes a sentence of a server to standard error, if anybody still reads it."""
+
+    def say(sentence: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"memory-kb {command}: {sentence}\n")
+            sys.stderr.flush()
+
+    return say
 
 
 class VaultWatcher:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mimetypes
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -14,7 +13,7 @@ from starlette.routing import Route
 
 from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, claim, run_server
-from memory_kb.serving.workers import Address, VaultWatcher
+from memory_kb.serving.workers import Address, VaultWatcher, make_say
 from memory_kb.web import attachments, entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
 from memory_kb.web.site import STATIC, Handler, Site, SiteInfo
@@ -111,6 +110,7 @@ def make_app(site: Site) -> Starlette:
 #: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
 _GRACE_SECONDS = 1.5
 _LEAST_TOKEN = 12
+_say = make_say("serve")
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
 STYLE_HASHES = (
     "jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=",
@@ -153,8 +153,3 @@ def serve(
         watcher.end(0.0)
         site.close(_GRACE_SECONDS)
         watcher.end(_GRACE_SECONDS)
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"memory-kb serve: {sentence}\n")
-    sys.stderr.flush()

@@ -34,7 +34,7 @@ from memory_kb.errors import (
 from memory_kb.kb import KnowledgeBase
 from memory_kb.model import FilterWords
 from memory_kb.serving.workers import Address, Worker, Workers
-from memory_kb.text import printable
+from memory_kb.text import hash_of, printable
 from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
 
@@ -340,15 +340,9 @@ def _here(request: Request) -> str:
     return f"{request.url.path}?{query}" if query else request.url.path
 
 
-def _asset(name: str) -> str:
-    return f"/static/{name}?v={_stamp(name)}"
-
-
 @functools.cache
-def _stamp(name: str) -> str:
-    from memory_kb.text import hash_of
-
-    return hash_of((STATIC / name).read_bytes())[:10]
+def _asset(name: str) -> str:
+    return f"/static/{name}?v={hash_of((STATIC / name).read_bytes())[:10]}"
 
 
 def _trusting(work: Callable[[KnowledgeBase], _T]) -> Callable[[KnowledgeBase], _T]:
