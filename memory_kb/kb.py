@@ -340,7 +340,7 @@ class KnowledgeBase:
     )
     editing: Editing = _service("memory_kb.editing.source.Editing", "vault", "writer", "listing")
     episodes: Episodes = _service(
-        "memory_kb.episodes.service.Episodes", "vault", "index", "writer", "memories", "models", "evidence", "traces.of"
+        "memory_kb.episodes.service.Episodes", "vault", "writer", "memories", "models", "evidence", "traces.of"
     )
     evaluation: Evaluation = _service(
         "memory_kb.git.ci.Evaluation", "vault", "index", "contexts", "git", "searching", "_open_past"

@@ -43,7 +43,6 @@ from memory_kb.store.session_log import OUTCOMES, SessionFiles, TraceSession, fi
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 
 if TYPE_CHECKING:
-    from memory_kb.index.vault_index import VaultIndex
     from memory_kb.learning.memories import Memories
     from memory_kb.learning.rule_gate import RuleGate
     from memory_kb.providers.models import Models
@@ -60,7 +59,6 @@ class Episodes:
     """Episodes of what sessions did, and rules from recurring ones."""
 
     _vault: Vault
-    _index: VaultIndex
     _writer: Writer
     _memories: Memories
     _models: Models
