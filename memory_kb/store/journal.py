@@ -208,8 +208,8 @@ class DecisionLog:
             last = stream.read().rstrip(b"\n").rpartition(b"\n")[2]
         if "end" in (parse_line(last) or {}):
             return None
-        *_, record = [None, *self.runs()]
-        return record if record and not record.has_ended else None
+        *_, run = [None, *self.runs()]
+        return run if run and not run.has_ended else None
 
     def creations(self) -> dict[str, str]:
         """Return the entries that runs of this log ever made, with the time of the run; "" where the log forgot it."""

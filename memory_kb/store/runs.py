@@ -118,23 +118,23 @@ def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
     A run of which no file was written never happened, and is struck out. Otherwise the files that
     are still as before are written; those that somebody has changed since are left.
     """
-    record = log.unfinished()
-    if record is None:
+    run = log.unfinished()
+    if run is None:
         return ()
-    files = record.files
-    name = f"run {record.id} ({record.verb})"
-    if not record.is_ours:
-        log.end(record.id, [file.path for file in files], "not ours")
+    files = run.files
+    name = f"run {run.id} ({run.verb})"
+    if not run.is_ours:
+        log.end(run.id, [file.path for file in files], "not ours")
         return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
     states = {file.path: _state(file, resolve) for file in files}
-    if not record.is_whole or set(states.values()) <= {"before"}:
+    if not run.is_whole or set(states.values()) <= {"before"}:
         for file in files:
             with contextlib.suppress(UnreadableInput):
                 prune_folders(resolve(file.path), file.made)
-        log.strike_out(record.start)
+        log.strike_out(run.start)
         return (f"{name} was killed before it wrote anything; it is struck out",)
-    left = _complete(record, states, log, resolve)
-    log.end(record.id, left, "completed")
+    left = _complete(run, states, log, resolve)
+    log.end(run.id, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
     return (f"{name} was killed while it wrote; it is completed{rest}",)
 
@@ -149,16 +149,16 @@ def _state(file: FileRecord, resolve: Resolve) -> str:
     return "after" if found == file.after else "before" if found == file.before else "other"
 
 
-def _complete(record: Run, states: Mapping[str, str], log: DecisionLog, resolve: Resolve) -> list[str]:
+def _complete(run: Run, states: Mapping[str, str], log: DecisionLog, resolve: Resolve) -> list[str]:
     """Write the files of a run that are as before; return those that are left.
 
     Where a new file cannot be made nothing is changed or removed, since its text may come from there.
     Where any file is left no entry is taken out, since its text may belong in that one.
     """
     left = [path for path, state in states.items() if state == "other"]
-    is_made = not any(file.before is None and file.path in left for file in record.files)
-    losing = {one.path for one in record.decisions if one.action == "remove"}
-    for file in sorted(record.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
+    is_made = not any(file.before is None and file.path in left for file in run.files)
+    losing = {one.path for one in run.decisions if one.action == "remove"}
+    for file in sorted(run.files, key=lambda file: (file.path in losing, _order(file.before, file.after))):
         if states[file.path] != "before":
             continue
         if file.before is not None and (not is_made or (left and file.path in losing)):
@@ -167,7 +167,7 @@ def _complete(record: Run, states: Mapping[str, str], log: DecisionLog, resolve:
         try:
             place = resolve(file.path)
             held = read_if_there(file.path, place)
-            apply(replay(file, record, log, place, held, is_forward=True), log.scratch)
+            apply(replay(file, run, log, place, held, is_forward=True), log.scratch)
         except (ChangedOnDisk, UnreadableInput):
             left.append(file.path)
             is_made = is_made and file.before is not None
@@ -175,7 +175,7 @@ def _complete(record: Run, states: Mapping[str, str], log: DecisionLog, resolve:
 
 
 def replay(
-    file: FileRecord, record: Run, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
+    file: FileRecord, run: Run, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
 ) -> FileEdit:
     """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
 
@@ -183,7 +183,7 @@ def replay(
         UnreadableInput: the log no longer has the bytes.
     """
     data = held or b""
-    decisions = [log.unpack(one) for one in record.decisions if file.path in (one.path, one.to)]
+    decisions = [log.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
     splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
     for splice in splices if is_forward else map(invert, reversed(splices)):
         data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]

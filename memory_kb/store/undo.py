@@ -106,42 +106,42 @@ def _summary(run: Run) -> str:
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def plan_undo(record: Run, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
+def plan_undo(run: Run, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
     `held`: they count as these bytes.
     """
-    files = {file.path: file for file in record.written}
+    files = {file.path: file for file in run.written}
     edits: list[FileEdit] = []
     conflicts: list[Conflict] = []
-    for unit in _units(record):
-        planned, reasons = _plan_unit([files[path] for path in files if path in unit], record, log, resolve, held)
+    for unit in _units(run):
+        planned, reasons = _plan_unit([files[path] for path in files if path in unit], run, log, resolve, held)
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
     decisions = [
-        _inverse(log.unpack(one), written) for one in reversed(record.made) if one.path in written or one.to in written
+        _inverse(log.unpack(one), written) for one in reversed(run.made) if one.path in written or one.to in written
     ]
     return UndoPlan(tuple(decisions), tuple(edits), tuple(conflicts))
 
 
-def _units(record: Run) -> list[set[str]]:
+def _units(run: Run) -> list[set[str]]:
     """Return the files of a run in the groups that text was moved within."""
-    moves = [(one.path, one.to) for one in record.made if one.to]
-    units = connect([*((file.path,) for file in record.written), *moves])
+    moves = [(one.path, one.to) for one in run.made if one.to]
+    units = connect([*((file.path,) for file in run.written), *moves])
     return list({id(unit): unit for unit in units.values()}.values())
 
 
 def _plan_unit(
     files: Sequence[FileRecord],
-    record: Run,
+    run: Run,
     log: DecisionLog,
     resolve: Resolve,
     held: Files,
 ) -> tuple[list[FileEdit], list[Conflict]]:
     edits: list[FileEdit] = []
-    reason = f"reverts {record.verb} {record.id}"
+    reason = f"reverts {run.verb} {run.id}"
     for file in files:
         try:
             place = resolve(file.path)
@@ -152,7 +152,7 @@ def _plan_unit(
             if found != file.after:
                 message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
                 return [], [Conflict(one.path, None, reason, message) for one in files]
-            edits.append(replay(file, record, log, place, data, is_forward=False))
+            edits.append(replay(file, run, log, place, data, is_forward=False))
         except UnreadableInput as exc:
             return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
     return edits, []
@@ -223,9 +223,9 @@ class Undo:
             return (self._preview(chosen),) if chosen else ()
         return tuple(self.undo(run.id) for run in chosen)
 
-    def _resolver(self, record: Run) -> Resolve:
+    def _resolver(self, run: Run) -> Resolve:
         """Return what finds the files of a run; one that was not written by this machine reaches notes alone."""
-        return self._writer.writable if record.is_ours else lambda path: find_target(self._vault, path)
+        return self._writer.writable if run.is_ours else lambda path: find_target(self._vault, path)
 
     def _preview(self, chosen: Sequence[Run]) -> RunReport:
         """Return what taking some runs back would come to, one after the other."""

@@ -146,15 +146,15 @@ class Writer:
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be fixed after a run that was killed while it wrote."""
-        record = self.journal.unfinished()
-        if record is None:
+        run = self.journal.unfinished()
+        if run is None:
             return ()
         what = (
             "was killed while it wrote; the next run or `doctor --fix` completes it"
-            if record.is_ours
+            if run.is_ours
             else "is unfinished and was not written by this machine; it is never completed"
         )
-        message = f"run {record.id} ({record.verb}) {what}"
+        message = f"run {run.id} ({run.verb}) {what}"
         return (Problem(self.journal.file.name, 1, message),)
 
     def recover(self) -> tuple[str, ...]:
@@ -217,10 +217,10 @@ class Writer:
     def recover_held(self) -> tuple[str, ...]:
         """Complete or strike out a run that was killed, and say so; the vault's lock is held."""
         log = self.journal
-        record = log.unfinished()
-        if record is None:
+        run = log.unfinished()
+        if run is None:
             return ()
-        with self.lock(*scopes_of(file.path for file in record.files)):
+        with self.lock(*scopes_of(file.path for file in run.files)):
             return recover(log, self.writable)
 
 
