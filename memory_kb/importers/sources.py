@@ -36,7 +36,7 @@ def _detect_folder(folder: Path) -> str | None:
     if (folder / _CHATS).is_file():
         return _detect_file(folder / _CHATS)
     files = list(islice(find_notes(folder), _SAMPLE))
-    theirs = sum(looks_like_basic_memory(_read(file)) for file in files)
+    theirs = sum(looks_like_basic_memory(_read_or_empty(file)) for file in files)
     if files and theirs * 2 > len(files):
         return "basic-memory"
     if (folder / ".obsidian").is_dir():
@@ -54,7 +54,7 @@ def _detect_file(file: Path) -> str | None:
             return "agents-md"
         if file.name == "MEMORY.md" or DAY.match(file.name):
             return "daily-logs"
-        return "basic-memory" if looks_like_basic_memory(_read(file)) else "obsidian"
+        return "basic-memory" if looks_like_basic_memory(_read_or_empty(file)) else "obsidian"
     first = next(iterate(read_json(file), ("results", "memories")), None)
     if first is None or first.wrong:
         return None
@@ -74,7 +74,7 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
         if format == "agents-md" and file.name.lower() not in _INSTRUCTIONS:
             continue
         path = f"{prefix}{readable_name(file.relative_to(source).as_posix())}"
-        why = _why_not(file, source, format)
+        why = _why_skipped(file, source, format)
         try:
             if not why:
                 yield TextFile(path, _read_or_fail(file))
@@ -84,12 +84,12 @@ def read_texts(source: Path, format: str, problems: list[NotePiece]) -> Iterator
             problems.append(NotePiece("file", path, 1, why=why))
 
 
-def _why_not(file: Path, source: Path, format: str) -> str:
+def _why_skipped(file: Path, source: Path, format: str) -> str:
     """Return why a file of a folder is not read; "" for one that is."""
     name = file.relative_to(source).as_posix()
     if readable_name(name) != name:
         return "its name is not valid UTF-8; give it another one and import it again"
-    if format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read(file))):
+    if format == "daily-logs" and not (file.name in CURATED or DAY.match(file.name) or is_topic(_read_or_empty(file))):
         return f"no part of the log: that is {', '.join(CURATED)}, files called by a day and memories with a type"
     if file.is_symlink():
         return f"the same as {readable_name(file.resolve().relative_to(source.resolve()).as_posix())}"
@@ -111,7 +111,7 @@ def _is_inside(file: Path, source: Path) -> bool:
     return not file.is_symlink() or file.resolve().is_relative_to(source.resolve())
 
 
-def _read(file: Path) -> str:
+def _read_or_empty(file: Path) -> str:
     try:
         return _read_or_fail(file)
     except UnreadableInput:
