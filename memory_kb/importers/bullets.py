@@ -19,6 +19,7 @@ from memory_kb.text import parse_date, read_text, shorten
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _OURS = re.compile(r"<!--\s*memory-kb:(?:begin|start)\b[^>]*-->.*?(?:<!--\s*memory-kb:end\s*-->|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _IMPORT = re.compile(r"@[\w~./-]+$")
 _MOST = 2_000
 
@@ -107,30 +108,30 @@ def read_agents_md(file: TextFile) -> Iterator[NotePiece]:
         >>> pieces[-1].why
         'a paragraph, not a rule in a list'
     """
-    note = read_note(file)
-    globs = _globs(note)
-    for block in _OURS.finditer(note.body):
-        line = note.line + note.body.count("\n", 0, block.start())
+    # Frontmatter that cannot be read is no text either.
+    text, globs = _FRONT.sub(_blank, file.text), _globs(read_note(file))
+    for block in _OURS.finditer(text):
+        line = text.count("\n", 0, block.start()) + 1
         yield NotePiece("block", file.path, line, why="memory-kb keeps this block itself")
-    for item in read_outline(note.body):
-        yield _read_item(item, file.path, item.line + note.line - 1, globs)
+    for item in read_outline(text):
+        yield _read_item(item, file.path, globs)
 
 
-def _read_item(item: Bullet, path: str, line: int, globs: tuple[str, ...]) -> NotePiece:
+def _read_item(item: Bullet, path: str, globs: tuple[str, ...]) -> NotePiece:
     """Return what a bullet or paragraph of an instruction file becomes."""
     if not item.is_bullet:
         if _IMPORT.match(item.text):
-            return NotePiece("import", path, line, why=f"names another file, {item.text}; import that by itself")
-        return NotePiece("paragraph", path, line, why="a paragraph, not a rule in a list")
+            return NotePiece("import", path, item.line, why=f"names another file, {item.text}; import that by itself")
+        return NotePiece("paragraph", path, item.line, why="a paragraph, not a rule in a list")
     if len(item.text) > _MOST:
-        return NotePiece("bullet", path, line, why=f"longer than {_MOST:,} characters")
+        return NotePiece("bullet", path, item.line, why=f"longer than {_MOST:,} characters")
     if not has_words(item.text):
-        return NotePiece("bullet", path, line, why="it has no words")
+        return NotePiece("bullet", path, item.line, why="it has no words")
     heading = _nearest_topic(item.headings)
     title = f"{heading}: {shorten(item.text.splitlines()[0], 70)}" if heading else None
     tags = tuple(filter(None, [tag_of(heading)]))
     draft = Draft(item.text, _kind(item), title, tags, applies_to=globs, source="observed", fields=came_from(path))
-    return NotePiece("bullet", path, line, f"{path}/{_folded(item.text)}", draft)
+    return NotePiece("bullet", path, item.line, f"{path}/{_folded(item.text)}", draft)
 
 
 def _kind(item: Bullet) -> str:
