@@ -11,7 +11,7 @@ from conftest import Files, Run
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import CannotSplice
-from memory_kb.index.rows import read_file
+from memory_kb.index.rows import read_raw
 from memory_kb.model import FileStat
 from memory_kb.text import decode_text
 
@@ -82,5 +82,5 @@ def test_what_loses_text_is_reported_before_unknown_words(run: Run, vault: Vault
 def test_a_cut_goes_through_no_sign_of_utf_16(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(("\ufeff" + "über\n" * 100).encode("utf-16-le"))
-    data = read_file(FileStat.of("a.md", str(file), os.lstat(file)), 61).data
+    data = read_raw(FileStat.of("a.md", str(file), os.lstat(file)), 61).data
     assert set(decode_text(data)) <= set("\ufeffüber\n")

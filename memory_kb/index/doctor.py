@@ -25,10 +25,10 @@ from memory_kb.index.lint_cache import (
     VaultFindings,
 )
 from memory_kb.index.remarks import field_span, link_span, say_dead, say_double
-from memory_kb.index.rows import decode_note, explain_unreadable, read_file
+from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex
-from memory_kb.index.sync import find_hidden, read_as_indexed, survey
+from memory_kb.index.sync import find_hidden, read_as_indexed, read_note_bytes, survey
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.model import EVERYTHING, Entry, Problem, Span, StoredEntry
@@ -308,7 +308,7 @@ def _find_differing(vault: Vault, index: SqliteIndex, seen: Collection[str]) -> 
             if file.path in seen:
                 continue
             with contextlib.suppress(OSError):
-                raw = read_file(file, vault.settings.index.max_file_bytes)
+                raw = read_note_bytes(vault, file)
                 rows = index.chunks_of(file.path)
                 digest = hash_of(json.dumps([*made_by, hash_of(raw.data), raw.is_cut, rows]).encode())
                 if kept.get(file.path) == digest or rows == list(read_as_indexed(vault, raw).chunks):

@@ -83,7 +83,7 @@ class ReadNote(NamedTuple):
     problems: tuple[tuple[int, str], ...]
 
 
-def read_file(file: FileStat, limit: int) -> RawNote:
+def read_raw(file: FileStat, limit: int) -> RawNote:
     """Read a file's first `limit` bytes, with its state from before the reading.
 
     A change during the reading leaves a state that the next comparison finds different.
@@ -113,7 +113,7 @@ def read_file(file: FileStat, limit: int) -> RawNote:
 def explain_unreadable(location: str) -> str | None:
     """Return why a file cannot be read, or None where it can or is gone."""
     try:
-        read_file(FileStat("", location, 0, 0, 0), 1)
+        read_raw(FileStat("", location, 0, 0, 0), 1)
     except FileNotFoundError:
         return None
     except OSError as exc:

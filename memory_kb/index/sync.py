@@ -96,7 +96,7 @@ def differences(
 
     What the walk could not read is added to `problems`.
     """
-    identify(vault)
+    identify_vault(vault)
     window = index.window()
     if regions is not None:
         for region in regions:
@@ -111,7 +111,7 @@ def differences(
         yield from compare((), index.known_files(is_global=True), window)
 
 
-def identify(vault: Vault) -> tuple[int, int]:
+def identify_vault(vault: Vault) -> tuple[int, int]:
     """Return what distinguishes the folder of the vault's notes from another one in its place."""
     folder = vault.roots[0].folder
     try:
@@ -137,15 +137,20 @@ def needs_writing(
     )
 
 
+def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
+    """Return as many of a file's bytes as are indexed; raise `OSError` where it cannot be read."""
+    from memory_kb.index.rows import read_raw
+
+    return read_raw(file, vault.settings.index.max_file_bytes)
+
+
 def has_same_bytes(vault: Vault, difference: Difference) -> bool:
     """Return whether a file still says what the index has read of it."""
-    from memory_kb.index.rows import read_file
-
     file, known, _ = difference
     if file is None or known is None:
         return False
     try:
-        return hash_of(read_file(file, vault.settings.index.max_file_bytes).data) == known.hash
+        return hash_of(read_note_bytes(vault, file).data) == known.hash
     except OSError:
         return False
 
@@ -253,7 +258,7 @@ class _Sync:
         return SyncReport(*counts, unchanged, problems, time.perf_counter() - started, unreadable=self._unreadable)
 
     def _write(self, found: Iterable[Difference], *, rebuild: bool) -> None:
-        folder, before = identify(self._vault), self._index.window()
+        folder, before = identify_vault(self._vault), self._index.window()
         # The transaction begins before anything is read: SQLite refuses at once, without any wait,
         # a reader who wants to write while somebody else does.
         with self._writing(folder, rebuild=rebuild) as writer:
@@ -267,7 +272,7 @@ class _Sync:
 
     def _write_first(self, found: list[Difference]) -> None:
         """Write what a first index lacks, and commit about every second."""
-        folder = identify(self._vault)
+        folder = identify_vault(self._vault)
         # What was read before an interruption may have been saved again behind the same time.
         start_ns = self._index.window().start_ns or self._start_ns
         self._total, left, number = len(found), iter(enumerate(found)), -1
@@ -283,7 +288,7 @@ class _Sync:
         """Begin a change, which is taken back if another folder is in the place of the vault's then."""
         with self._index.write(rebuild=rebuild) as writer:
             yield writer
-            if identify(self._vault) != folder:
+            if identify_vault(self._vault) != folder:
                 sentence = f"the vault's folder {self._vault.folder} was replaced by another one"
                 raise VaultNotFound(sentence, "run the command again")
 
@@ -299,14 +304,14 @@ class _Sync:
         return number
 
     def _apply(self, writer: "SqliteWriter", difference: Difference) -> None:
-        from memory_kb.index.rows import read_file, say_unreadable
+        from memory_kb.index.rows import say_unreadable
 
         file, known, _ = difference
         if file is None:
             self._remove(writer, known)
             return
         try:
-            raw = read_file(file, self._vault.settings.index.max_file_bytes)
+            raw = read_note_bytes(self._vault, file)
         except FileNotFoundError:
             self._remove(writer, known)
             return
@@ -349,15 +354,13 @@ def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
 
 def pending_passages(vault: Vault, index: SqliteIndex) -> "Iterator[EmbeddedPassage]":
     """Yield what would be embedded of the files that the index does not hold as they are."""
-    from memory_kb.index.rows import read_file
     from memory_kb.index.vectors import make_passages
 
     for file, _, _ in real_differences(vault, index, []):
         if file is None:
             continue
         with contextlib.suppress(OSError):
-            raw = read_file(file, vault.settings.index.max_file_bytes)
-            for chunk in read_as_indexed(vault, raw).chunks:
+            for chunk in read_as_indexed(vault, read_note_bytes(vault, file)).chunks:
                 yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 
@@ -389,8 +392,6 @@ class Unindexed:
         """Read what differs in some regions; return whether anything does."""
         import heapq
 
-        from memory_kb.index.rows import read_file
-
         changed = real_differences(self._vault, self._other, [], regions)
         found = [one for one in changed if one.path not in self.outdated]
         self.outdated.update(one.path for one in found)
@@ -400,5 +401,5 @@ class Unindexed:
         with self.index.write() as writer:
             for file in heapq.nlargest(most, files, key=lambda file: file.mtime_ns):
                 with contextlib.suppress(OSError):
-                    put_note(writer, self._vault, read_file(file, self._vault.settings.index.max_file_bytes))
+                    put_note(writer, self._vault, read_note_bytes(self._vault, file))
         return bool(found)

@@ -83,7 +83,7 @@ class HostMemory:
                 continue
         if not stats:
             return False
-        from memory_kb.index.rows import read_file, read_note
+        from memory_kb.index.rows import read_note, read_raw
 
         seen = tuple((stat.path, stat.mtime_ns, stat.size) for _, stat in stats)
         if seen != self._seen or self._index is None:
@@ -92,7 +92,7 @@ class HostMemory:
             with self._index.write(rebuild=True) as writer:
                 for _, stat in stats:
                     try:
-                        raw = read_file(stat, _MAX_BYTES)
+                        raw = read_raw(stat, _MAX_BYTES)
                     except OSError:
                         continue
                     digest = hash_of(raw.data)
