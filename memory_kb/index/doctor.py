@@ -73,13 +73,7 @@ def check_queries(vault: Vault, index: SqliteIndex) -> Iterator[Problem]:
 _LEFTOVER_AGE = 3_600
 
 
-def lint(
-    vault: Vault,
-    index: SqliteIndex,
-    paths: Sequence[str],
-    unreadable: Iterable[Problem],
-    further: Iterable[Problem],
-) -> tuple[Problem, ...]:
+def lint(vault: Vault, index: SqliteIndex, paths: Sequence[str], further: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return what should be fixed in the notes.
 
     That is fields, blocks, ids, links, secrets, saved queries, what cannot be read, and what others have found.
@@ -88,7 +82,7 @@ def lint(
     queries = check_queries(vault, index) if vault.memory else ()
     with contextlib.closing(LintCache(vault.machine / LINT_CACHE)) as cache:
         checked = cross_check(vault, index, cache)
-    problems = [*index.problems(), *unreadable, *checked, *queries, *further]
+    problems = [*index.problems(), *_find_unreadable(vault, index), *checked, *queries, *further]
     chosen = [_chosen(vault, path) for path in paths]
     kept = (
         problem
@@ -112,18 +106,14 @@ def keep_last(vault: Vault, verb: str, generation: int, found: Sequence[Problem]
         cache.keep_last(verb, LintPass(generation, moment, len(found), tuple(found[:_FIRST])))
 
 
-def find_unreadable(vault: Vault, index: SqliteIndex, seen: Sequence[Problem] | None) -> list[Problem]:
+def _find_unreadable(vault: Vault, index: SqliteIndex) -> list[Problem]:
     """Return the files and folders that may not be read, also those that were read before and look as they did."""
-    problems = list(seen or ())
-    files = {path: str(vault.resolve(path)) for path in index.paths()}
-    unknown = (
-        ()
-        if seen is not None
-        else (one for one in walk(vault, vault.settings.ignore, problems) if one.path not in files)
-    )
-    doubtful = [(path, location) for path, location in files.items() if not os.access(location, os.R_OK)]
-    doubtful += [(file.path, file.location) for file in unknown]
-    problems += [Problem(path, 1, reason) for path, location in doubtful if (reason := explain_unreadable(location))]
+    problems: list[Problem] = []
+    indexed = set(index.paths())
+    for file in walk(vault, vault.settings.ignore, problems):
+        is_doubtful = file.path not in indexed or not os.access(file.location, os.R_OK)
+        if is_doubtful and (reason := explain_unreadable(file.location)):
+            problems.append(Problem(file.path, 1, reason))
     return problems
 
 

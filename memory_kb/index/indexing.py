@@ -144,14 +144,9 @@ class Indexing:
         """Return what should be fixed in the notes; with `paths`, in those at or below one of them."""
         from memory_kb.index import doctor
 
-        with self._index.up_to_date() as refreshed:
+        with self._index.up_to_date():
             further = (*self._further(), *self._machine_problems())
-
-            def look(index: SqliteIndex) -> tuple[Problem, ...]:
-                unreadable = doctor.find_unreadable(self._vault, index, refreshed.problems)
-                return doctor.lint(self._vault, index, paths, unreadable, further)
-
-            return self._index.read(look)
+            return self._index.read(lambda index: doctor.lint(self._vault, index, paths, further))
 
 
 SESSIONS = ".sessions.db"

@@ -56,7 +56,6 @@ class Refreshed(NamedTuple):
 
     pending: int = 0
     reasons: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] | None = None
 
 
 def _describe_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
@@ -254,7 +253,7 @@ class VaultIndex:
             return Refreshed()
         problems: list[Problem] = []
         if not is_new and not needs_writing(self._vault, index, problems=problems):
-            return Refreshed(0, _describe_unlisted(problems), tuple(problems))
+            return Refreshed(0, _describe_unlisted(problems))
         wait = _PATIENCE if index.generation else _PATIENCE_AT_FIRST
         try:
             report = self._sync(wait if may_wait or not index.generation else 0, progress=progress)
@@ -268,7 +267,7 @@ class VaultIndex:
             f"{counted(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
         )
         unread = (left_out,) if report.unreadable else ()
-        return Refreshed(0, unread + _describe_unlisted(report.problems), report.problems)
+        return Refreshed(0, unread + _describe_unlisted(report.problems))
 
     def _watcher_confirms(self, index: SqliteIndex) -> bool:
         """Return whether a watcher keeps the index, so that not all files need be compared."""
@@ -285,16 +284,16 @@ class VaultIndex:
         return not needs_writing(self._vault, index, tuple(regions))
 
     @contextmanager
-    def up_to_date(self) -> Iterator[Refreshed]:
-        """Compare the files once, and then take the index for up to date while this lasts; yield what was seen.
+    def up_to_date(self) -> Iterator[None]:
+        """Compare the files once, and then take the index for up to date while this lasts.
 
         For a series of steps that announce what they write with `look_into`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
-        refreshed = self.refresh()
+        self.refresh()
         self._held_up_to_date += 1
         try:
-            yield refreshed
+            yield
         finally:
             self._held_up_to_date -= 1
 

@@ -197,7 +197,7 @@ class Searching:
 
     def answer(self, index: SqliteIndex, request: Request, *, sync: bool, progress: Progress | None) -> SearchResult:
         """Return what the vault knows about a request, without what agents remember by themselves."""
-        pending, degraded, _ = self._index.refresh(progress) if sync else (None, (), None)
+        pending, degraded = self._index.refresh(progress) if sync else (None, ())
         if not sync and index.generation == 0:
             degraded = ("this vault was never indexed; run the search without --no-sync, or `memory-kb index`",)
         elif not sync and index.is_partial:
