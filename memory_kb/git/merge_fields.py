@@ -200,9 +200,6 @@ def merge_blocks(base: str | None, ours: str, theirs: str, texts: GitTexts) -> T
     if not merged.unsettled:
         if not plain.conflicts and _says(plain.text, merged):
             return plain
-        united = texts.merge(old, mine, yours, is_union=True)
-        if _says(united.text, merged):
-            return TextMerge(united.text)
         comments = set(_COMMENT.findall(mine)), set(_COMMENT.findall(yours))
         whole = mine if comments[0] >= comments[1] else yours if comments[1] >= comments[0] else None
         if whole is not None and _says(whole, merged):

@@ -44,22 +44,19 @@ class GitTexts:
         """Return a merger of exchanged sides, whose conflicts still show each under its own name."""
         return GitTexts(self._environ, self.size, is_turned=not self._is_turned)
 
-    def merge(self, base: str, ours: str, theirs: str, *, is_union: bool = False) -> TextMerge:
-        """Return what two texts come to that both began as `base`.
-
-        With `is_union`, where both changed the same lines those of both are kept.
-        """
+    def merge(self, base: str, ours: str, theirs: str) -> TextMerge:
+        """Return what two texts come to that both began as `base`."""
         if theirs in (ours, base):
             return TextMerge(ours)
         if base == ours:
             return TextMerge(theirs)
-        merged = self._merge_file(base, ours, theirs, is_union=is_union)
+        merged = self._merge_file(base, ours, theirs)
         if merged.conflicts and self._is_turned:
-            return self._merge_file(base, theirs, ours, is_union=is_union)
+            return self._merge_file(base, theirs, ours)
         return merged
 
-    def _merge_file(self, base: str, ours: str, theirs: str, *, is_union: bool) -> TextMerge:
-        options = ["-p", "-q", f"--marker-size={self.size}", *(["--union"] if is_union else ())]
+    def _merge_file(self, base: str, ours: str, theirs: str) -> TextMerge:
+        options = ["-p", "-q", f"--marker-size={self.size}"]
         labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
         with tempfile.TemporaryDirectory(prefix="memory-kb-") as folder:
             files = [Path(folder, name) for name in ("ours", "base", "theirs")]
