@@ -101,7 +101,7 @@ def hidden(names: str, **kinds: str) -> tuple[Argument, ...]:
     return tuple(Argument(name, kind=kind, is_hidden=True) for name, kind in both.items())
 
 
-def plain(names: str = "", **kinds: str) -> tuple[Argument, ...]:
+def declared(names: str = "", **kinds: str) -> tuple[Argument, ...]:
     """Return arguments that need no description: texts, and others by their kind."""
     return tuple(one._replace(is_hidden=False) for one in hidden(names, **kinds))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memory_kb.context.framing import as_block, as_line
 from memory_kb.kb import KnowledgeBase
 from memory_kb.mcp import answers
-from memory_kb.mcp.arguments import Argument, chosen, hidden, plain
+from memory_kb.mcp.arguments import Argument, chosen, declared, hidden
 from memory_kb.mcp.tools import TOOLS, Caller, GivenArguments, recall_sessions, tool
 from memory_kb.store.events import Event
 from memory_kb.text import describe
@@ -20,9 +20,9 @@ _ID = Argument("id", "An id or its beginning.", is_required=True)
     "memory_list",
     "Entries in a line each.",
     (
-        *plain(kind="list", type="list", scope="list", tag="list", status="list"),
+        *declared(kind="list", type="list", scope="list", tag="list", status="list"),
         Argument("limit", "Default 50.", "number"),
-        *plain("job task"),
+        *declared("job task"),
     ),
     "reads",
 )
@@ -72,7 +72,10 @@ def _why_not(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
 
 
 @tool(
-    "rules_select", "The rules and pitfalls for a task with these labels.", plain(labels="list", type="text"), "reads"
+    "rules_select",
+    "The rules and pitfalls for a task with these labels.",
+    declared(labels="list", type="text"),
+    "reads",
 )
 def _rules_select(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     chosen = kb.rules.select(given.get("labels", ()), given.get("type"))
@@ -137,9 +140,9 @@ def _review_reject(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
         Argument("from_agent"),
         Argument("done", "What was done.", "list"),
         Argument("artifacts", "Files and other things made.", "list"),
-        *plain(needs_testing="list", known_issues="list"),
+        *declared(needs_testing="list", known_issues="list"),
         Argument("patterns", "Ids of entries that matter now.", "list"),
-        *plain("job"),
+        *declared("job"),
         *hidden("task_id"),
     ),
     "adds",
@@ -154,7 +157,7 @@ def _handoff_create(kb: KnowledgeBase, given: GivenArguments, caller: Caller) ->
 @tool(
     "handoff_latest",
     "The newest handoff, or the newest to an agent.",
-    (*plain("to_agent job"), *hidden("task_id")),
+    (*declared("to_agent job"), *hidden("task_id")),
     "reads",
 )
 def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
@@ -178,7 +181,7 @@ def _notes(notices: Sequence[str]) -> str:
         Argument("goal"),
         Argument("completed", "Tasks that are done.", "list"),
         Argument("files", "Files it modified.", "list"),
-        *plain(tech="list", patterns="list"),
+        *declared(tech="list", patterns="list"),
     ),
     "changes",
     is_idempotent=True,
@@ -251,7 +254,7 @@ def _session_end(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> st
 @tool(
     "session_search",
     "Search what was said and done in sessions.",
-    (*plain("query", limit="number"), *plain("session agent since until outcome")),
+    (*declared("query", limit="number"), *declared("session agent since until outcome")),
     "reads",
 )
 def _session_search(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
