@@ -19,13 +19,6 @@ from memory_kb.text import load_json
 #: The longest text of one call, in characters: more than any memory should have.
 MAX_CHARACTERS = 200_000
 _SHOWN = 60
-_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "text": {"type": "string"},
-    "number": {"type": "integer"},
-    "flag": {"type": "boolean"},
-    "list": {"type": "array", "items": {"type": "string"}},
-}
-_MEANT = {"text": "a text", "number": "a whole number", "flag": "true or false", "list": "a list of texts"}
 _NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=-(10**12), le=10**12)])
 _FLAG: TypeAdapter[bool] = TypeAdapter(bool)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -128,7 +121,7 @@ def make_schema(arguments: Iterable[Argument]) -> dict[str, Any]:
 
 def _schema(argument: Argument) -> Mapping[str, Any]:
     if not argument.choices:
-        return _SCHEMAS[argument.kind]
+        return _KINDS[argument.kind].schema
     words = {"enum": list(argument.choices)}
     return {"type": "array", "items": words} if argument.kind == "list" else words
 
@@ -157,7 +150,7 @@ def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Any]) -> d
 
 def say_accepted(arguments: Sequence[Argument]) -> str:
     """Return what a tool takes, in words."""
-    described = [f"{one.name} ({_MEANT[one.kind]}{', required' if one.is_required else ''})" for one in arguments]
+    described = [f"{one.name} ({_KINDS[one.kind].words}{', required' if one.is_required else ''})" for one in arguments]
     return f"it takes {', '.join(described) or 'no arguments'}"
 
 
@@ -183,16 +176,11 @@ def _plain(name: str) -> str:
 
 
 def _read(argument: Argument, value: Any) -> Any:
-    readers: Mapping[str, Callable[[Any], Any]] = {
-        "text": _read_text,
-        "number": _read_number,
-        "flag": _FLAG.validate_python,
-        "list": _read_list,
-    }
+    kind = _KINDS[argument.kind]
     try:
-        return readers[argument.kind](value)
+        return kind.read(value)
     except ValueError as exc:
-        raise UsageError(f"{argument.name} must be {_MEANT[argument.kind]}, not {_show(value)}") from exc
+        raise UsageError(f"{argument.name} must be {kind.words}, not {_show(value)}") from exc
 
 
 def _read_text(value: Any) -> str:
@@ -235,6 +223,22 @@ def _parse_list(text: str) -> list[Any]:
     if len(lines) > 1:
         return list(lines)
     return [text] if len(text) > 200 or ". " in text else [part.strip() for part in text.split(",")]
+
+
+class _Kind(NamedTuple):
+    """A kind of argument: its JSON Schema, what it is in words, and how it is read."""
+
+    schema: Mapping[str, Any]
+    words: str
+    read: Callable[[Any], Any]
+
+
+_KINDS = {
+    "text": _Kind({"type": "string"}, "a text", _read_text),
+    "number": _Kind({"type": "integer"}, "a whole number", _read_number),
+    "flag": _Kind({"type": "boolean"}, "true or false", _FLAG.validate_python),
+    "list": _Kind({"type": "array", "items": {"type": "string"}}, "a list of texts", _read_list),
+}
 
 
 def _check_texts(value: Any) -> None:
