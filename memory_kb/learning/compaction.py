@@ -361,7 +361,7 @@ class Compactor:
             return since is not None and (made is None or made >= since or memory.id in made_since)
 
         with self._writer.lock(dry_run=dry_run or not resolve):
-            found = find_contradictions(self._memories.all(), classify, is_new if since else None, notices.append)
+            found = find_contradictions(self._memories.all(), classify, is_new if since else None, notices)
             run = RunReport(None, "contradictions")
             if resolve:
                 run = self._writer.run("contradictions", plan_resolutions(found), dry_run=dry_run)

@@ -16,7 +16,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Memory
 from memory_kb.providers.base import Llm, form_of
 from memory_kb.reports import RunReport
-from memory_kb.similarity import CONTRADICTION_FROM, Pair, near_pairs, pairs_with, word_set
+from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, pairs_with, word_set
 from memory_kb.store.plan import Change, plan_fields, with_links, with_words
 from memory_kb.text import parse_date
 
@@ -99,35 +99,25 @@ def find_contradictions(
     memories: Sequence[Memory],
     classify: Classifier | None = None,
     is_new: Callable[[Memory], bool] | None = None,
-    on_cut: Callable[[str], object] = len,
+    notices: list[str] | None = None,
 ) -> tuple[Contradiction, ...]:
     """Return the contradictions among entries, in the order of their places.
 
-    Two entries of one store that share three words in ten are looked at, 200,000 such pairs at most. Without a classifier's word they must say the
-    opposite of each other in so many words. Pairs that were settled before, by links between them, are left out. With
-    `is_new` only pairs of which one is new are looked at. `on_cut` receives a sentence where not all pairs are.
+    Two entries of one place that share three words in ten are held against each other. Without a classifier's word they
+    must say the opposite of each other in so many words. Pairs that were settled before, by links between them, are left
+    out. With `is_new` only pairs of which one is new are looked at. `notices` get a sentence where not all pairs are.
     """
-    mine = [memory for memory in memories if memory.is_live and not memory.is_superseded and may_be_weighed(memory)]
-    stores: dict[object, list[Memory]] = {}
-    for memory in mine:
-        stores.setdefault(memory.place, []).append(memory)
+    by_place: dict[object, list[Memory]] = {}
+    for memory in memories:
+        if memory.is_live and not memory.is_superseded and may_be_weighed(memory):
+            by_place.setdefault(memory.place, []).append(memory)
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
-    for store in stores.values():
-        pairs = list(islice(_pairs(store, is_new), _MOST_PAIRS + 1))
-        if len(pairs) > _MOST_PAIRS:
-            on_cut(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
-        pairs = sorted(pairs[:_MOST_PAIRS])
-        ages = list(map(_age, store)) if pairs else []
-        for pair in pairs:
-            older, newer = store[pair.one], store[pair.other]
-            if ages[pair.other] < ages[pair.one]:
-                older, newer = newer, older
-            if _are_settled(older, newer):
-                continue
+    for store in by_place.values():
+        for older, newer, similarity in _unsettled_pairs(store, is_new, [] if notices is None else notices):
             signal = find_opposition(older.text, newer.text)
             if signal is None:
-                quiet.append((-pair.similarity, older, newer))
+                quiet.append((-similarity, older, newer))
             else:
                 cause = (classify(older.text, newer.text) if classify else None) or guess_cause(older, newer)
                 found.append(Contradiction(older, newer, cause, signal))
@@ -136,12 +126,23 @@ def find_contradictions(
     return tuple(contradiction for contradiction in found if contradiction.cause != "retrieval_noise")
 
 
-def _pairs(store: Sequence[Memory], is_new: Callable[[Memory], bool] | None) -> Iterator[Pair]:
+def _unsettled_pairs(
+    store: Sequence[Memory], is_new: Callable[[Memory], bool] | None, notices: list[str]
+) -> Iterator[tuple[Memory, Memory, float]]:
+    """Yield two entries each that are about similar things, the older first, and how similar they are."""
     new = [place for place, memory in enumerate(store) if is_new is None or is_new(memory)]
     if not new:
-        return iter(())
+        return
     sets = [word_set(memory.text) for memory in store]
-    return near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
+    near = near_pairs(sets, CONTRADICTION_FROM) if is_new is None else pairs_with(sets, new, CONTRADICTION_FROM)
+    pairs = list(islice(near, _MOST_PAIRS + 1))
+    if len(pairs) > _MOST_PAIRS:
+        notices.append(f"too many entries are alike; only the first {_MOST_PAIRS:,} pairs were compared")
+    ages = list(map(_age, store)) if pairs else []
+    for one, other, similarity in sorted(pairs[:_MOST_PAIRS]):
+        older, newer = (store[place] for place in sorted((one, other), key=ages.__getitem__))
+        if not _are_settled(older, newer):
+            yield older, newer, similarity
 
 
 def takes_part(memory: Memory) -> bool:
