@@ -33,15 +33,7 @@ _WORD = regex(r"\S*")
 
 
 class Finding(NamedTuple):
-    """A credential in a text.
-
-    Attributes:
-        what: what it looks like.
-        start: where the credential begins.
-        end: where it ends.
-        line: the line that it begins on, the first is 1.
-        shown: the words before it and its first characters.
-    """
+    """A credential in a text: what it looks like, and where; `shown` are the words before it and its first characters."""
 
     what: str
     start: int
@@ -87,13 +79,7 @@ _NEAR = 60
 
 
 class _View(NamedTuple):
-    """A text as it is searched.
-
-    Attributes:
-        folded: the text in small letters.
-        keywords: the keywords of rules that it holds.
-        places: for each of its characters where that is in the original.
-    """
+    """A text as it is searched, with the keywords of rules in it, and for each character where that is in the original."""
 
     text: str
     folded: str

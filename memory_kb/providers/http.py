@@ -115,12 +115,8 @@ _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api 
 class Refused(Exception):
     """What came instead of an answer.
 
-    Attributes:
-        kind: "unreachable", "timeout", "dropped" or "malformed" where no answer came, else "key", "model", "quota",
-            "input", "busy" or "other".
-        status: of HTTP; None if no answer came.
-        said: the words of the server, or of whoever noticed.
-        retry_after: the seconds that the server asks to wait.
+    `kind` is "unreachable", "timeout", "dropped" or "malformed" where no answer came, and there is no `status` then; else
+    it is "key", "model", "quota", "input", "busy" or "other". `retry_after` are the seconds that the server asks to wait.
     """
 
     def __init__(self, kind: str, said: str, status: int | None = None, retry_after: float | None = None) -> None:

@@ -55,13 +55,8 @@ _EXPORT = "fetch it again with `memory-kb model fetch`, or put an export at onnx
 class ModelConfig(NamedTuple):
     """Everything that the configuration files of a model decide.
 
-    Attributes:
-        folder: of the transformer.
-        files: the configuration files.
-        max_tokens: how many tokens it reads at once.
-        pooling: how the vectors of the tokens become one: mean, cls or lasttoken.
-        dimension: how many numbers a vector has.
-        query_prompt: what goes before a query, and `text_prompt` before a text to be found.
+    `folder` is that of the transformer, which reads `max_tokens` at once; `pooling` is mean, cls or lasttoken. The
+    prompts go before a query, and before a text to be found.
     """
 
     folder: Path
