@@ -11,8 +11,9 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.learning.rules import read_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
+from memory_kb.session_facts import TraceSession
 from memory_kb.sessions.steps import Ended, Part, PartResult, changed, run_step
-from memory_kb.store.session_log import OUTCOMES, TraceSession
+from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import parse_date
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from memory_kb.credentials import Redacted, find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
@@ -30,9 +30,6 @@ from memory_kb.store.events import (
 )
 from memory_kb.store.logs import format_time
 from memory_kb.vault import hold_lock
-
-if TYPE_CHECKING:
-    from memory_kb.session_facts import Trace
 
 #: Seconds a writer waits for the others of its session; each holds the lock for a millisecond.
 PATIENCE = 30.0
@@ -447,9 +444,3 @@ def parse_moment(text: str, *, is_end: bool = False) -> str:
         return format_time(datetime.fromisoformat(text))
     except (ValueError, OverflowError) as exc:
         raise UsageError(f"{text!r} is not a day or a moment", "write 2026-03-01 or 2026-03-01T12:00:00Z") from exc
-
-
-class TraceSession(Protocol):
-    """Returns the facts of a session, one trace for each task."""
-
-    def __call__(self, session: str, on_problem: Callable[[int, str], None] | None = None) -> tuple[Trace, ...]: ...
