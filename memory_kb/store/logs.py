@@ -205,10 +205,6 @@ class OutcomeLog:
             line["used"] = list(outcome.used)
         append_lines(self.file, [line], force=True)
 
-    def read(self, agent: str, task: str) -> Iterator[Outcome]:
-        """Yield the outcomes of a task of an agent, oldest first; what nobody can read is passed over."""
-        return (one for one in self.read_all(mark_of(task)) if (one.agent, one.task) == (agent, task))
-
     def read_about(self, task: str, session: str | None) -> Iterator[Outcome]:
         """Yield the outcomes that may be about a task or a session, oldest first: those that name it, or no session."""
         named = (mark_of(one) for one in (task, session) if one is not None)
