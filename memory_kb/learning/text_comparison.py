@@ -13,15 +13,15 @@ from memory_kb.similarity import CLASH_ABOVE, stem, word_set
 from memory_kb.text import encode, hash_of, jaccard, tokens
 
 
-def _set(text: str) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 #: Words that deny the whole of a sentence, and those that deny something in it.
-_DENIALS = _set(
+_DENIALS = _words(
     "not no never cannot none nor without nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни"
 )
-NEGATIONS = _DENIALS | _set("neither nobody nothing nowhere unless hardly")
+_NEGATIONS = _DENIALS | _words("neither nobody nothing nowhere unless hardly")
 #: A word and its opposite; the second represents the first, turned round.
 _OPPOSITES = {
     opposite: word
@@ -54,16 +54,18 @@ _OPPOSITES = {
 }
 _SAME = {"prefer": "use", "permit": "allow", "mandatory": "require", "kept": "keep"}
 #: Words that neither make a sentence another one nor its opposite.
-_FILLERS = _set(
+_FILLERS = _words(
     """a an the is are was were be been being am do does did done to of and or we you i it its this that these those our your there here
     please also just will would shall should must have has had always ever any anyone anybody all every each everybody everyone so then
     really strictly longer anymore currently now again turn switch"""
 )
 #: Words that make a claim about a part: its negation may hold for another part.
-_PARTIAL = _set("some many few several most mostly sometimes often occasionally usually partly partially might only")
-_BEFORE, _AFTER, _OVER = _set("before until"), _set("after once"), _set("over than instead")
-_TURNED = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
-_MARKED = {
+_PARTIAL = _words("some many few several most mostly sometimes often occasionally usually partly partially might only")
+_BEFORE, _AFTER, _OVER = _words("before until"), _words("after once"), _words("over than instead")
+#: What each opposite turns round, by its stem.
+_BASES = {stem(opposite): word for opposite, word in _OPPOSITES.items()}
+#: The words, by their stems, in which texts that say the same do not differ.
+_TURNING = {
     stem(word): word
     for word in (*_OPPOSITES, *_BEFORE, *_AFTER, *_OVER, "unless", "without", "never", "nobody", "nothing", "neither")
 }
@@ -76,6 +78,9 @@ _QUOTED = regex(r"(?<= fails with `)[^`\n]+(?=`)")
 _WORD = regex(r"\w+")
 _DIGIT = regex(r"\d")
 _SHORT_NOT = regex(r"n['\u2019]t\b")
+
+
+# -- the same ------------------------------------------------------------------------------------------
 
 
 def comparable(text: str) -> str:
@@ -120,8 +125,8 @@ def turning_words(text: str) -> frozenset[str]:
     Texts in which these differ do not say the same, whatever else they share.
     """
     words = set(words_of(comparable(text)))
-    turning = {word for word in words if word in NEGATIONS or _DIGIT.search(word)}
-    return frozenset(turning | {_MARKED[root] for root in map(stem, words) if root in _MARKED})
+    turning = {word for word in words if word in _NEGATIONS or _DIGIT.search(word)}
+    return frozenset(turning | {_TURNING[root] for root in map(stem, words) if root in _TURNING})
 
 
 def words_of(text: str) -> list[str]:
@@ -155,6 +160,8 @@ def signs(text: str) -> frozenset[str]:
     blocks = ("".join(block.group().split()) for block in _FENCE.finditer(text))
     return frozenset(_SIGN.findall(_FENCE.sub("", text))) | frozenset(blocks)
 
+
+# -- the contrary --------------------------------------------------------------------------------------
 
 #: How much of a text is read, and the longest sentence that is; characters.
 _READ_CHARS, _MOST_SENTENCES, _LONGEST = 20_000, 200, 400
@@ -223,13 +230,13 @@ def _tokens(sentence: str) -> list[str]:
 @functools.lru_cache(maxsize=8_192)
 def _read_claim(sentence: str) -> _Claim:
     found = _tokens(_REASON.sub("", sentence))
-    is_negated = sum(word in NEGATIONS or stem(word) in _TURNED for word in found) % 2 == 1
+    is_negated = sum(word in _NEGATIONS or stem(word) in _BASES for word in found) % 2 == 1
     return _Claim(_content(found), is_negated, _read_order(found))
 
 
 def _content(words: list[str]) -> frozenset[str]:
     """Return the stems of what words are about, each opposite as the word that it turns round."""
-    plain = (_TURNED.get(stem(word), "" if word in NEGATIONS else word) for word in words)
+    plain = (_BASES.get(stem(word), "" if word in _NEGATIONS else word) for word in words)
     same = (_SAME.get(word, _SAME.get(stem(word), word)) for word in plain)
     return frozenset(stem(word) for word in same if word and word not in _FILLERS)
 
@@ -291,6 +298,8 @@ def _approaches(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return word_set(found["correct approach"]), word_set(found["incorrect approach"])
 
 
+# -- another value of the same -------------------------------------------------------------------------
+
 #: Two statements have one subject where they share so much of the shorter one's words, and of all their words.
 _OF_SHORTER, _OF_ALL = 0.8, 0.4
 _VALUE = re.compile(r"`[^`\n]+`|\"[^\"\n]+\"|(?<!\w)'[^'\n]+'(?!\w)|“[^”\n]+”|\b\d+(?:\.\d+)*\b")
@@ -301,7 +310,7 @@ _LEFT = re.compile(
 )
 _USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
 #: Words that do not belong to the subject of a statement.
-_BESIDE_SUBJECT = _DENIALS | _set(
+_BESIDE_SUBJECT = _DENIALS | _words(
     """always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd
     and when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer"""
 )
