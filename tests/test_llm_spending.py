@@ -17,7 +17,7 @@ from conftest import REPOSITORY
 from memory_kb.errors import ProviderFailed, SpendLimitReached
 from memory_kb.providers.base import Llm
 from memory_kb.providers.openai import openai_llm
-from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider
@@ -67,7 +67,7 @@ def test_every_call_is_noted_with_its_cost(
 def test_nothing_is_asked_when_the_day_is_spent(
     paid: Callable[..., Llm], fake: FakeProvider, log: SpendLog, tmp_path: Path
 ) -> None:
-    log.note("openai", "m", Usage(1, 1), 0.9999)
+    log.note("openai", "m", TokenUsage(1, 1), 0.9999)
     with pytest.raises(SpendLimitReached) as caught:
         paid(log).complete("Fill in.", FORM, timeout=20)
     assert "$1.00 of $1.00 for today is spent" in str(caught.value)
@@ -101,23 +101,25 @@ def test_a_call_that_may_be_on_the_bill_is_noted(
 
 
 def test_prices() -> None:
-    assert cost("openai", "gpt-5-mini-2025-08-07", Usage(1_000_000 // 100, 0)) == pytest.approx(0.0025)
-    assert cost("openai", "never-heard-of", Usage(1000, 1000)) == cost("openai", "gpt-5.5-pro", Usage(1000, 1000))
-    assert cost("anthropic", "claude-haiku-5-5", Usage(200_000, 1_000)) == pytest.approx(5 * 0.0205)
-    assert cost("gemini", "gemini-3.8-flash", Usage(0, 0)) == 0
+    assert cost("openai", "gpt-5-mini-2025-08-07", TokenUsage(1_000_000 // 100, 0)) == pytest.approx(0.0025)
+    assert cost("openai", "never-heard-of", TokenUsage(1000, 1000)) == cost(
+        "openai", "gpt-5.5-pro", TokenUsage(1000, 1000)
+    )
+    assert cost("anthropic", "claude-haiku-5-5", TokenUsage(200_000, 1_000)) == pytest.approx(5 * 0.0205)
+    assert cost("gemini", "gemini-3.8-flash", TokenUsage(0, 0)) == 0
 
 
 def test_a_torn_ledger_still_counts(tmp_path: Path) -> None:
     file = tmp_path / "spend.jsonl"
     log = SpendLog(file, 1.0, lambda: NOON)
     assert log.spent_today() == 0
-    log.note("openai", "m", Usage(1, 1), 0.25)
+    log.note("openai", "m", TokenUsage(1, 1), 0.25)
     with file.open("ab") as ledger:
         ledger.write(
             b'\xff\xfe junk\n{"time": "2026-11-21T13:00:00", "usd": "0.5"}\n{"time": "2026-11-20T13:00:00", "usd": 9}\n{"time": "2026-11-21T1'
         )
     assert log.spent_today() == 0.75
-    log.note("openai", "m", Usage(1, 1), 0.125)
+    log.note("openai", "m", TokenUsage(1, 1), 0.125)
     assert log.spent_today() == 0.875
 
 
@@ -127,7 +129,7 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
     with pytest.raises(ProviderFailed, match="cannot be written"):
         log.check(0.1)
     with pytest.raises(ProviderFailed, match="cannot be written"):
-        log.note("openai", "m", Usage(1, 1), 0.1)
+        log.note("openai", "m", TokenUsage(1, 1), 0.1)
     log.check(0.0)
 
 
@@ -135,9 +137,9 @@ def test_a_ledger_that_cannot_be_written_stops_spending(tmp_path: Path) -> None:
 def test_several_processes_keep_one_ledger(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"
-        "from memory_kb.providers.spending import SpendLog, Usage\n"
+        "from memory_kb.providers.spending import SpendLog, TokenUsage\n"
         "log = SpendLog(pathlib.Path(sys.argv[1]), 1.0)\n"
-        "for _ in range(100): log.note('openai', 'm', Usage(1, 1), 0.001)\n"
+        "for _ in range(100): log.note('openai', 'm', TokenUsage(1, 1), 0.001)\n"
     )
     file = tmp_path / "spend.jsonl"
     started = [subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=REPOSITORY) for _ in range(4)]

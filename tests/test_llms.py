@@ -19,7 +19,7 @@ from memory_kb.providers.base import Llm, OfflineLlm
 from memory_kb.providers.http import ProviderCalls, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, Misfilled, RemoteLlm, Reply, check_form
 from memory_kb.providers.openai import open_client, openai_llm
-from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.spending import SpendLog, TokenUsage
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -214,7 +214,7 @@ def test_an_answer_comes_in_time_or_not_at_all(llm: Llm, fake: FakeProvider) -> 
 
 def test_an_answer_that_was_cut_off_is_no_answer(log: SpendLog, fake: FakeProvider) -> None:
     def ask(_client: object, _question: FormRequest) -> Reply:
-        return Reply(json.dumps(FILLED), Usage(1, 1), is_cut=True)
+        return Reply(json.dumps(FILLED), TokenUsage(1, 1), is_cut=True)
 
     calls = ProviderCalls(provider_of("OpenAI", fake.base_url, "", "OPENAI_API_KEY", "llm"))
     llm = RemoteLlm(LlmModel("openai", "m", is_free=True), calls, log, lambda: open_client(fake.base_url, None), ask)

@@ -9,7 +9,7 @@ from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Llm, is_loopback
 from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
-from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:
     import anthropic
@@ -46,7 +46,7 @@ def anthropic_llm(
         blocks = getattr(answer, "content", None) or []
         text = "".join(block.text for block in blocks if getattr(block, "type", None) == "text")
         usage = getattr(answer, "usage", None)
-        known = None if usage is None else Usage(usage.input_tokens, usage.output_tokens)
+        known = None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens)
         return Reply(text, known, getattr(answer, "stop_reason", None) == "max_tokens")
 
     return RemoteLlm(

@@ -165,9 +165,9 @@ def estimate(settings: LlmSettings, input_tokens: int) -> Metered:
         0.0
     """
     from memory_kb.providers import anthropic, gemini, openai
-    from memory_kb.providers.spending import Metered, Usage, cost
+    from memory_kb.providers.spending import Metered, TokenUsage, cost
 
-    usage = Usage(input_tokens, USUAL_OUTPUT)
+    usage = TokenUsage(input_tokens, USUAL_OUTPUT)
     if is_loopback(settings.base_url) or settings.provider == "command":
         return Metered(1, *usage, 0.0)
     usual = {"openai": openai.USUAL_LLM, "gemini": gemini.USUAL_LLM, "anthropic": anthropic.USUAL_MODEL}

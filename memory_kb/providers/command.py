@@ -16,7 +16,7 @@ from typing import Any
 from memory_kb.errors import ProviderFailed
 from memory_kb.injected import wrap
 from memory_kb.providers.llm import Misfilled, fill_form, with_schema
-from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.spending import SpendLog, TokenUsage
 from memory_kb.text import count_tokens
 
 #: The variable that switches every hook of ours off; the value is `off`.
@@ -82,7 +82,7 @@ class CommandLlm:
             # Marked as ours: should the program's own conversation ever be imported, nothing of it is learned.
             answer = self._run(add_quiet_options(self._command, program), wrap(prompt), deadline)
         finally:
-            self._log.note("command", self._name, Usage(count_tokens(prompt), count_tokens(answer)), 0.0)
+            self._log.note("command", self._name, TokenUsage(count_tokens(prompt), count_tokens(answer)), 0.0)
         return answer
 
     def _run(self, words: Sequence[str], prompt: str, deadline: float) -> str:

@@ -10,7 +10,7 @@ from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopb
 from memory_kb.providers.embeddings import RemoteEmbedder
 from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
-from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:
     import httpx2
@@ -137,7 +137,7 @@ def gemini_llm(
         if counts is None or counts.prompt_token_count is None:
             return Reply(text, None, is_cut)
         written = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
-        return Reply(text, Usage(counts.prompt_token_count, written), is_cut)
+        return Reply(text, TokenUsage(counts.prompt_token_count, written), is_cut)
 
     return RemoteLlm(
         LlmModel("gemini", name, is_free=is_loopback(base_url)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.embeddings import estimate_tokens
 from memory_kb.providers.http import Pace, ProviderCalls, Refused, quote, read_refusal
-from memory_kb.providers.spending import SpendLog, Usage, cost
+from memory_kb.providers.spending import SpendLog, TokenUsage, cost
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Reply(NamedTuple):
     """What a model wrote; `usage` is None if it did not say what it took."""
 
     text: str
-    usage: Usage | None
+    usage: TokenUsage | None
     is_cut: bool = False
 
 
@@ -153,7 +153,7 @@ class RemoteLlm:
 
     def _ask_once(self, client: Any, question: FormRequest, pace: Pace, deadline: float | None) -> str:
         asked = question.prompt + json.dumps(question.schema or "")
-        expected = Usage(estimate_tokens(asked), OUTPUT_TOKENS)
+        expected = TokenUsage(estimate_tokens(asked), OUTPUT_TOKENS)
         self._log.check(self._price(expected))
         may_be_billed = False
 
@@ -172,13 +172,13 @@ class RemoteLlm:
             if may_be_billed:
                 self._note(expected)
             raise
-        self._note(reply.usage or Usage(expected.input_tokens, estimate_tokens(reply.text)))
+        self._note(reply.usage or TokenUsage(expected.input_tokens, estimate_tokens(reply.text)))
         if reply.is_cut:
             raise Misfilled(f"the answer is longer than {OUTPUT_TOKENS} tokens")
         return reply.text
 
-    def _price(self, usage: Usage) -> float:
+    def _price(self, usage: TokenUsage) -> float:
         return 0.0 if self._model.is_free else cost(self._model.provider, self._model.name, usage)
 
-    def _note(self, usage: Usage) -> None:
+    def _note(self, usage: TokenUsage) -> None:
         self._log.note(self._model.provider, self._model.name, usage, self._price(usage))

@@ -10,7 +10,7 @@ from memory_kb.providers.base import Limits, Llm, Purpose, VectorSpace, is_loopb
 from memory_kb.providers.embeddings import RemoteEmbedder
 from memory_kb.providers.http import ProviderCalls, Timing, open_http_client, provider_of
 from memory_kb.providers.llm import OUTPUT_TOKENS, FormRequest, LlmModel, RemoteLlm, Reply
-from memory_kb.providers.spending import SpendLog, Usage
+from memory_kb.providers.spending import SpendLog, TokenUsage
 
 if TYPE_CHECKING:
     import httpx2
@@ -136,5 +136,5 @@ def _reply_of(answer: Any) -> Reply:
     text = getattr(getattr(choices[0], "message", None), "content", None)
     usage = getattr(answer, "usage", None)
     counts = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
-    known = Usage(counts[0], counts[1]) if isinstance(counts[0], int) and isinstance(counts[1], int) else None
+    known = TokenUsage(counts[0], counts[1]) if isinstance(counts[0], int) and isinstance(counts[1], int) else None
     return Reply(text if isinstance(text, str) else "", known, getattr(choices[0], "finish_reason", None) == "length")

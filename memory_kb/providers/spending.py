@@ -57,7 +57,7 @@ _LONG_PROMPT = 100_000
 _LONG_FACTOR = 5.0
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """The tokens of one call."""
 
     input_tokens: int
@@ -97,13 +97,13 @@ class Metered(NamedTuple):
         )
 
 
-def cost(provider: str, model: str, usage: Usage) -> float:
+def cost(provider: str, model: str, usage: TokenUsage) -> float:
     """Return what a call costs in dollars.
 
     An unknown model is taken for the dearest known one of its provider; the day in a model's name does not count.
 
     Example:
-        >>> cost("anthropic", "claude-haiku-4-5-20251001", Usage(1_000, 100)), cost("openai", "new", Usage(1_000, 100))
+        >>> cost("anthropic", "claude-haiku-4-5-20251001", TokenUsage(1_000, 100)), cost("openai", "new", TokenUsage(1_000, 100))
         (0.0015, 0.048)
     """
     prices = _PRICES[provider]
@@ -157,7 +157,7 @@ class SpendLog:
             said = f"${spent:.2f} of ${self._daily:.2f} for today is spent and the call may cost ${usd:.4f}"
             raise _refuse(said, "daily_spend")
 
-    def note(self, provider: str, model: str, usage: Usage, usd: float) -> None:
+    def note(self, provider: str, model: str, usage: TokenUsage, usd: float) -> None:
         """Write down a call."""
         self.total = self.total.plus(Metered(1, *usage, round(usd, 9)))
         time = self._clock().astimezone(UTC).isoformat(timespec="seconds")
