@@ -17,13 +17,12 @@ from memory_kb.markdown import text_blocks
 from memory_kb.reports import RunReport
 from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode
-from memory_kb.vault import MACHINE
+from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
     from memory_kb.agents.proof import ProofCheck
     from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
-    from memory_kb.vault import Vault
 
 
 SCOPES = ("project", "user")

@@ -22,11 +22,10 @@ from memory_kb.cli.runs import finish_run
 from memory_kb.cli.search import show_verb
 from memory_kb.cli.styles import clean, format_id, one_line
 from memory_kb.errors import UsageError
-from memory_kb.model import SOURCES
+from memory_kb.model import SOURCES, Problem
 from memory_kb.text import shorten
 
 if TYPE_CHECKING:
-    from memory_kb.model import Problem
     from memory_kb.skills.skill import Skill, SkillMoved, SkillWritten
 
 _ORDERS = ("thompson", "mean", "ucb")

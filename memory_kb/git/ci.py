@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_kb.credentials import describe_secret, locate_secret
 from memory_kb.errors import UsageError
-from memory_kb.git.backtest import find_breaches, find_covered, read_change
+from memory_kb.git.backtest import Files, find_breaches, find_covered, read_change
 from memory_kb.git.comparison import CiReport, RevisionView, choose_queries, compare_revisions, say_over_budget
 from memory_kb.git.past_vault import open_past
 from memory_kb.index.doctor import check_queries, cross_check, queries_path, read_queries
@@ -19,7 +19,7 @@ from memory_kb.learning.guards import guarding_rules, read_guard
 from memory_kb.learning.rules import Checks, run_check
 from memory_kb.model import EVERYTHING, Problem
 from memory_kb.search.candidates import Request
-from memory_kb.search.evaluation import File, grep, measure, propose_queries, summarize
+from memory_kb.search.evaluation import File, QuestionResult, Row, grep, measure, propose_queries, summarize
 from memory_kb.search.query import parse_query
 from memory_kb.store.files import find_note
 from memory_kb.store.logs import RetrievalLog
@@ -27,12 +27,10 @@ from memory_kb.store.logs import RetrievalLog
 if TYPE_CHECKING:
     from memory_kb.context.sections import Context
     from memory_kb.context.service import Contexts
-    from memory_kb.git.backtest import Files
     from memory_kb.git.repository import Repository
     from memory_kb.git.service import Git
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
-    from memory_kb.search.evaluation import QuestionResult, Row
     from memory_kb.search.service import Searching
     from memory_kb.store.saved_queries import Queries, SavedQuery
     from memory_kb.vault import Vault
