@@ -49,17 +49,21 @@ def finish_run(
         say(note)
     if preview:
         print_preview(run)
-        return end_run(run)
+    else:
+        _print_done(run, said, nothing, is_reported=report is not None)
+    return end_run(run)
+
+
+def _print_done(run: RunReport, said: str, nothing: str, *, is_reported: bool) -> None:
     if said and not run.conflicts:
         echo(said)
-    elif not (said or report):
+    elif not (said or is_reported):
         for line in dict.fromkeys(map(_describe, run.changes)):
             echo(line)
         if not (run.changes or run.conflicts):
             say(nothing)
     if run.run:
         say(f"`memory-kb undo {run.run}` reverts this.")
-    return end_run(run)
 
 
 def finish_entry(options: Options, run: RunReport, fields: Mapping[str, Any], line: str) -> int:
