@@ -139,7 +139,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
     cache = cache or LintCache()
     hashes = index.file_hashes()
     state = hashlib.sha256(json.dumps([vault.memory is None, sorted(hashes.items())]).encode()).hexdigest()
-    kept = cache.read_whole(state)
+    kept = cache.read_findings(state)
     if kept and all(os.path.lexists(vault.resolve(path)) == was_there for path, was_there in kept[1]):
         return kept[0]
 
@@ -148,7 +148,7 @@ def cross_check(vault: Vault, index: SqliteIndex, cache: LintCache | None = None
         return [texts.get(path, ()) for path in paths]
 
     found = _Check(vault, index, cache.of_files(hashes, fetch)).run()
-    cache.keep_whole(state, index.generation, found)
+    cache.keep_findings(state, index.generation, found)
     return found.problems
 
 

@@ -171,7 +171,7 @@ class LintCache:
         self._write(("DELETE FROM facts WHERE path = ?", gone), ("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows))
         return found | new
 
-    def read_whole(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
+    def read_findings(self, state: str) -> tuple[list[Problem], list[tuple[str, bool]]] | None:
         """Return what was found in a state of the index, and which paths outside of it that depended on."""
         rows = self.rows("SELECT found FROM whole WHERE state = ?", (state,))
         if not rows:
@@ -179,7 +179,7 @@ class LintCache:
         problems, probes = json.loads(rows[0][0])
         return [Problem(*one) for one in problems], probes
 
-    def keep_whole(self, state: str, generation: int, whole: VaultFindings) -> None:
+    def keep_findings(self, state: str, generation: int, whole: VaultFindings) -> None:
         """Keep what was found in a state of the index."""
         found = json.dumps([whole.problems, list(whole.probes.items())], ensure_ascii=False)
         degrees = Counter(key for pair in {edge[:2] for edge in whole.edges} for key in pair)

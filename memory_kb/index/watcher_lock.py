@@ -45,13 +45,14 @@ def is_confirmed(machine: Path, seconds: float) -> bool:
     end = time.monotonic() + seconds
     try:
         append_plain(question).close()
-        while question.exists():
-            if time.monotonic() > end:
-                question.unlink()
-                return False
-            time.sleep(_POLL_SECONDS)
-    except FileNotFoundError:  # answered in the last moment, or the folder is gone
-        return question.parent.exists()
     except OSError:
         return False
+    while question.exists():
+        if time.monotonic() > end:
+            try:
+                question.unlink()
+            except FileNotFoundError:  # answered in the last moment
+                return True
+            return False
+        time.sleep(_POLL_SECONDS)
     return True
