@@ -73,21 +73,17 @@ def _join_texts(rows: Iterable[tuple[str, str, str, int, int, int, str]]) -> Ite
         yield source, [EntryText(entry_id, title, line, "".join(pieces)) for entry_id, title, line, pieces in found]
 
 
+#: What an entry says of itself in the index and as a value.
+_SHARED = ("id", "path", "title", "kind", "type", "status", "line", "fault")
+
+
 def make_memory(entry: StoredEntry, file_hash: str, place: Location, text: str) -> Memory:
     """Return an entry of the index as a value to plan with; values it cannot use have become defaults."""
     metadata, fields = _read_metadata(entry.metadata or "{}")
-    own = fields._asdict() | {
-        name: getattr(entry, name) for name in ("title", "kind", "type", "status", "line", "fault")
-    }
+    own = fields._asdict() | {name: getattr(entry, name) for name in _SHARED}
     del own["dated"]
     return Memory(
-        **own | {"id": entry.id},
-        path=entry.path,
-        hash=file_hash,
-        place=place,
-        text=text,
-        metadata=metadata,
-        has_successor=bool(entry.is_superseded),
+        **own, hash=file_hash, place=place, text=text, metadata=metadata, has_successor=bool(entry.is_superseded)
     )
 
 
