@@ -14,7 +14,6 @@ from memory_kb.learning.render_entry import Draft, check_draft, render
 from memory_kb.markdown.outline import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
-from memory_kb.store.logs import format_time
 from memory_kb.store.plan import create_file
 from memory_kb.text import read_text
 from memory_kb.working.ledgers import git_state_of, is_at
@@ -237,7 +236,7 @@ class Handoffs:
         numbers = (int(named[1]) for name in (*(one.id for one in here), *files) if (named := _ID.fullmatch(name)))
         entry_id = f"handoff-{max(numbers, default=0) + 1:03d}"
         now = self._vault.clock()
-        time, path = f"{format_time(now)[:19]}Z", f"{folder}/{entry_id}.md"
+        time, path = self._vault.timestamp(), f"{folder}/{entry_id}.md"
         made = replace(draft, id=entry_id, timestamp=time, scope=place.scope, path=path)
         values: dict[str, Any] = {
             "from_agent": made.from_agent,
