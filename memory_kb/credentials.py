@@ -72,7 +72,9 @@ _RULES_OF = {
     for rule in RULES
     for word in rule.keywords
 }
-#: What the key of a service looks like: a long run of characters with a digit, assigned to something.
+#: The key of a service has so many characters.
+_LEAST_KEY = 16
+#: What it looks like: a long run of characters with a digit, assigned to something.
 _ASSIGNED = regex(r"[:=]>?\s{0,3}[\"'`]?(?=[\w=+/-]{16})[\w=+/-]*\d")
 #: The service's name is so near in front of its key.
 _NEAR = 60
@@ -282,19 +284,21 @@ def _unhide(text: str) -> _View:
 
 
 def _view(text: str, places: Sequence[int]) -> _View:
-    folded = text.casefold()
-    keywords = _find_token_keywords(text) | _find_keywords(_OTHER_KEYWORDS, folded)
-    assigned = [text[max(0, one.start() - _NEAR) : one.end()] for one in _ASSIGNED.finditer(text)]
-    if assigned:
+    folded, random = text.casefold(), _find_random_words(text)
+    keywords = _find_token_keywords(random) | _find_keywords(_OTHER_KEYWORDS, folded)
+    if any(len(word) >= _LEAST_KEY for word in random):
+        assigned = [text[max(0, one.start() - _NEAR) : one.end()] for one in _ASSIGNED.finditer(text)]
         keywords |= _find_keywords(_SERVICE_KEYWORDS, "\n".join(assigned).casefold())
     return _View(text, folded, keywords, places)
 
 
-def _find_token_keywords(text: str) -> set[str]:
-    """Return the keywords of tokens in the words of a text that may be one."""
-    long = {word for word in text.split() if len(word) >= _LEAST_WORD}
-    random = " ".join(word for word in long if _RANDOM_PART.search(word))
-    return _find_keywords(_TOKEN_KEYWORDS, random.casefold()) if random else set()
+def _find_random_words(text: str) -> list[str]:
+    """Return the words of a text that may be a token."""
+    return [word for word in {word for word in text.split() if len(word) >= _LEAST_WORD} if _RANDOM_PART.search(word)]
+
+
+def _find_token_keywords(words: Sequence[str]) -> set[str]:
+    return _find_keywords(_TOKEN_KEYWORDS, " ".join(words).casefold()) if words else set()
 
 
 def _find_keywords(groups: Mapping[str, Sequence[str]], folded: str) -> set[str]:
@@ -317,7 +321,7 @@ def _join_lines(view: _View) -> Iterator[_View]:
         last = end
     joined = "".join(text[start:end] for start, end in spans)
     places = [place for start, end in spans for place in view.places[start:end]]
-    yield _View(joined, joined.casefold(), view.keywords | _find_token_keywords(joined), places)
+    yield _View(joined, joined.casefold(), view.keywords | _find_token_keywords(_find_random_words(joined)), places)
 
 
 def _find_breaks(text: str) -> Iterator[tuple[int, int]]:
