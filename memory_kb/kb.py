@@ -9,10 +9,8 @@ import functools
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from importlib import import_module
-from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, overload
 
 from memory_kb.errors import InvalidSettings
 from memory_kb.settings import load_settings
@@ -86,16 +84,6 @@ class _Verb(Generic[_P, _R]):
     def __get__(self, kb: KnowledgeBase, owner: type) -> Callable[_P, _R]: ...
     def __get__(self, kb: KnowledgeBase | None, owner: type) -> Self | Callable[_P, _R]:
         return self if kb is None else self.find(kb)
-
-
-def _service(path: str, *needs: str) -> Any:
-    """Return an attribute that is made when it is first used: a service, by its module and class, given other attributes."""
-
-    def make(kb: KnowledgeBase) -> Any:
-        module, _, kind = path.rpartition(".")
-        return getattr(import_module(module), kind)(*(attrgetter(name)(kb) for name in needs))
-
-    return functools.cached_property(make)
 
 
 class KnowledgeBase:
@@ -270,9 +258,6 @@ class KnowledgeBase:
         index = VaultIndex(vault, trusts_watcher=True, time_limit=_HOOK_INDEX_SECONDS)
         return KnowledgeBase(vault, index=index)
 
-    def _find_writer(self) -> Writer:
-        return self.writer
-
     def _find_problems(self) -> Iterator[Problem]:
         return self.citations.problems()
 
@@ -322,73 +307,223 @@ class KnowledgeBase:
 
         return Watching(self.vault, lambda: self.reopen().vault, self._idle_steps)
 
-    agents: Agents = _service("memory_kb.agents.install.Agents", "vault", "writer", "memories")
-    bridges: Bridge = _service("memory_kb.agents.bridge.Bridge", "vault", "writer", "memories")
-    browsing: Browsing = _service("memory_kb.browsing.Browsing", "vault", "index", "git", "listing", "undo_verbs")
-    captures: Captures = _service("memory_kb.learning.capture.Captures", "vault", "writer", "memories")
-    citations: Citations = _service("memory_kb.learning.citations.Citations", "vault", "writer", "memories")
-    compactor: Compactor = _service("memory_kb.learning.compaction.Compactor", "vault", "writer", "memories", "models")
-    contexts: Contexts = _service(
-        "memory_kb.context.service.Contexts", "vault", "index", "_find_writer", "models", "continuity", "searching"
-    )
-    continuity: Continuity = _service(
-        "memory_kb.working.continuity.Continuity", "vault", "index", "_find_writer", "searching"
-    )
-    diary: Diary = _service("memory_kb.episodes.service.Diary", "memories")
-    proposals: Proposals = _service(
-        "memory_kb.editing.proposals.Proposals", "vault", "index", "writer", "memories", "examination", "review"
-    )
-    editing: Editing = _service("memory_kb.editing.source.Editing", "vault", "writer", "listing")
-    episodes: Episodes = _service(
-        "memory_kb.episodes.service.Episodes", "vault", "writer", "memories", "models", "evidence", "traces.of"
-    )
-    evaluation: Evaluation = _service(
-        "memory_kb.git.ci.Evaluation", "vault", "index", "contexts", "git", "searching", "_open_past"
-    )
-    evidence: RuleGate = _service("memory_kb.learning.rule_gate.RuleGate", "vault", "memories")
-    examination: Examination = _service("memory_kb.editing.examination.Examination", "vault", "index", "writer")
-    exposures: Exposures = _service("memory_kb.learning.exposure.Exposures", "vault", "writer", "memories")
-    extraction: Extraction = _service(
-        "memory_kb.learning.extraction.Extraction",
-        "vault",
-        "writer",
-        "memories",
-        "evidence",
-        "stage",
-        "models",
-        "sessions.files",
-        "task_files.documents",
-    )
-    git: Git = _service("memory_kb.git.service.Git", "vault", "index", "undo_verbs")
-    handoffs: Handoffs = _service("memory_kb.working.handoffs.Handoffs", "vault", "writer", "memories")
-    imports: Imports = _service("memory_kb.importers.service.Imports", "vault", "writer", "memories")
-    indexing: Indexing = _service(
-        "memory_kb.index.indexing.Indexing", "vault", "index", "_find_writer", "_find_problems"
-    )
-    ledgers: Ledgers = _service("memory_kb.working.ledgers.Ledgers", "vault", "writer", "memories")
-    lifecycle: Lifecycle = _service("memory_kb.learning.lifecycle.Lifecycle", "vault", "writer", "memories", "models")
-    maintenance: Maintenance = _service(
-        "memory_kb.sessions.maintenance.Maintenance",
-        "vault",
-        "index",
-        "writer",
-        "citations",
-        "compactor",
-        "episodes",
-        "indexing",
-        "lifecycle",
-        "outcomes",
-        "rules",
-    )
-    listing: Listing = _service("memory_kb.index.listing.Listing", "vault", "index")
-    review: Review = _service("memory_kb.learning.review.Review", "vault", "index", "writer", "memories")
-    rules: Rules = _service("memory_kb.learning.rules.Rules", "vault", "index", "writer", "memories", "models")
-    searching: Searching = _service("memory_kb.search.service.Searching", "vault", "index", "models")
-    sessions: Sessions = _service("memory_kb.sessions.service.Sessions", "vault", "_finish_session")
-    skills: Skills = _service("memory_kb.skills.service.Skills", "vault", "index", "writer", "memories", "searching")
-    stage: Stages = _service("memory_kb.learning.stages.Stages", "vault", "writer", "memories", "models")
-    task_files: TaskFiles = _service("memory_kb.working.task_files.TaskFiles", "vault", "writer")
-    undo_verbs: Undo = _service("memory_kb.store.undo.Undo", "vault", "writer")
+    @functools.cached_property
+    def agents(self) -> Agents:
+        from memory_kb.agents.install import Agents
+
+        return Agents(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def bridges(self) -> Bridge:
+        from memory_kb.agents.bridge import Bridge
+
+        return Bridge(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def browsing(self) -> Browsing:
+        from memory_kb.browsing import Browsing
+
+        return Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
+
+    @functools.cached_property
+    def captures(self) -> Captures:
+        from memory_kb.learning.capture import Captures
+
+        return Captures(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def citations(self) -> Citations:
+        from memory_kb.learning.citations import Citations
+
+        return Citations(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def compactor(self) -> Compactor:
+        from memory_kb.learning.compaction import Compactor
+
+        return Compactor(self.vault, self.writer, self.memories, self.models)
+
+    @functools.cached_property
+    def contexts(self) -> Contexts:
+        from memory_kb.context.service import Contexts
+
+        return Contexts(self.vault, self.index, lambda: self.writer, self.models, self.continuity, self.searching)
+
+    @functools.cached_property
+    def continuity(self) -> Continuity:
+        from memory_kb.working.continuity import Continuity
+
+        return Continuity(self.vault, self.index, lambda: self.writer, self.searching)
+
+    @functools.cached_property
+    def diary(self) -> Diary:
+        from memory_kb.episodes.service import Diary
+
+        return Diary(self.memories)
+
+    @functools.cached_property
+    def proposals(self) -> Proposals:
+        from memory_kb.editing.proposals import Proposals
+
+        return Proposals(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
+
+    @functools.cached_property
+    def editing(self) -> Editing:
+        from memory_kb.editing.source import Editing
+
+        return Editing(self.vault, self.writer, self.listing)
+
+    @functools.cached_property
+    def episodes(self) -> Episodes:
+        from memory_kb.episodes.service import Episodes
+
+        return Episodes(self.vault, self.writer, self.memories, self.models, self.evidence, self.traces.of)
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation:
+        from memory_kb.git.ci import Evaluation
+
+        return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
+
+    @functools.cached_property
+    def evidence(self) -> RuleGate:
+        from memory_kb.learning.rule_gate import RuleGate
+
+        return RuleGate(self.vault, self.memories)
+
+    @functools.cached_property
+    def examination(self) -> Examination:
+        from memory_kb.editing.examination import Examination
+
+        return Examination(self.vault, self.index, self.writer)
+
+    @functools.cached_property
+    def exposures(self) -> Exposures:
+        from memory_kb.learning.exposure import Exposures
+
+        return Exposures(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def extraction(self) -> Extraction:
+        from memory_kb.learning.extraction import Extraction
+
+        return Extraction(
+            self.vault,
+            self.writer,
+            self.memories,
+            self.evidence,
+            self.stage,
+            self.models,
+            self.sessions.files,
+            self.task_files.documents,
+        )
+
+    @functools.cached_property
+    def git(self) -> Git:
+        from memory_kb.git.service import Git
+
+        return Git(self.vault, self.index, self.undo_verbs)
+
+    @functools.cached_property
+    def handoffs(self) -> Handoffs:
+        from memory_kb.working.handoffs import Handoffs
+
+        return Handoffs(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def imports(self) -> Imports:
+        from memory_kb.importers.service import Imports
+
+        return Imports(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def indexing(self) -> Indexing:
+        from memory_kb.index.indexing import Indexing
+
+        return Indexing(self.vault, self.index, lambda: self.writer, self._find_problems)
+
+    @functools.cached_property
+    def ledgers(self) -> Ledgers:
+        from memory_kb.working.ledgers import Ledgers
+
+        return Ledgers(self.vault, self.writer, self.memories)
+
+    @functools.cached_property
+    def lifecycle(self) -> Lifecycle:
+        from memory_kb.learning.lifecycle import Lifecycle
+
+        return Lifecycle(self.vault, self.writer, self.memories, self.models)
+
+    @functools.cached_property
+    def maintenance(self) -> Maintenance:
+        from memory_kb.sessions.maintenance import Maintenance
+
+        return Maintenance(
+            self.vault,
+            self.index,
+            self.writer,
+            self.citations,
+            self.compactor,
+            self.episodes,
+            self.indexing,
+            self.lifecycle,
+            self.outcomes,
+            self.rules,
+        )
+
+    @functools.cached_property
+    def listing(self) -> Listing:
+        from memory_kb.index.listing import Listing
+
+        return Listing(self.vault, self.index)
+
+    @functools.cached_property
+    def review(self) -> Review:
+        from memory_kb.learning.review import Review
+
+        return Review(self.vault, self.index, self.writer, self.memories)
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        from memory_kb.learning.rules import Rules
+
+        return Rules(self.vault, self.index, self.writer, self.memories, self.models)
+
+    @functools.cached_property
+    def searching(self) -> Searching:
+        from memory_kb.search.service import Searching
+
+        return Searching(self.vault, self.index, self.models)
+
+    @functools.cached_property
+    def sessions(self) -> Sessions:
+        from memory_kb.sessions.service import Sessions
+
+        return Sessions(self.vault, self._finish_session)
+
+    @functools.cached_property
+    def skills(self) -> Skills:
+        from memory_kb.skills.service import Skills
+
+        return Skills(self.vault, self.index, self.writer, self.memories, self.searching)
+
+    @functools.cached_property
+    def stage(self) -> Stages:
+        from memory_kb.learning.stages import Stages
+
+        return Stages(self.vault, self.writer, self.memories, self.models)
+
+    @functools.cached_property
+    def task_files(self) -> TaskFiles:
+        from memory_kb.working.task_files import TaskFiles
+
+        return TaskFiles(self.vault, self.writer)
+
+    @functools.cached_property
+    def undo_verbs(self) -> Undo:
+        from memory_kb.store.undo import Undo
+
+        return Undo(self.vault, self.writer)
 
     sync = _Verb(lambda kb: kb.indexing.sync)
     estimate = _Verb(lambda kb: kb.indexing.estimate)
