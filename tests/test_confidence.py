@@ -13,11 +13,11 @@ from memory_kb.learning.confidence import (
     MATURITIES,
     OUTCOMES,
     Evidence,
+    add_outcome,
     find_flag,
     mature,
     needs_inversion,
     read_evidence,
-    settle,
 )
 from memory_kb.model import Location, Memory
 
@@ -77,7 +77,7 @@ def test_a_rule_without_a_date_has_not_faded() -> None:
     ],
 )
 def test_feedback_settles_and_then_adds(confidence: float, days: int, outcome: str, after: float) -> None:
-    settled = settle(Evidence(confidence, "established", 4, 2, ago(days)), outcome, TODAY)
+    settled = add_outcome(Evidence(confidence, "established", 4, 2, ago(days)), outcome, TODAY)
     assert settled == Evidence(after, "established", 4 + (outcome == "success"), 2 + (outcome == "failure"), TODAY)
 
 
@@ -85,7 +85,7 @@ def test_sums_reach_the_bound_they_should() -> None:
     """0.5 + 6 * 0.05 is 0.8 and not a hair more or less."""
     evidence = Evidence(0.5, applied=TODAY)
     for _ in range(6):
-        evidence = settle(evidence, "success", TODAY)
+        evidence = add_outcome(evidence, "success", TODAY)
     assert evidence.confidence == 0.8
     assert mature(evidence._replace(maturity="established", success_count=10), TODAY) == "established"
 
@@ -171,20 +171,20 @@ def test_odd_fields_are_read_as_defaults(fields: dict[str, object], evidence: Ev
 
 @given(evidences, st.sampled_from(OUTCOMES))
 def test_confidence_stays_a_share(evidence: Evidence, outcome: str) -> None:
-    settled = settle(evidence, outcome, TODAY)
+    settled = add_outcome(evidence, outcome, TODAY)
     assert 0.0 <= settled.confidence <= 1.0
     assert settled.confidence == round(settled.confidence, 6)
     assert (
-        settle(evidence, "failure", TODAY).confidence
-        <= settle(evidence, "mixed", TODAY).confidence
-        <= settle(evidence, "success", TODAY).confidence
+        add_outcome(evidence, "failure", TODAY).confidence
+        <= add_outcome(evidence, "mixed", TODAY).confidence
+        <= add_outcome(evidence, "success", TODAY).confidence
     )
 
 
 @given(evidences)
 def test_settling_twice_is_settling_once(evidence: Evidence) -> None:
-    once = settle(evidence, "mixed", TODAY)
-    assert settle(once, "mixed", TODAY) == once
+    once = add_outcome(evidence, "mixed", TODAY)
+    assert add_outcome(once, "mixed", TODAY) == once
 
 
 @given(evidences, st.booleans())

@@ -85,14 +85,14 @@ def read_evidence(memory: Memory) -> Evidence:
     )
 
 
-def settle(evidence: Evidence, outcome: str, today: date) -> Evidence:
+def add_outcome(evidence: Evidence, outcome: str, today: date) -> Evidence:
     """Return the evidence after an outcome: what has faded is settled first, then the outcome added.
 
     To add to the unfaded value would let one success resurrect a rule nobody used for a year.
 
     Example:
         >>> rule = Evidence(0.8, applied=date(2026, 1, 1))
-        >>> settle(rule, "success", date(2026, 4, 1)).confidence, settle(rule, "failure", date(2026, 4, 1)).confidence
+        >>> add_outcome(rule, "success", date(2026, 4, 1)).confidence, add_outcome(rule, "failure", date(2026, 4, 1)).confidence
         (0.45, 0.2)
     """
     confidence = round(min(1.0, max(0.0, evidence.decayed(today) + DELTAS[outcome])), _DIGITS)

@@ -104,7 +104,7 @@ def find_contradictions(
     """Return the contradictions among entries, in the order of their places.
 
     Two entries of one place that share three words in ten are held against each other. Without a classifier's word they
-    must say the opposite of each other in so many words. Pairs that were settled before, by links between them, are left
+    must say the opposite of each other in so many words. Pairs that a link between them relates already are left
     out. With `is_new` only pairs of which one is new are looked at. `notices` get a sentence where not all pairs are.
     """
     by_place: dict[object, list[Memory]] = {}
@@ -114,7 +114,7 @@ def find_contradictions(
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
     for store in by_place.values():
-        for older, newer, similarity in _unsettled_pairs(store, is_new, [] if notices is None else notices):
+        for older, newer, similarity in _unlinked_pairs(store, is_new, [] if notices is None else notices):
             signal = find_opposition(older.text, newer.text)
             if signal is None:
                 quiet.append((-similarity, older, newer))
@@ -126,7 +126,7 @@ def find_contradictions(
     return tuple(contradiction for contradiction in found if contradiction.cause != "retrieval_noise")
 
 
-def _unsettled_pairs(
+def _unlinked_pairs(
     store: Sequence[Memory], is_new: Callable[[Memory], bool] | None, notices: list[str]
 ) -> Iterator[tuple[Memory, Memory, float]]:
     """Yield two entries each that are about similar things, the older first, and how similar they are."""
@@ -141,7 +141,7 @@ def _unsettled_pairs(
     ages = list(map(_age, store)) if pairs else []
     for one, other, similarity in sorted(pairs[:_MOST_PAIRS]):
         older, newer = (store[place] for place in sorted((one, other), key=ages.__getitem__))
-        if not _are_settled(older, newer):
+        if not _are_linked(older, newer):
             yield older, newer, similarity
 
 
@@ -175,7 +175,7 @@ def _age(memory: Memory) -> tuple[date, str, str, int]:
     return parse_date(memory.created_at) or date.min, str(memory.created_at or ""), memory.path, memory.line
 
 
-def _are_settled(one: Memory, other: Memory) -> bool:
+def _are_linked(one: Memory, other: Memory) -> bool:
     """Return whether links between two entries say how they are related."""
     if not one.links and not other.links:
         return False

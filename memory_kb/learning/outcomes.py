@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.learning.confidence import read_evidence, settle
+from memory_kb.learning.confidence import add_outcome, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
 from memory_kb.learning.rules import read_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
@@ -218,7 +218,7 @@ def plan_credits(
         count = 0 if credit == "mixed" else memory.count(f"{credit}_count")
         marks[memory.id] = Mark(credit, count + (credit != "mixed"))
         evidence = read_evidence(memory)
-        numbers = (evidence.decayed(today), settle(evidence, credit, today).confidence)
+        numbers = (evidence.decayed(today), add_outcome(evidence, credit, today).confidence)
         numbers = (count, marks[memory.id].total) if memory.kind == "skill" else numbers
         credits_.append(CreditedEntry(memory.id, memory.kind, memory.title, credit, *numbers))
         changes.append(change)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.learning.confidence import OUTCOMES, REMOVAL, read_evidence, settle
+from memory_kb.learning.confidence import OUTCOMES, REMOVAL, add_outcome, read_evidence
 from memory_kb.model import SCOPES, Memory
 from memory_kb.regex import regex
 from memory_kb.store.plan import Change, plan_fields
@@ -232,15 +232,15 @@ def plan_feedback(memory: Memory, outcome: str, today: date, reason: str) -> Cha
 
 
 def count_outcome(memory: Memory, outcome: str, today: date) -> dict[str, Value]:
-    """Return the fields of a rule, pitfall or skill after one more outcome; a skill has no decay to settle."""
+    """Return the fields of a rule, pitfall or skill after one more outcome; a skill has no decay."""
     assert outcome in OUTCOMES
     if memory.kind == "skill":
         name = f"{outcome}_count"
         return {} if outcome == "mixed" else {name: memory.count(name) + 1}
-    settled = settle(read_evidence(memory), outcome, today)
-    values: dict[str, Value] = {"confidence": settled.confidence}
+    after = add_outcome(read_evidence(memory), outcome, today)
+    values: dict[str, Value] = {"confidence": after.confidence}
     if outcome != "mixed":
-        values[f"{outcome}_count"] = getattr(settled, f"{outcome}_count")
+        values[f"{outcome}_count"] = getattr(after, f"{outcome}_count")
     return values | {"last_applied": today.isoformat()}
 
 
