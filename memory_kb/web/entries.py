@@ -26,12 +26,11 @@ from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
 from memory_kb.web.properties import find_properties, read_text, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
-from memory_kb.web.site import BadForm, Handler, Parameters, Site, param, see_other
+from memory_kb.web.site import LONGEST_FORM, BadForm, Handler, Parameters, Site, param, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-_LONGEST_FORM = 1_000_000
 #: A shorter note needs no table of contents; more notes than that are not shown in one.
 _FEW_HEADINGS, _MOST_EMBEDS = 3, 30
 _MOST_FOLDERS, _MOST_NAMES, _MOST_REMARKS = 500, 8, 20
@@ -172,8 +171,8 @@ async def create(site: Site, request: Request) -> Response:
         fields = await site.form(request)
     except BadForm as exc:
         fields = exc.fields
-        return await _draw_new(site, request, param(fields, "title"), param(fields, "text", _LONGEST_FORM), _RESTARTED)
-    title, folder, text = param(fields, "title"), param(fields, "folder"), param(fields, "text", _LONGEST_FORM)
+        return await _draw_new(site, request, param(fields, "title"), param(fields, "text", LONGEST_FORM), _RESTARTED)
+    title, folder, text = param(fields, "title"), param(fields, "folder"), param(fields, "text", LONGEST_FORM)
     try:
         path, run = await site.write(lambda kb: kb.create(title, folder, text))
     except MemoryKBError as exc:
@@ -262,13 +261,13 @@ async def save(site: Site, request: Request) -> Response:
 
 async def _give_back(site: Site, request: Request, fields: Parameters, problem: str) -> Response:
     """Draw the form with what was typed, beside what is in the file if that is another now."""
-    wanted, text = read_wanted(fields), param(fields, "head", _LONGEST_FORM) + param(fields, "text", _LONGEST_FORM)
+    wanted, text = read_wanted(fields), param(fields, "head", LONGEST_FORM) + param(fields, "text", LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
         text = read_text(fields)
     source = await site.read(wanted.find)
     text = text.replace("\r\n", "\n")
     theirs = source.text if source.hash != param(fields, "was") else None
-    base = param(fields, "base", _LONGEST_FORM).replace("\r\n", "\n")
+    base = param(fields, "base", LONGEST_FORM).replace("\r\n", "\n")
     merged = _merge(base, text, theirs.replace("\r\n", "\n")) if theirs is not None and base else None
     return _draw_form(site, request, wanted, source, text, problem=problem, theirs=theirs, merged=merged)
 

@@ -10,12 +10,11 @@ from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, emit, set_values, yaml_span
 from memory_kb.model import KINDS, PRIORITIES, STATUSES
-from memory_kb.web.site import Parameters, param
+from memory_kb.web.site import LONGEST_FORM, Parameters, param
 
 _CHOICES = {"kind": tuple(KINDS), "status": STATUSES, "priority": tuple(PRIORITIES)}
 _LISTS = frozenset({"tags", "aliases", "applies_to", "flags", "sources"})
 _NAME = re.compile(r"[^\W\d][\w-]{0,60}\Z")
-_LONGEST_FORM = 1_000_000
 
 
 class Property(NamedTuple):
@@ -64,7 +63,7 @@ def find_properties(metadata: Mapping[str, Any]) -> tuple[Property, ...]:
 
 def read_text(fields: Parameters) -> str:
     """Return the whole text that a form of the editor says: frontmatter, what its fields change there, and body."""
-    head, body = (param(fields, name, _LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
+    head, body = (param(fields, name, LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
     return set_properties(f"{head}\n" if head.strip() and not head.endswith("\n") else head, fields) + body
 
 

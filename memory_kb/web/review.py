@@ -12,7 +12,7 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.review import ReviewView
 from memory_kb.web.entries import read_wanted
 from memory_kb.web.render import LinkBase, render
-from memory_kb.web.site import PAGE_SIZE, Site, param, read_query, see_other
+from memory_kb.web.site import LONGEST_FORM, PAGE_SIZE, Site, param, read_query, see_other
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from memory_kb.reports import RunReport
 
-#: The longest text of a proposal that is edited here, and the most days that one is left out of the queue.
-_LONGEST_TEXT, _MOST_DAYS = 1_000_000, 365
+#: The most days that one is left out of the queue.
+_MOST_DAYS = 365
 
 
 async def show_review(site: Site, request: Request) -> Response:
@@ -67,7 +67,7 @@ async def judge(site: Site, request: Request) -> Response:
     elif judgment == "reject":
         run = await site.write(lambda kb: kb.review.reject(wanted.name(kb), reason=reason or None))
     elif judgment == "edit":
-        text, was = param(fields, "text", _LONGEST_TEXT), param(fields, "was")
+        text, was = param(fields, "text", LONGEST_FORM), param(fields, "was")
 
         def edit(kb: KnowledgeBase) -> RunReport:
             if _digest(kb.review.show(wanted.name(kb))) != was:

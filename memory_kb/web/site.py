@@ -39,6 +39,8 @@ from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
 
 PAGE_SIZE = 50
+#: The longest text of a form, in characters.
+LONGEST_FORM = 1_000_000
 _MAX_QUERY, _MAX_WORD, _MAX_WORDS = 4_000, 300, 40
 #: More pages than any vault has.
 _MAX_PAGE = 100_000
