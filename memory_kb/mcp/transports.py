@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 
 from memory_kb.mcp.server import make_server, say
 from memory_kb.serving.host_check import HostCheck, Listen, claim, run_server
-from memory_kb.serving.workers import Address, VaultWatcher, Workers
+from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, Workers
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ async def read_messages(lines: BinaryIO, refuse: Callable[[types.JSONRPCError], 
 
 
 _SESSION = "MEMORY_KB_SESSION"
-#: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
-_GRACE_SECONDS = 1.5
 
 
 class ToolService:
@@ -104,8 +102,8 @@ class ToolService:
         """Count what was shown, and end the workers and the watcher, within a few seconds."""
         self._watcher.end(0.0)
         counts = self._is_own_session and self._workers.reading.has_opened
-        self._workers.close(_GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
-        self._watcher.end(_GRACE_SECONDS)
+        self._workers.close(GRACE_SECONDS, (lambda kb: kb.reinforce(self.session)) if counts else None)
+        self._watcher.end(GRACE_SECONDS)
 
 
 _CTRL_C = 130

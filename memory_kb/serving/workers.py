@@ -17,6 +17,8 @@ from memory_kb.kb import KnowledgeBase
 from memory_kb.vault import hold_lock
 
 _T = TypeVar("_T")
+#: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
+GRACE_SECONDS = 1.5
 _Signature = tuple[tuple[int, int, int] | None, ...]
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from memory_kb.errors import UsageError
 from memory_kb.serving.host_check import Listen, claim, run_server
-from memory_kb.serving.workers import Address, VaultWatcher, make_say
+from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
 from memory_kb.web import attachments, entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
 from memory_kb.web.site import STATIC, Handler, Site, SiteInfo
@@ -107,8 +107,6 @@ def make_app(site: Site) -> Starlette:
     return Starlette(routes=routes, exception_handlers=handlers)
 
 
-#: Seconds that what is being written gets to finish at the end; a killed run is completed by the next.
-_GRACE_SECONDS = 1.5
 _LEAST_TOKEN = 12
 _say = make_say("serve")
 #: Of the two styles that force-graph 1.52.0 writes into the page, and of the nothing that is there before.
@@ -151,5 +149,5 @@ def serve(
         return run_server(auth, listening)
     finally:
         watcher.end(0.0)
-        site.close(_GRACE_SECONDS)
-        watcher.end(_GRACE_SECONDS)
+        site.close(GRACE_SECONDS)
+        watcher.end(GRACE_SECONDS)
