@@ -212,7 +212,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_META = "vectors of "
+_META = "passage vectors "
 #: Rows of chunks that are gone are dropped when there are more of them than of the others, and than this.
 _MOST_DEAD = 1_000
 #: Chunks whose vectors are looked up at a time.
@@ -254,7 +254,7 @@ class VectorStore:
             "SELECT value FROM meta WHERE key >= ? AND key < ? ORDER BY key", (_META, _META + "\U0010ffff")
         )
         found = (json.loads(value) for (value,) in rows)
-        return [VectorFile(VectorSpace(*space), *more) for space, *more in found]
+        return [VectorFile(VectorSpace(*space), file, count) for space, file, count, *_ in found]
 
     def vector_file(self, space: VectorSpace) -> VectorFile | None:
         """Return the file of a space; one of unknown dimension fits any."""
@@ -329,7 +329,8 @@ class VectorStore:
     def _note(self, vector_file: VectorFile) -> None:
         if vector_file in self.vector_files():
             return
-        row = (_meta_key(vector_file.space), json.dumps(vector_file))
+        # Earlier versions read two more numbers; 0 is true of every file.
+        row = (_meta_key(vector_file.space), json.dumps([*vector_file, 0, 0]))
         with transaction(self._connection):
             self._connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", row)
         self._sweep()
