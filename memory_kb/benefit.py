@@ -37,7 +37,7 @@ from memory_kb.sessions.needs import (
     read_needs,
 )
 from memory_kb.stop_words import stop_words
-from memory_kb.store.host_memory import always_holds
+from memory_kb.store.agent_memory import always_holds
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.text import count_tokens
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from memory_kb.learning.capture import Captures
     from memory_kb.learning.citations import Citations
     from memory_kb.learning.compaction import Compactor
+    from memory_kb.learning.entry_verbs import EntryVerbs
     from memory_kb.learning.exposure import Exposures
     from memory_kb.learning.extraction import Extraction
-    from memory_kb.learning.learn import EntryVerbs
     from memory_kb.learning.lifecycle import Lifecycle
     from memory_kb.learning.memories import Memories, MemoryCache
     from memory_kb.learning.outcomes import Outcomes
@@ -278,7 +278,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def entries(self) -> EntryVerbs:
-        from memory_kb.learning.learn import EntryVerbs
+        from memory_kb.learning.entry_verbs import EntryVerbs
 
         return EntryVerbs(self.vault, self.index, self.writer, lambda: self.listing, lambda: self.memories)
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.scopes import SCOPES, Pass, choose_scopes
+from memory_kb.learning.extraction_scopes import SCOPES, Pass, choose_scopes
 from memory_kb.model import Memory
 from memory_kb.store.events import Event
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory_kb.learning.references import (
+from memory_kb.learning.code_references import (
     CodeReference,
     InvalidReference,
     compare_lines,

@@ -14,7 +14,7 @@ from support import days_ago, entry, notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.references import hash_lines, split_lines
+from memory_kb.learning.code_references import hash_lines, split_lines
 
 project = citing.project
 

@@ -15,7 +15,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.git.past_vault import MOST_KEPT
-from memory_kb.store.plan import create_file
+from memory_kb.store.changes import create_file
 
 if TYPE_CHECKING:
     from fake_provider import FakeProvider

@@ -15,8 +15,8 @@ from support import entry
 from memory_kb import KnowledgeBase, injected
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.model import Location, Memory
+from memory_kb.store.changes import WriteFile
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import WriteFile
 from memory_kb.text import decode
 from memory_kb.vault import hold_lock
 from memory_kb.working.continuity import SECTIONS, find_damage, first_own_words, name_line, plan_continuity

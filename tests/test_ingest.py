@@ -13,7 +13,7 @@ from memory_kb.learning.ingest import Learning, plan_sighting
 from memory_kb.learning.memories import Memories
 from memory_kb.learning.render_entry import Draft
 from memory_kb.model import EVERYTHING, Link, Location, Memory
-from memory_kb.store.plan import plan_fields, with_links
+from memory_kb.store.changes import plan_fields, with_links
 
 MakeVault = Callable[[Files], Path]
 PROJECT = Location()

@@ -18,7 +18,7 @@ from killing import kill_at
 from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.plan import Change, create_file, move, remove, set_fields, write_file
+from memory_kb.store.changes import Change, create_file, move, remove, set_fields, write_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
 
@@ -212,7 +212,7 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from planning import open_at
-from memory_kb.store.plan import create_file, set_fields
+from memory_kb.store.changes import create_file, set_fields
 from memory_kb.markdown.splice import find_entry
 with open_at(Path(sys.argv[1])) as kb:
     def count(path):

@@ -13,7 +13,7 @@ from conftest import Files, Run, write_files
 from killing import kill_at
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.plan import create_file, set_fields
+from memory_kb.store.changes import create_file, set_fields
 
 NOTE = "---\nid: n1\ntitle: Node\n---\nThe build needs Node 22.\n"
 

@@ -13,8 +13,8 @@ from planning import ODD, ONE, make_vault, open_at, tree
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import MemoryKBError, UnreadableInput
+from memory_kb.store.changes import Change, create_file, move, set_fields, write_file
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, create_file, move, set_fields, write_file
 
 if TYPE_CHECKING:
     from conftest import Run

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UnreadableInput
-from memory_kb.store.plan import create_file
+from memory_kb.store.changes import create_file
 
 UNSAFE = (
     "../x.md", "memory/../../x.md", "/tmp/x.md", "~global/../x.md", "~global//etc/x.md", ".", "memory",

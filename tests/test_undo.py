@@ -17,7 +17,7 @@ from planning import ODD, ONE, Scene, make_vault, open_at, scenes, tree
 
 from memory_kb.errors import UnknownRun
 from memory_kb.index.database import explain_unusable
-from memory_kb.store.plan import create_file, move, remove, set_fields
+from memory_kb.store.changes import create_file, move, remove, set_fields
 
 if TYPE_CHECKING:
     from conftest import Run

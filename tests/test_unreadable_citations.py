@@ -16,7 +16,7 @@ from support import entry
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
 from memory_kb.learning.citations import judge, record
-from memory_kb.learning.references import Citation, CodeReference, parse_reference
+from memory_kb.learning.code_references import Citation, CodeReference, parse_reference
 from memory_kb.store.project_files import MAX_BYTES, CitedFile, ProjectFiles
 
 project = citing.project

@@ -77,7 +77,7 @@ def test_learn_before_the_first_index_reads_the_notes_themselves(vault: Vault, o
 def test_in_a_large_vault_the_folders_of_learnings_are_looked_at(
     vault: Vault, open_kb: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_kb.learning.learn._FEW_FILES", 5)
+    monkeypatch.setattr("memory_kb.learning.entry_verbs._FEW_FILES", 5)
     kb = open_kb(vault(notes(20)))
     kb.sync()
     with indexing(kb):

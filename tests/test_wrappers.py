@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_kb.injected import wrap
-from memory_kb.learning.wrappers import own_words, split_message
+from memory_kb.learning.user_text import own_words, split_message
 
 IDE = """# Context from my IDE setup:
 

@@ -22,8 +22,8 @@ from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import RunReport
-from memory_kb.search.host import POINTER, without_ours
-from memory_kb.store.host_memory import (
+from memory_kb.search.agent_memory import POINTER, without_ours
+from memory_kb.store.agent_memory import (
     INDEX,
     MOST_BYTES,
     MOST_LINES,
@@ -36,7 +36,7 @@ from memory_kb.store.host_memory import (
     find_host_files,
     measure,
 )
-from memory_kb.store.plan import Change, replace_entry
+from memory_kb.store.changes import Change, replace_entry
 from memory_kb.text import count_tokens, decode, load_json, tokens
 
 if TYPE_CHECKING:

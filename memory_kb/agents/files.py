@@ -12,8 +12,8 @@ from memory_kb.agents.config_files import InstallTrace, NotPlainJson, has_server
 from memory_kb.errors import VaultNotFound
 from memory_kb.plainfiles import read_plain, write_plain
 from memory_kb.reports import ChangeView, RunReport
+from memory_kb.store.changes import Change, Remove, WriteFile
 from memory_kb.store.files import FileEdit, Staged, count_missing, discard, prune_folders, read_if_there, sync_folders
-from memory_kb.store.plan import Change, Remove, WriteFile
 from memory_kb.text import hash_of, load_json
 
 if TYPE_CHECKING:

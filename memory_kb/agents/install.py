@@ -20,7 +20,7 @@ from memory_kb.text import decode, encode
 from memory_kb.vault import MACHINE, Vault
 
 if TYPE_CHECKING:
-    from memory_kb.agents.proof import ProofCheck
+    from memory_kb.agents.self_test import ProofCheck
     from memory_kb.learning.memories import Memories
     from memory_kb.store.writer import Writer
 
@@ -183,7 +183,7 @@ class Agents:
 
     def found_agents(self) -> tuple[Agent, ...]:
         """Return the agents that are on this machine."""
-        from memory_kb.agents.proof import list_found
+        from memory_kb.agents.self_test import list_found
 
         return list_found(self._vault.environ)
 
@@ -191,7 +191,7 @@ class Agents:
         self, agent: str, *, scope: str = "project", folder: str | os.PathLike[str] | None = None, pin: bool = False
     ) -> Iterator[ProofCheck]:
         """Yield whether what `install` wrote is there, and whether each hook and the server answer as the agent calls them."""
-        from memory_kb.agents.proof import ProofCheck, call_hooks, call_server
+        from memory_kb.agents.self_test import ProofCheck, call_hooks, call_server
 
         target = self._target(agent, scope, folder, is_named=pin)
         for change in self._put_in(target, dry_run=True).changes:

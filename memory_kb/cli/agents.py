@@ -16,7 +16,7 @@ from memory_kb.cli.styles import one_line
 from memory_kb.text import counted
 
 if TYPE_CHECKING:
-    from memory_kb.agents.proof import ProofCheck
+    from memory_kb.agents.self_test import ProofCheck
     from memory_kb.importers.service import ImportReport
     from memory_kb.reports import RunReport
 

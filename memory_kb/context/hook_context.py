@@ -43,7 +43,7 @@ def find_task(prompt: str) -> str:
         >>> find_task("Why does the upload queue lose messages?")
         'Why does the upload queue lose messages?'
     """
-    from memory_kb.learning.wrappers import MAX_MESSAGE, split_message
+    from memory_kb.learning.user_text import MAX_MESSAGE, split_message
 
     text = strip(prompt) if len(prompt) <= MAX_MESSAGE else prompt
     if len(text) <= MAX_MESSAGE:
@@ -151,6 +151,6 @@ def build_file_context(naming: Collection[Memory], shown: Collection[str], today
 
 
 def _cites(memory: Memory, file: str) -> bool:
-    from memory_kb.learning.references import read_citations
+    from memory_kb.learning.code_references import read_citations
 
     return any(one.reference.path == file for one in read_citations(memory))

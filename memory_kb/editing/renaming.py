@@ -30,8 +30,8 @@ from memory_kb.markdown.scanner import (
 )
 from memory_kb.markdown.splice import Value, emit, read_entries, refuse_broken, set_value, yaml_span
 from memory_kb.model import Entry, Span
+from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.walk import would_take
 from memory_kb.text import read_words
 from memory_kb.vault import Vault

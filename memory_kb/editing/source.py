@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.editing.renaming import check_name, check_path
 from memory_kb.errors import ChangedOnDisk, UsageError
-from memory_kb.learning.learn import check_text
+from memory_kb.learning.entry_verbs import check_text
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import find_entries, find_entry
-from memory_kb.store.plan import Change, create_file, replace_entry
+from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.text import encode, hash_of
 
 if TYPE_CHECKING:

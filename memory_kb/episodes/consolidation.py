@@ -22,7 +22,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.similarity import Pair, cosine_pairs, near_pairs, seeded_clusters, word_set
-from memory_kb.store.plan import Change
+from memory_kb.store.changes import Change
 from memory_kb.text import counted, jaccard, moment_text, parse_date
 
 if TYPE_CHECKING:

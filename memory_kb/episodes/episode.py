@@ -24,13 +24,13 @@ from memory_kb.episodes.diary_text import (
 )
 from memory_kb.errors import MemoryKBError, UsageError
 from memory_kb.learning.render_entry import Draft, plan_entry
-from memory_kb.learning.wrappers import sentences
+from memory_kb.learning.user_text import sentences
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.session_facts import Trace
+from memory_kb.store.changes import Plan, plan_fields, set_body
 from memory_kb.store.events import seconds_between
 from memory_kb.store.logs import format_time
-from memory_kb.store.plan import Plan, plan_fields, set_body
 from memory_kb.text import counted, hash_of, shorten, slugify
 
 _TITLE, _FEWEST_WORDS, _GOAL_FILES = 80, 3, 10

@@ -38,7 +38,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Memory
 from memory_kb.reports import Learned, RunReport
 from memory_kb.session_facts import Trace, TraceSession
-from memory_kb.store.plan import Change, Plan
+from memory_kb.store.changes import Change, Plan
 from memory_kb.store.session_log import OUTCOMES, SessionFiles, find_id
 from memory_kb.text import fits_tag, hash_of, printable, shorten
 

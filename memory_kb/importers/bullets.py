@@ -13,7 +13,7 @@ from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.outline import find_items, find_sections
 from memory_kb.markdown.scanner import Heading, find_headings
 from memory_kb.model import Span
-from memory_kb.store.host_memory import KINDS_OF_TYPES
+from memory_kb.store.agent_memory import KINDS_OF_TYPES
 from memory_kb.text import parse_date, read_text, shorten
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")

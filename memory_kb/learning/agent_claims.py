@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory_kb.learning.wrappers import own_words, sentences
+from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.text import tokens
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import find_secret
 from memory_kb.learning.conversation import ShownRecord
+from memory_kb.learning.extraction_scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.learning.render_entry import TWIN_SIMILARITY
-from memory_kb.learning.scopes import FEWEST, MOST, KnownText, ScopeQuestion
 from memory_kb.learning.text_comparison import likeness
 from memory_kb.model import Memory
 from memory_kb.text import has_cjk, jaccard, on_one_line, tokens

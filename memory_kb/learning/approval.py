@@ -12,8 +12,8 @@ from memory_kb.learning.render_entry import free_path
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_of, pin_id, refuse_broken, separated
 from memory_kb.model import KINDS, Location, Memory
+from memory_kb.store.changes import Change, create_file, move, plan_fields, remove, write_file
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, create_file, move, plan_fields, remove, write_file
 from memory_kb.text import parse_date, slugify
 
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.errors import MemoryKBError, UsageError
-from memory_kb.learning.references import (
+from memory_kb.learning.code_references import (
     MOST_CITATIONS,
     Citation,
     CodeReference,
@@ -30,7 +30,7 @@ from memory_kb.learning.references import (
 )
 from memory_kb.model import Memory, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change, Plan, plan_fields, with_words
+from memory_kb.store.changes import Change, Plan, plan_fields, with_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories

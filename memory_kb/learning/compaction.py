@@ -32,7 +32,7 @@ from memory_kb.similarity import (
     stemmed_set,
     word_set,
 )
-from memory_kb.store.plan import Change, move, plan_fields, remove, set_body, with_links, with_words
+from memory_kb.store.changes import Change, move, plan_fields, remove, set_body, with_links, with_words
 from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from memory_kb.model import KIND_ALIASES, KINDS, TYPES, WORKING_KINDS, Link, Mem
 from memory_kb.providers.base import Llm, form_of
 from memory_kb.reports import RunReport
 from memory_kb.similarity import CONTRADICTION_FROM, near_pairs, pairs_with, word_set
-from memory_kb.store.plan import Change, plan_fields, with_links, with_words
+from memory_kb.store.changes import Change, plan_fields, with_links, with_words
 from memory_kb.text import parse_date
 
 Cause = Literal["temporal_obsolescence", "scope_dependent", "genuine_tension", "retrieval_noise"]

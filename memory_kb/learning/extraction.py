@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import MemoryKBError, ProviderFailed, UsageError, explain_failure
 from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
-from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
-from memory_kb.learning.render_entry import Draft
-from memory_kb.learning.scopes import (
+from memory_kb.learning.extraction_scopes import (
     FEWEST,
     Scope,
     ScopeQuestion,
@@ -27,6 +25,8 @@ from memory_kb.learning.scopes import (
     names_of,
     show_sources,
 )
+from memory_kb.learning.ingest import DELETED_BEFORE, Ingested, Learning, newest
+from memory_kb.learning.render_entry import Draft
 from memory_kb.learning.text_comparison import fingerprint
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Location, Memory, make_place

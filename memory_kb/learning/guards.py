@@ -1,4 +1,4 @@
-"""Parse what a rule forbids or requires of the project's files: patterns, or a command in its frontmatter."""
+"""Check an agent's edits against rules that forbid or require patterns or name a command, and log what was refused."""
 
 from __future__ import annotations
 

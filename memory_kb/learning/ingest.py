@@ -16,7 +16,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, moment_of, name_
 from memory_kb.learning.text_comparison import comparable, fingerprint, is_replaced
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
-from memory_kb.store.plan import Change, last_seen, plan_fields, plan_replaced, with_words
+from memory_kb.store.changes import Change, last_seen, plan_fields, plan_replaced, with_words
 
 #: Why an entry that was made before, and is gone, is not made again.
 DELETED_BEFORE = "it was reverted or deleted before"

@@ -11,7 +11,7 @@ from memory_kb.learning.playbook import DEPRECATION, load_merged, rule_text, was
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link, Location, Memory
-from memory_kb.store.plan import Change, Plan, plan_fields, plan_replaced, with_links, with_words
+from memory_kb.store.changes import Change, Plan, plan_fields, plan_replaced, with_links, with_words
 from memory_kb.text import counted
 
 _TAGS = ("inverted", "anti-pattern")

@@ -17,8 +17,8 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import WORKING_KINDS, Location, Memory
 from memory_kb.providers.base import form_of
 from memory_kb.similarity import linked_clusters, near_pairs, word_set
+from memory_kb.store.changes import Change, Plan
 from memory_kb.store.json_lines import append_lines, read_objects
-from memory_kb.store.plan import Change, Plan
 from memory_kb.text import jaccard
 
 if TYPE_CHECKING:

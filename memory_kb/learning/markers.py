@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from memory_kb.credentials import find_secret, is_redacted
-from memory_kb.learning.wrappers import own_words, sentences
+from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.regex import regex
 from memory_kb.text import has_cjk, shorten
 

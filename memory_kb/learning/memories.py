@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.base import Vectors
     from memory_kb.reports import RunReport
-    from memory_kb.store.plan import Plan
+    from memory_kb.store.changes import Plan
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
 

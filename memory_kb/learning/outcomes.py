@@ -16,8 +16,8 @@ from memory_kb.learning.used_entries import changed_files, keep_used, read_marks
 from memory_kb.model import EVERYTHING, SCOPES, Memory
 from memory_kb.reports import RunReport
 from memory_kb.session_facts import TraceSession
+from memory_kb.store.changes import Change, Plan, plan_fields
 from memory_kb.store.logs import Credit, Mark, Outcome, OutcomeLog, Retrieval, RetrievalLog, format_time
-from memory_kb.store.plan import Change, Plan, plan_fields
 from memory_kb.store.session_log import HOOKED, SessionFiles
 from memory_kb.store.undo import undone_by
 

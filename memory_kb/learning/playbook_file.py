@@ -17,7 +17,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, free_path, not_f
 from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import Change
+from memory_kb.store.changes import Change
 from memory_kb.text import parse_date, read_text, read_words, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
 

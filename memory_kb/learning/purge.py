@@ -23,11 +23,11 @@ from memory_kb.learning.render_entry import plan_erasure
 from memory_kb.markdown.splice import find_entry
 from memory_kb.plainfiles import read_plain
 from memory_kb.reports import EntryView, Purged, RunReport
+from memory_kb.store.changes import Change, move, write_file
 from memory_kb.store.files import NoteText, read_note_text
 from memory_kb.store.git_command import ask_git
 from memory_kb.store.journal import Run
 from memory_kb.store.json_lines import dump_line, parse_line, replace_lines
-from memory_kb.store.plan import Change, move, write_file
 from memory_kb.store.session_log import SessionFiles
 from memory_kb.store.worktrees import find_repository
 from memory_kb.store.writer import Writer

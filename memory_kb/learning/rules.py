@@ -40,7 +40,7 @@ from memory_kb.plainfiles import make_folder, read_plain, write_plain
 from memory_kb.providers.command import run_group
 from memory_kb.reports import RunReport
 from memory_kb.seal import Seal
-from memory_kb.store.plan import Change, plan_fields
+from memory_kb.store.changes import Change, plan_fields
 from memory_kb.text import load_json
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from memory_kb.errors import ProviderFailed, UsageError, explain_failure
 from memory_kb.model import Location, Memory, make_place
 from memory_kb.providers.base import form_of
 from memory_kb.reports import RunReport, StageReport
+from memory_kb.store.changes import Plan, create_file, plan_fields, write_file
 from memory_kb.store.files import find_note
-from memory_kb.store.plan import Plan, create_file, plan_fields, write_file
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories

@@ -233,7 +233,7 @@ def failure(service: Provider, refused: Refused, tries: int = 1) -> ProviderFail
 # -- calls ---------------------------------------------------------------------------------
 
 _FIRST_DELAY = 1.0
-#: ProviderCalls that fail in a row before asking stops, and for how many seconds it does.
+#: Calls that fail in a row before asking stops, and for how many seconds it does.
 _PATIENCE, _PAUSE = 3, 60.0
 
 
@@ -263,7 +263,7 @@ class Timing(NamedTuple):
 
 
 class ProviderCalls:
-    """ProviderCalls to one provider, from any number of threads.
+    """Calls to one provider, from any number of threads.
 
     After three calls that failed in a row it fails at once for a minute; a refused key ends all calls until `close`.
     """

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.providers.models import Models
     from memory_kb.reports import EntryView, WhyNot
+    from memory_kb.search.agent_memory import HostMemory
     from memory_kb.search.candidates import Request
-    from memory_kb.search.host import HostMemory
     from memory_kb.vault import Vault
 
 _BY_MEANING = "to search by meaning too: pip install 'memory-kb[local]', then `memory-kb model fetch`"
@@ -94,7 +94,7 @@ class Searching:
         theirs = self.search_host(request)
         if not theirs:
             return result
-        from memory_kb.search.host import merge_hits
+        from memory_kb.search.agent_memory import merge_hits
 
         return result._replace(hits=merge_hits(request.text, result.hits, theirs, request.limit, max_chars))
 
@@ -189,7 +189,7 @@ class Searching:
             raise
 
     def _open_host(self) -> HostMemory | None:
-        from memory_kb.search.host import HostMemory, is_on
+        from memory_kb.search.agent_memory import HostMemory, is_on
 
         if self._host is None and is_on(self._vault):
             self._host = HostMemory(self._vault)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.learning.wrappers import split_message
+from memory_kb.learning.user_text import split_message
 from memory_kb.model import Problem
 from memory_kb.reports import SessionImported
 from memory_kb.sessions.formats import reader_of, sniff

@@ -10,7 +10,7 @@ from itertools import chain, groupby
 from memory_kb.injected import is_own_call
 from memory_kb.learning.conversation import clean_for_model, is_human
 from memory_kb.learning.markers import asks_to_revert, find_statements
-from memory_kb.learning.wrappers import own_words, sentences
+from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
 from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, PendingCalls, read_answer, read_call

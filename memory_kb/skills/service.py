@@ -50,8 +50,8 @@ from memory_kb.skills.skill_files import (
     write_out,
 )
 from memory_kb.skills.skill_text import SkillText
+from memory_kb.store.changes import Change, Plan, WriteFile
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, Plan, WriteFile
 from memory_kb.store.safe_paths import find_target
 from memory_kb.text import encode, hash_of
 

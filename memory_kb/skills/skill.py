@@ -18,8 +18,8 @@ from memory_kb.markdown.splice import Value, change_fields, find_entry, newline_
 from memory_kb.model import Hit, Location, Memory, Problem
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
+from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.files import NoteText
-from memory_kb.store.plan import Change, create_file, replace_entry
 from memory_kb.text import read_text, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
+from memory_kb.store.apply_run import Resolve, invert, make_run, replay
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import DecisionLog, FileRecord, Run
 from memory_kb.store.render_changes import Decision, FileOutcome, Files, connect, diff
-from memory_kb.store.runs import Resolve, invert, make_run, replay
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of

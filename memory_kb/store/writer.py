@@ -13,12 +13,12 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, VaultNotFound
 from memory_kb.model import Problem
 from memory_kb.reports import ChangeView, RunReport
+from memory_kb.store.apply_run import carry_out, make_edit, make_run, recover
+from memory_kb.store.changes import Change, Plan
 from memory_kb.store.files import FileEdit, NoteText, mode_of, read_if_there, read_note_text
 from memory_kb.store.journal import DecisionLog, Run
 from memory_kb.store.machine_folder import prepare_machine
-from memory_kb.store.plan import Change, Plan
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
-from memory_kb.store.runs import carry_out, make_edit, make_run, recover
 from memory_kb.store.safe_paths import explain_unsafe, find_target
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
 

@@ -15,9 +15,9 @@ from memory_kb.markdown.text_blocks import find, put
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Memory, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request
+from memory_kb.store.changes import Change, create_file, write_file
 from memory_kb.store.files import NoteText, find_note
 from memory_kb.store.logs import log_shown
-from memory_kb.store.plan import Change, create_file, write_file
 from memory_kb.text import on_one_line, shorten
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, render
 from memory_kb.markdown.outline import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
-from memory_kb.store.plan import create_file
+from memory_kb.store.changes import create_file
 from memory_kb.text import read_text
 from memory_kb.working.ledgers import git_state_of, is_at
 

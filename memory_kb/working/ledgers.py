@@ -17,8 +17,8 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
+from memory_kb.store.changes import Plan, create_file, plan_fields
 from memory_kb.store.git_command import GitState, read_git_state
-from memory_kb.store.plan import Plan, create_file, plan_fields
 from memory_kb.text import moment_text, read_text, read_words
 
 if TYPE_CHECKING:

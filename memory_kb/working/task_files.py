@@ -12,9 +12,9 @@ from memory_kb.learning.conversation import clean_for_model
 from memory_kb.learning.render_entry import refuse_secrets
 from memory_kb.markdown.splice import newline_of
 from memory_kb.model import Location, make_place
+from memory_kb.store.changes import Change, Plan, create_file, write_file
 from memory_kb.store.events import cut
 from memory_kb.store.files import NoteText, find_note
-from memory_kb.store.plan import Change, Plan, create_file, write_file
 from memory_kb.text import load_json, printable, shorten
 
 if TYPE_CHECKING:

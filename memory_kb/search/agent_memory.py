@@ -19,7 +19,7 @@ from memory_kb.regex import regex
 from memory_kb.search.candidates import Request
 from memory_kb.search.search import retrieve
 from memory_kb.stop_words import stop_words
-from memory_kb.store.host_memory import KINDS_OF_TYPES, HostFile, find_host_files
+from memory_kb.store.agent_memory import KINDS_OF_TYPES, HostFile, find_host_files
 from memory_kb.text import hash_of, tokens
 from memory_kb.vault import Vault
 

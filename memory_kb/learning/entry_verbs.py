@@ -13,7 +13,7 @@ from memory_kb.learning.render_entry import Draft, check_draft, name_file, plan_
 from memory_kb.markdown.splice import Value, find_entry
 from memory_kb.model import KINDS, UNVERIFIED, Link, Location, Memory, Region, StoredEntry
 from memory_kb.reports import EntryView, Learned, Near, Purged, Retired, RunReport
-from memory_kb.store.plan import Change, plan_fields, plan_replaced, set_fields, with_links
+from memory_kb.store.changes import Change, plan_fields, plan_replaced, set_fields, with_links
 
 if TYPE_CHECKING:
     from memory_kb.index.listing import Listing
