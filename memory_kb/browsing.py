@@ -193,7 +193,7 @@ class Browsing:
         folder: str = "",
         **filters: Unpack[FilterWords],
     ) -> Browsed:
-        """Return some of the entries that pass the filters of `search`, of a folder and those below it, and how many there are."""
+        """Return a page of the entries of a folder, and of those below it, that pass the filters of `search`."""
         if order not in ORDERS:
             raise UsageError(f"unknown order {order!r}", f"it may be {', '.join(ORDERS)}")
         chosen = self._index.filters(**filters)

@@ -92,8 +92,8 @@ def add_outcome(evidence: Evidence, outcome: str, today: date) -> Evidence:
 
     Example:
         >>> rule = Evidence(0.8, applied=date(2026, 1, 1))
-        >>> add_outcome(rule, "success", date(2026, 4, 1)).confidence, add_outcome(rule, "failure", date(2026, 4, 1)).confidence
-        (0.45, 0.2)
+        >>> [add_outcome(rule, word, date(2026, 4, 1)).confidence for word in ("success", "failure")]
+        [0.45, 0.2]
     """
     confidence = round(min(1.0, max(0.0, evidence.decayed(today) + DELTAS[outcome])), _DIGITS)
     return evidence._replace(

@@ -19,7 +19,8 @@ def _words(text: str) -> frozenset[str]:
 
 #: Words that deny the whole of a sentence, and those that deny something in it.
 _DENIALS = _words(
-    "not no never cannot none nor without nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não не нет без ни"
+    """not no never cannot none nor without nicht kein keine nie ohne ne pas jamais sans non sin nunca sem não
+    не нет без ни"""
 )
 _NEGATIONS = _DENIALS | _words("neither nobody nothing nowhere unless hardly")
 #: A word and its opposite; the second represents the first, turned round.
@@ -311,8 +312,9 @@ _LEFT = re.compile(
 _USES = re.compile(r"\b(?:use|uses|using)\b", re.IGNORECASE)
 #: Words that do not belong to the subject of a statement.
 _BESIDE_SUBJECT = _DENIALS | _words(
-    """always never all any every each the a an we you your our from now on not do don't please should must to of for in it it's i i'd
-    and when whenever make sure ensure want like need them that with as also new going forward remember prefer anymore longer"""
+    """always never all any every each the a an we you your our from now on not do don't please should must to of
+    for in it it's i i'd and when whenever make sure ensure want like need them that with as also new going forward
+    remember prefer anymore longer"""
 )
 
 
