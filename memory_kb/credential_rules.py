@@ -336,8 +336,8 @@ RULES: tuple[Rule, ...] = (
         ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
         # In JSON inside of JSON, backslashes are in front of quotes, and behind a value.
         (
-            rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]\\]{{0,5}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]\\]{{0,5}}\s{{0,9}}"
-            r"(?:=>|:=|[:=](?![:=]))\s{0,9}[rbuf]?\\{0,4}[\"'`]?(?P<value>[^\s\"'`,;|\\]{8,250})"
+            rf"(?i)(?=[\w-]{{1,30}}+[\"'`\]\\]{{0,16}}+\s{{0,9}}+[:=]){_HARMLESS}(?:{_NAMES})[\"'`\]\\]{{0,16}}\s{{0,9}}"
+            r"(?:=>|:=|[:=](?![:=]))\s{0,9}[rbuf]?\\{0,15}[\"'`]?(?P<value>[^\s\"'`,;|\\]{8,250})"
         ),
         2.5,
         "name",

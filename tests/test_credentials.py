@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,11 @@ SECRETS = [
     pytest.param("PASSWORD=" + "hunter2hunter", "a password or key", id="variable"),
     pytest.param('"api_key": "' + A1 + '"', "a password or key", id="json"),
     pytest.param(json.dumps(json.dumps({"password": "hunter" + "2Zx9q"})), "a password or key", id="json-in-json"),
+    pytest.param(
+        reduce(lambda held, _: json.dumps({"a": held}), range(4), '{"password": "hunter' + '2Zx9q"}'),
+        "a password or key",
+        id="deep-json",
+    ),
     pytest.param("PASSWORD=" + "hunter2hunter" + r"\nnext", "a password or key", id="escaped-line-end"),
     pytest.param("secret = '" + A1 + "'", "a password or key", id="quoted"),
     pytest.param("auth-token: " + A1, "a password or key", id="auth-token"),
