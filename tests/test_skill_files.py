@@ -310,6 +310,19 @@ def test_any_skill_file_reads(body: str) -> None:
     assert parse_skill_file(body, "x/SKILL.md", "x").draft.text.name
 
 
+@pytest.mark.parametrize(
+    ("lines", "description"),
+    [
+        ("description: Use when: a deploy fails", "Use when: a deploy fails"),
+        ("description: >-\n  When a deploy\n  fails.\nargument-hint: [env] [tag]", "When a deploy fails."),
+        ("description: When a deploy\n  fails: now\nargument-hint: [env] [tag]", "When a deploy fails: now"),
+    ],
+)
+def test_a_head_that_is_no_yaml_keeps_its_description(lines: str, description: str) -> None:
+    found = parse_skill_file(f"---\nname: roll-back\n{lines}\n---\nRun it.\n", "roll-back/SKILL.md", "roll-back")
+    assert (found.draft.text.name, found.draft.text.description) == ("roll-back", description)
+
+
 @pytest.mark.parametrize(("name", "plain"), [("検索", "skill-"), ("x" * 80, "x" * 60), ("A & B", "a-b")])
 def test_plain_names(name: str, plain: str) -> None:
     assert plain_name(name).startswith(plain)

@@ -159,12 +159,19 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
 
 
 def _read_head(block: str) -> dict[str, Any]:
-    """Read a block of frontmatter; one that is no YAML, as where a description has a colon, as lines of `key: value`."""
+    """Read a block of frontmatter; what is no YAML as lines of `key: value`, indented ones going on with the one before."""
     try:
         return load_mapping(block)
     except InvalidBlock:
-        pairs = filter(None, map(_PAIR.match, block.splitlines()))
-        return {found[1]: found[2].strip().strip("\"'") for found in pairs}
+        head: dict[str, Any] = {}
+    last = ""
+    for line in block.splitlines():
+        if found := _PAIR.match(line):
+            last = found[1]
+            head[last] = "" if found[2] in ("|", ">", "|-", ">-") else found[2].strip().strip("\"'")
+        elif last and line.strip():
+            head[last] = f"{head[last]} {line.strip()}".strip()
+    return head
 
 
 def plain_name(name: str, taken: Collection[str] = ()) -> str:
