@@ -68,6 +68,7 @@ _SPOILED = (
     "wrong-count",
     "shuffled",
     "unnumbered",
+    "misnumbered",
     "nan",
     "zero",
     "uneven",
@@ -248,6 +249,8 @@ class FakeProvider:
             data.reverse()
         elif kind == "unnumbered":
             data = [item | {"index": 0} for item in data]
+        elif kind == "misnumbered":
+            data = [item | {"index": 1} for item in data]
         return {
             "object": "list",
             "data": data,

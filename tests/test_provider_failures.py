@@ -81,6 +81,11 @@ def test_vectors_out_of_order_are_put_in_order(openai: Embedder, fake: FakeProvi
         assert np.array_equal(openai.embed(["one", "two", "three"], "document"), expected)
 
 
+def test_vectors_with_wrong_numbers_are_not_taken(openai: Embedder, fake: FakeProvider) -> None:
+    fake.fail("misnumbered")
+    assert "something other than vectors" in str(failure_of(openai, ("one", "two")))
+
+
 def test_hints_name_what_to_set(fake: FakeProvider, clock: Clock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

@@ -84,8 +84,11 @@ def _rows_of(answer: object, name: str) -> NDArray[np.float32]:
 
     try:
         data = list(answer.data)  # type: ignore[attr-defined]
-        if {item.index for item in data} == set(range(len(data))):  # some servers number none of them
+        numbers = {item.index for item in data}
+        if numbers == set(range(len(data))):
             data.sort(key=lambda item: item.index)
+        elif numbers - {0, None}:  # some servers number none of them
+            raise ValueError("the vectors are not numbered")  # noqa: TRY301 - handled like any other
         rows = [np.array(item.embedding, np.float32) for item in data]
         return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
     except (AttributeError, TypeError, ValueError) as exc:
