@@ -26,7 +26,7 @@ from memory_kb.git.repository import Repository
 from memory_kb.kb import KnowledgeBase
 from memory_kb.learning.citations import ClaimState
 from memory_kb.sessions.importing import Labels, TranscriptImport
-from memory_kb.sessions.needs import (
+from memory_kb.sessions.rediscoveries import (
     SORTS,
     EarlierSessions,
     Need,

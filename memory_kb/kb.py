@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from memory_kb.agents.bridge import Bridge
     from memory_kb.agents.hooks import Hooks
     from memory_kb.agents.install import Agents
-    from memory_kb.browsing import Browsing
     from memory_kb.context.service import Contexts
-    from memory_kb.editing.examination import Examination
-    from memory_kb.editing.proposals import Proposals
+    from memory_kb.editing.drafts import Examination
+    from memory_kb.editing.editor_actions import Proposals
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
     from memory_kb.git.ci import Evaluation
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from memory_kb.skills.service import Skills
     from memory_kb.store.undo import Undo
     from memory_kb.store.writer import Writer
+    from memory_kb.web_queries import Browsing
     from memory_kb.working.continuity import Continuity
     from memory_kb.working.handoffs import Handoffs
     from memory_kb.working.ledgers import Ledgers
@@ -321,7 +321,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def browsing(self) -> Browsing:
-        from memory_kb.browsing import Browsing
+        from memory_kb.web_queries import Browsing
 
         return Browsing(self.vault, self.index, self.git, self.listing, self.undo_verbs)
 
@@ -363,7 +363,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def proposals(self) -> Proposals:
-        from memory_kb.editing.proposals import Proposals
+        from memory_kb.editing.editor_actions import Proposals
 
         return Proposals(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
 
@@ -393,7 +393,7 @@ class KnowledgeBase:
 
     @functools.cached_property
     def examination(self) -> Examination:
-        from memory_kb.editing.examination import Examination
+        from memory_kb.editing.drafts import Examination
 
         return Examination(self.vault, self.index, self.writer)
 

@@ -125,7 +125,7 @@ def test_odd_texts_break_nothing(read: Reading, text: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_every_place_is_found_again(encoding: str) -> None:
-    from memory_kb.lsp.places import Ruler
+    from memory_kb.lsp.open_notes import Ruler
 
     text = "a\r\n数据 😀👩‍👩‍👧 b\n\nc\u2028d\re"
     ruler = Ruler(text, encoding)
@@ -160,7 +160,7 @@ def test_edits_are_small() -> None:
 
 
 def test_a_spot_in_frontmatter_knows_its_field() -> None:
-    from memory_kb.lsp.spots import find_spot
+    from memory_kb.lsp.cursor import find_spot
 
     text = "---\nlinks:\n  - to: ab\n    relation: cd\nsources: [x, yz]\n---\n"
     for word, field in (("ab", "links.to"), ("cd", "links.relation"), ("yz", "sources")):

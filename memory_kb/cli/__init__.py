@@ -29,7 +29,7 @@ def main() -> NoReturn:
             from memory_kb.git.merge_driver import answer as merge
 
             os._exit(merge(sys.argv[3:]))
-        from memory_kb.cli.run import run
+        from memory_kb.cli.entry_point import run
 
         code = run(sys.argv[1:])
         sys.stdout.flush()

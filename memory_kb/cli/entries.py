@@ -11,7 +11,7 @@ import click
 from memory_kb.cli.app import flag, option, verb
 from memory_kb.cli.options import allow_secret_option, dry_run_option, is_terminal, place_options, read_text, tag_option
 from memory_kb.cli.output import Options, pick, say
-from memory_kb.cli.runs import finish_entry, finish_run
+from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.cli.styles import format_id, one_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.entry_verbs import MAX_TEXT

@@ -24,7 +24,7 @@ from memory_kb.cli.output import (
     print_text,
     say,
 )
-from memory_kb.cli.runs import finish_run, run_as_json
+from memory_kb.cli.print_runs import finish_run, run_as_json
 from memory_kb.cli.styles import clean, one_line, style
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.reports import RunReport, RunView

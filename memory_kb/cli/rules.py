@@ -11,7 +11,7 @@ import click
 from memory_kb.cli.app import Family, flag, option, verb
 from memory_kb.cli.options import dry_run_option, hide_options, place_options
 from memory_kb.cli.output import Options, pick, print_problems, say
-from memory_kb.cli.runs import finish_run
+from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.search import show_verb
 from memory_kb.cli.styles import clean, dim_id, format_place, one_line, style, wrap
 from memory_kb.errors import UsageError

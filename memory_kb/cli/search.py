@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import flag, option, together, verb
+from memory_kb.cli.fast_path import find_notes
 from memory_kb.cli.options import Day, limit_option, vaults_option
 from memory_kb.cli.output import (
     Options,
@@ -23,7 +24,6 @@ from memory_kb.cli.output import (
     print_text,
     say,
 )
-from memory_kb.cli.plain import find_notes
 from memory_kb.cli.styles import clean, format_id, format_place, one_line, style
 from memory_kb.errors import UsageError
 from memory_kb.model import HOST, KIND_ALIASES, KINDS, LEARNING_TYPES, SCOPE_ALIASES, SCOPES, STATUSES, TYPES

@@ -16,7 +16,7 @@ from memory_kb.text import has_cjk
 if TYPE_CHECKING:
     from memory_kb.context.briefs import Assess
     from memory_kb.context.framing import Given
-    from memory_kb.context.recall import Recall, Recalled
+    from memory_kb.context.rare_words import Recall, Recalled
     from memory_kb.index.sqlite import SqliteIndex
     from memory_kb.index.vault_index import VaultIndex
     from memory_kb.search.why_not import Absence
@@ -76,7 +76,7 @@ def own_words(text: str) -> list[str]:
 
 def look_up(index: SqliteIndex, vault_index: VaultIndex, task: str, floor: float, today: date) -> Recall:
     """Look up what a prompt is about in an index, by its words and, where there are vectors, in meaning."""
-    from memory_kb.context.recall import Recall
+    from memory_kb.context.rare_words import Recall
 
     near: list[int] = []
     if vault_index.may_embed:

@@ -12,8 +12,8 @@ from lsprotocol import types as lsp
 from lsprotocol.types import CompletionItemKind as Kind
 
 from memory_kb.index.catalog import UNFIT, Catalog, find_names
-from memory_kb.lsp.places import Page
-from memory_kb.lsp.spots import Spot, find_spot
+from memory_kb.lsp.cursor import Spot, find_spot
+from memory_kb.lsp.open_notes import Page
 from memory_kb.markdown.fields import FIELDS
 from memory_kb.markdown.links import escape_address, find_block_ids
 from memory_kb.markdown.scanner import find_headings, heading_address

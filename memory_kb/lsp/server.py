@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from memory_kb import __version__
-from memory_kb.editing.proposals import RenamedEntry
+from memory_kb.editing.editor_actions import RenamedEntry
 from memory_kb.errors import MemoryKBError
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import (
@@ -28,8 +28,8 @@ from memory_kb.lsp.actions import (
     to_diagnostic,
 )
 from memory_kb.lsp.completion import complete
-from memory_kb.lsp.places import Page, Subject, find_subject, list_foldings, list_symbols
-from memory_kb.lsp.spots import blocks, find_spot
+from memory_kb.lsp.cursor import blocks, find_spot
+from memory_kb.lsp.open_notes import Page, Subject, find_subject, list_foldings, list_symbols
 from memory_kb.lsp.workspace import Workspace
 from memory_kb.markdown.scanner import find_section
 from memory_kb.model import Span

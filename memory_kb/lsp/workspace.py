@@ -20,7 +20,7 @@ from memory_kb.index.catalog import EMPTY, Catalog
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries
-from memory_kb.lsp.places import Page, Subject, find_mentions, find_section_mentions
+from memory_kb.lsp.open_notes import Page, Subject, find_mentions, find_section_mentions
 from memory_kb.markdown.links import is_attachment
 from memory_kb.markdown.scanner import heading_words_span
 from memory_kb.model import Span

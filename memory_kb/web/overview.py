@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
-from memory_kb.browsing import LastLook
 from memory_kb.index.link_map import LinkMap
 from memory_kb.index.lint_cache import LintPass
 from memory_kb.kb import KnowledgeBase
 from memory_kb.web.charts import entry_address
 from memory_kb.web.site import PageQuery, Parameters, Site, param, read_query
+from memory_kb.web_queries import LastLook
 
 if TYPE_CHECKING:
     from starlette.requests import Request

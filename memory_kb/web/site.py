@@ -21,7 +21,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memory_kb import __version__
-from memory_kb.browsing import FilterValues, Recent
 from memory_kb.errors import (
     AmbiguousId,
     ChangedOnDisk,
@@ -37,6 +36,7 @@ from memory_kb.serving.workers import Address, Worker, Workers
 from memory_kb.text import hash_of, printable
 from memory_kb.web.background import BackgroundLooks
 from memory_kb.web.charts import FILTERS
+from memory_kb.web_queries import FilterValues, Recent
 
 PAGE_SIZE = 50
 #: The longest text of a form, in characters.

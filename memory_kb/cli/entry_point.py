@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from memory_kb.cli.fast_path import run_plain
 from memory_kb.cli.output import Options, print_json, say
-from memory_kb.cli.plain import run_plain
 from memory_kb.errors import MemoryKBError, explain_refusal
 
 
