@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from memory_kb.errors import GitFailed, NoRepository, UsageError
 from memory_kb.git.history import Version
-from memory_kb.index.catalog import Suggested, suggest_names, suggest_tags
 from memory_kb.index.doctor import cross_check
+from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tags
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
 from memory_kb.index.lint_cache import LINT_CACHE, LintCache, LintPass

@@ -13,7 +13,7 @@ from installing import CODEX_CONFIG
 from memory_kb.agents.agent import ListItem, Part, Server
 from memory_kb.agents.config_files import insert_toml, parse_json, put_in, remove_json, remove_toml, take_out
 from memory_kb.errors import CannotSplice
-from memory_kb.markdown import text_blocks as blocks
+from memory_kb.markdown import managed_block as blocks
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab\\"/*,{}[]\u00e9 \t', max_size=6))
 VALUES = st.recursive(

@@ -17,7 +17,7 @@ from memory_kb.context.framing import as_line
 from memory_kb.errors import UsageError
 from memory_kb.learning.playbook import rule_text
 from memory_kb.learning.text_comparison import find_opposition
-from memory_kb.markdown import text_blocks
+from memory_kb.markdown import managed_block
 from memory_kb.markdown.splice import find_entry
 from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_plain, write_plain
@@ -251,7 +251,7 @@ class Bridge:
         for file, part in _blocks_by_file(store, "\n".join(made.lines)).items():
             if file == store.index_file:
                 text = decode(files.read(file) or b"")
-                if f"]({store.link})" in text and text_blocks.begin(store.word) not in text:
+                if f"]({store.link})" in text and managed_block.begin(store.word) not in text:
                     continue
             after = files.put(file, [part], f"What always holds, for {store.title}.", head=store.heads.get(file, ""))
             if file == store.index_file:
@@ -361,7 +361,7 @@ def _line_text(memory: Memory) -> str:
 
 def _block_lines(file: Path, data: bytes | None) -> list[str]:
     text = decode(data or b"")
-    span = text_blocks.find(str(file), text, WORD)
+    span = managed_block.find(str(file), text, WORD)
     return text[span[0] : span[1]].splitlines()[1:-1] if span else []
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.agents.agent import ListItem, MarkedLines, Part, Server
 from memory_kb.errors import CannotSplice
-from memory_kb.markdown import text_blocks
+from memory_kb.markdown import managed_block
 from memory_kb.text import encode, hash_of
 
 Key = str | int
@@ -244,7 +244,7 @@ def put_in(
         elif isinstance(part, ListItem):
             text = _put_item(name, text, part)
         else:
-            text = text_blocks.put(name, text, part.word, part.lines, part.lead)
+            text = managed_block.put(name, text, part.word, part.lines, part.lead)
     is_made = data is None or (old is not None and old.is_made)
     after = encode(text)
     return after, InstallTrace(hash_of(after), is_made, find_inserted(before, text), server)
@@ -319,7 +319,7 @@ def _without(name: str, text: str, parts: Sequence[Part], trace: InstallTrace | 
         elif isinstance(part, ListItem):
             text = _take_items(name, text, part)
         else:
-            text = text_blocks.take_out(name, text, part.word)
+            text = managed_block.take_out(name, text, part.word)
     return text
 
 

@@ -13,7 +13,7 @@ from memory_kb.agents.agent import SERVER, Agent, AgentFile, Hook, ListItem, Mar
 from memory_kb.agents.agents_md import BLOCK_WORD, render_rules
 from memory_kb.agents.files import AgentFiles
 from memory_kb.errors import UnreadableInput, UsageError
-from memory_kb.markdown import text_blocks
+from memory_kb.markdown import managed_block
 from memory_kb.reports import RunReport
 from memory_kb.store.machine_folder import find_command
 from memory_kb.text import decode, encode
@@ -68,7 +68,7 @@ def list_files(agent: Agent, scope: str, setup: Setup) -> tuple[AgentFile, ...]:
         found[names] = AgentFile(names, (*before, *_hooks(agent, setup)), agent.hooks_head)
     files = list(found.values())
     if agent.plugin:
-        lines = MarkedLines(WORD, _plugin(agent, setup), text_blocks.COMMENT)
+        lines = MarkedLines(WORD, _plugin(agent, setup), managed_block.COMMENT)
         files.append(AgentFile((agent.plugin[number],), (lines,)))
     if rules:
         is_shared = rules.endswith("AGENTS.md")
@@ -246,7 +246,11 @@ class Agents:
         files = AgentFiles(self._vault, self._writer, self._vault.machine / RECORD)
         before = files.read(place) or b""
         held, shown = decode(before), files.show(place)
-        held = text_blocks.put(shown, held, BLOCK_WORD, text) if text else text_blocks.take_out(shown, held, BLOCK_WORD)
+        held = (
+            managed_block.put(shown, held, BLOCK_WORD, text)
+            if text
+            else managed_block.take_out(shown, held, BLOCK_WORD)
+        )
         if encode(held) != before:
             files.replace(place, encode(held), "Rules and policies as they are now.")
         return AgentsMd(text, files.write("export", dry_run=dry_run))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memory_kb.context.briefs import write_brief
 from memory_kb.context.framing import LINE_LENGTH, as_line
 from memory_kb.learning.confidence import activation_score
-from memory_kb.markdown.outline import find_items
+from memory_kb.markdown.lists_and_fences import find_items
 from memory_kb.model import BASELINE_KINDS, KINDS, PRIORITIES, Memory, Span
 from memory_kb.skills.skill_text import parse_skill
 from memory_kb.text import count_tokens, short_id

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from memory_kb.credentials import describe_secret, locate_secrets
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.catalog import make_part, read_unsaved
 from memory_kb.index.doctor import is_file
+from memory_kb.index.editor_catalog import make_part, read_unsaved
 from memory_kb.index.link_names import find_rival, find_targets, say_rival
-from memory_kb.index.remarks import Remark, claim_span, field_span, line_span, link_span, say_dead, say_double
+from memory_kb.index.note_findings import Remark, claim_span, field_span, line_span, link_span, say_dead, say_double
 from memory_kb.learning.citations import assess, complain
 from memory_kb.learning.duplicates import FORGOTTEN, find_duplicate
 from memory_kb.learning.render_entry import Draft

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memory_kb.editing.draft_check import DraftCheck
-from memory_kb.index.catalog import Catalog, FoundHeading, find_headings, make_catalog
+from memory_kb.index.editor_catalog import Catalog, FoundHeading, find_headings, make_catalog
 from memory_kb.index.link_names import KeptTargets
-from memory_kb.index.remarks import Remark
+from memory_kb.index.note_findings import Remark
 from memory_kb.store.files import NoteText
 from memory_kb.text import encode
 from memory_kb.vault import Vault

@@ -23,7 +23,7 @@ from memory_kb.editing.renaming import (
     way_of,
 )
 from memory_kb.errors import UnknownEntry, UsageError
-from memory_kb.index.catalog import Catalog, read_unsaved
+from memory_kb.index.editor_catalog import Catalog, read_unsaved
 from memory_kb.index.link_names import stem_of
 from memory_kb.learning.citations import assess
 from memory_kb.learning.compaction import archive_path, by_rank, merge

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from memory_kb.importers.notes import NotePiece, SourceNote, TextFile, came_from, has_words, read_note, tag_of
 from memory_kb.injected import strip
 from memory_kb.learning.render_entry import Draft
-from memory_kb.markdown.outline import find_items, find_sections
+from memory_kb.markdown.lists_and_fences import find_items, find_sections
 from memory_kb.markdown.scanner import Heading, find_headings
 from memory_kb.model import Span
 from memory_kb.store.agent_memory import KINDS_OF_TYPES

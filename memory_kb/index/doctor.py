@@ -24,7 +24,7 @@ from memory_kb.index.lint_cache import (
     Node,
     VaultFindings,
 )
-from memory_kb.index.remarks import field_span, link_span, say_dead, say_double
+from memory_kb.index.note_findings import field_span, link_span, say_dead, say_double
 from memory_kb.index.rows import decode_note, explain_unreadable
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.index.sqlite import EntryText, SqliteIndex

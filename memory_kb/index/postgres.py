@@ -15,7 +15,7 @@ from memory_kb.index.port import IS_CUT, Candidate, Fault, StoredChunk, VectorTa
 from memory_kb.index.postgres_schema import VaultRow
 from memory_kb.index.postgres_vectors import VectorTables, compare
 from memory_kb.index.postgres_words import IN_VAULTS, LAST, Bm25, PostingsQuery, Words, find_rarity, parse
-from memory_kb.index.words import WordCutter
+from memory_kb.index.tokenizer import WordCutter
 from memory_kb.model import NOWHERE, Filters, Problem, StoredEntry
 from memory_kb.text import fits_tag, printable
 

@@ -20,8 +20,8 @@ from memory_kb.index.postgres_schema import (
     VaultRow,
     list_vaults,
 )
+from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS, TermTable
 from memory_kb.index.vectors import batched
-from memory_kb.index.words import COLUMN_BITS, PLACE_BITS, TermTable
 from memory_kb.model import Chunk
 from memory_kb.vault import GLOBAL_PREFIX
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import InvalidSettings
-from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
+from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS
 from memory_kb.model import Chunk
 
 if TYPE_CHECKING:

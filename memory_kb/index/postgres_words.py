@@ -16,7 +16,7 @@ from memory_kb.index.postgres_schema import (
     MOST_TERM_CHARS,
     PLACE_KEY,
 )
-from memory_kb.index.words import COLUMN_BITS, PLACE_BITS
+from memory_kb.index.tokenizer import COLUMN_BITS, PLACE_BITS
 
 #: SQLite's constants of BM25, and the least that it counts a term.
 _SATURATION, _LENGTH, _LEAST_RARITY = 1.2, 0.75, 1e-6

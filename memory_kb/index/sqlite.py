@@ -23,8 +23,8 @@ from memory_kb.text import fits_tag, load_json
 from memory_kb.vault import hold_lock
 
 if TYPE_CHECKING:
+    from memory_kb.index.tokenizer import TermTable, WordCutter
     from memory_kb.index.vectors import VectorStore
-    from memory_kb.index.words import TermTable, WordCutter
     from memory_kb.markdown.fields import Fields
 
 
@@ -305,7 +305,7 @@ class SqliteIndex:
 
     @functools.cached_property
     def _words(self) -> WordCutter:
-        from memory_kb.index.words import WordCutter
+        from memory_kb.index.tokenizer import WordCutter
 
         return WordCutter(self._tokenizer)
 
@@ -509,7 +509,7 @@ class SqliteIndex:
 
     def term_table(self, sources: Sequence[str] | None = None) -> TermTable:
         """Return the terms of the rows of some files, or of all rows, and where the full-text index has them."""
-        from memory_kb.index.words import read_terms
+        from memory_kb.index.tokenizer import read_terms
 
         if sources is None:
             return read_terms(self._connection, "chunks_fts", TEXT_COLUMNS)

@@ -440,7 +440,7 @@ class Citations:
                     yield Problem(memory.path, self._line_of_claim(memory, message), message)
 
     def _line_of_claim(self, memory: Memory, message: str) -> int:
-        from memory_kb.index.remarks import claim_span
+        from memory_kb.index.note_findings import claim_span
         from memory_kb.markdown.splice import find_entry
 
         try:

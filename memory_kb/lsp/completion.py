@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lsprotocol import types as lsp
 from lsprotocol.types import CompletionItemKind as Kind
 
-from memory_kb.index.catalog import UNFIT, Catalog, find_names
+from memory_kb.index.editor_catalog import UNFIT, Catalog, find_names
 from memory_kb.lsp.cursor import Spot, find_spot
 from memory_kb.lsp.open_notes import Page
 from memory_kb.markdown.fields import FIELDS

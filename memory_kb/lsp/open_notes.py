@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lsprotocol import types as lsp
 from pygls.workspace import PositionCodec
 
-from memory_kb.index.catalog import Catalog
+from memory_kb.index.editor_catalog import Catalog
 from memory_kb.lsp.cursor import blocks
 from memory_kb.markdown.document import display_title, find_opening, first_heading, parse_document
 from memory_kb.markdown.links import TextLink, find_links

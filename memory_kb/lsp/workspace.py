@@ -16,7 +16,7 @@ from pygls.uris import to_fs_path
 
 from memory_kb.editing.renaming import check_name
 from memory_kb.errors import MemoryKBError, UsageError, explain_failure
-from memory_kb.index.catalog import EMPTY, Catalog
+from memory_kb.index.editor_catalog import EMPTY, Catalog
 from memory_kb.kb import KnowledgeBase
 from memory_kb.lsp.actions import EditorFile, note_name
 from memory_kb.lsp.completion import find_entries

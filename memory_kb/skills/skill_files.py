@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory_kb.errors import UnreadableInput, UsageError
 from memory_kb.learning.playbook_file import cut_items, read_items
 from memory_kb.markdown.fields import FIELDS
-from memory_kb.markdown.outline import plain_lines
+from memory_kb.markdown.lists_and_fences import plain_lines
 from memory_kb.model import Memory, Problem
 from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_kb.errors import CannotSplice
-from memory_kb.markdown.outline import (
+from memory_kb.markdown.lists_and_fences import (
     Section,
     clean_item,
     fence,

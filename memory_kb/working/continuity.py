@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import CannotSplice, UsageError
 from memory_kb.injected import strip
 from memory_kb.learning.playbook import is_doubted
-from memory_kb.markdown.text_blocks import find, put
+from memory_kb.markdown.managed_block import find, put
 from memory_kb.model import EVERYTHING, KINDS, LIVE_STATUSES, WORKING_KINDS, Memory, make_filters
 from memory_kb.reports import RunReport
 from memory_kb.search.candidates import Request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memory_kb.credentials import redact
 from memory_kb.errors import AmbiguousId, MemoryKBError, UnknownEntry, UsageError
 from memory_kb.learning.render_entry import Draft, check_draft, render
-from memory_kb.markdown.outline import clean_item, find_sections, plain_lines, read_list, render_items
+from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain_lines, read_list, render_items
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import create_file

@@ -1,4 +1,4 @@
-"""The outline of a text: its sections, lists and code fences, and rendering of lists and fences."""
+"""Find lists, code fences and `## ` sections in a text, and render lists and fences."""
 
 from __future__ import annotations
 
