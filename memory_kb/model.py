@@ -1,4 +1,9 @@
-"""The values that travel between rooms: entries, chunks, filters, hits, and the words of the file format."""
+"""The values that travel between rooms: entries, chunks, filters, hits, and the words of the file format.
+
+One entry is an `Entry` as its file has it, with the places of its bytes; `Chunk` values, its sections as rows of the
+index; a `StoredEntry` as the index lists it, without its text; a `Memory` with its text, as what is learned, merged and
+promoted is planned from; and an `EntryView` (`memory_kb.reports`) as it is shown to whoever asks for it.
+"""
 
 # Annotations are evaluated here: to parse them from text takes a named tuple twice as long to define.
 import math
