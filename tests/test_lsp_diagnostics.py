@@ -139,6 +139,15 @@ def test_an_entry_of_a_job_is_promoted_to_the_project(read: Reading) -> None:
     assert "promoted_from: session" in (promoted or "") and "Quote the shell variables." in (promoted or "")
 
 
+def test_why_an_entry_is_not_promoted_is_said(read: Reading) -> None:
+    editor, folder = read
+    uri = draft(editor, folder, entry("The key is AKIAIOSFODNN7EXAMPLQ.", id="key", kind="rule"))
+    promote = actions(editor, uri, "The key")["Promote this entry to the home"]
+    assert editor.ask("codeAction/resolve", promote).get("edit") is None
+    said = editor.wait(lambda one: one.get("method") == "window/showMessage")
+    assert "AWS access key" in said["params"]["message"]
+
+
 def test_an_editor_that_cannot_delete_files_is_reported_and_resolves_at_once(edit: Edit, folder: Path) -> None:
     editor = edit({"workspace": {"workspaceEdit": {"documentChanges": True}}})
     draft(editor, folder, "x")

@@ -276,11 +276,14 @@ class Proposals:
 
     def _plan_promoting(self, memory: Memory) -> Sequence[Change]:
         learning = copy_for_wider_scope(memory, self._vault.clock())
-        changes = self._memories.plan_ingest([learning]).changes if learning else ()
-        if not changes:
-            said = f"{memory.id} cannot be promoted from {memory.place.scope}, or it is there already"
+        if learning is None:
+            said = f"{memory.id} cannot be promoted from {memory.place.scope}"
             raise UsageError(said, "only live entries rise, and the home is the top")
-        return changes
+        plan = self._memories.plan_ingest([learning])
+        if not plan.changes:
+            (result,) = plan.results
+            raise UsageError(f"not promoted: {result.message or f'{result.id} is there already'}")
+        return plan.changes
 
     def _plan_merging(self, memory: Memory, other: str, drafts: Drafts) -> Sequence[Change]:
         found = self._examination.catalog().ids.get(other, ())
