@@ -182,6 +182,28 @@ def test_one_who_stored_something_is_not_asked(claude: Session) -> None:
     assert claude.stop() == ""
 
 
+@pytest.mark.parametrize(
+    ("command", "is_asked"),
+    [
+        ("memory-kb search redis && git add -A", True),
+        ("git add . && memory-kb status", True),
+        ("memory-kb learn 'Tests need Redis.'", False),
+        ("cd api; mkb --vault . add 'Tests need Redis.'", False),
+    ],
+)
+def test_only_a_command_of_ours_stores(claude: Session, command: str, is_asked: bool) -> None:
+    claude.work()
+    claude.send("tool", "tool", tool_name="Bash", tool_input={"command": command}, tool_response={"stdout": ""})
+    assert (claude.stop() != "") is is_asked
+
+
+@pytest.mark.parametrize(("tool", "is_asked"), [("mcp__files__write_file", True), ("write_todos", False)])
+def test_a_file_is_changed_by_any_tool_that_writes_one(claude: Session, tool: str, is_asked: bool) -> None:
+    claude.work(prompts=3, edit=False)
+    claude.send("tool", "tool", tool_name=tool, tool_input={"path": "a.py"}, tool_response="ok")
+    assert (claude.stop() != "") is is_asked
+
+
 def test_an_agent_is_asked_again_after_a_compaction(claude: Session) -> None:
     claude.work()
     assert claude.stop() != ""

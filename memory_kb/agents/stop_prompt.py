@@ -13,7 +13,9 @@ from memory_kb.store.events import COMPACTION, Event, strings_of
 ASKED = "asked"
 #: Prompts before an agent is asked.
 PROMPTS = 3
-_STORES = regex(r"(?:^|\W|_)(?:learn|add|procedure|episode)\b")
+_STORES = regex(
+    r"(?:^|\W|_)memory_(?:learn|procedure|episode)$|(?:\bmemory[-_]kb|\bmkb)\s[^\n;&|]*\b(?:learn|add|procedure|episode)\b"
+)
 
 QUESTION = """Before you finish: did you learn or were you told something in this session that a colleague would want to know
 next time, and that the code, the documents and the git history do not say by themselves? Then store it, at most three learnings:
@@ -65,5 +67,4 @@ def _changes(event: Event) -> bool:
 def _stores(event: Event) -> bool:
     if not is_own_call(event.tool, event.args):
         return False
-    words = event.tool if "memory" in (event.tool or "") else " ".join(strings_of(event.args or {}))
-    return _STORES.search(words or "") is not None
+    return any(_STORES.search(words) for words in (event.tool or "", " ".join(strings_of(event.args or {}))))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 CHECKS = ("test", "build", "lint", "deploy")
 _LONGEST, _SHOWN = 20_000, 100
 _EDITORS = re.compile(
-    r"(?i)^(?:(?:multi|notebook)?_?edit|write|create_?file|apply_?patch|update_?file|(?:str_)?replace|patch|insert)"
+    r"(?i)^(?:(?:multi|notebook)?_?edit|write(?!_?(?:todos|stdin))|create_?file|apply_?patch|update_?file|(?:str_|search_)?replace|patch|insert)"
 )
 _LOOKERS = re.compile(
     r"(?i)^(?:read|view|open|grep|glob|ls|list|search|find|fetch|web_?search|web_?fetch|notebook_?read|cat)(?:_?\w+)?$"
@@ -28,7 +28,7 @@ _SHELLS = re.compile(
     r"(?i)^(?:bash|sh|shell|local_shell|exec|terminal|run_?(?:shell_?|terminal_?)?(?:cmd|command)|container\.exec|powershell)"
 )
 _PLANNERS = re.compile(
-    r"(?i)^(?:todo|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
+    r"(?i)^(?:todo|write_?todos|update_plan|exit_?plan_?mode|enter_?plan_?mode|ask_?user|write_stdin|kill_?|bash_?output)"
 )
 _PATH_NAMES = ("file_path", "notebook_path", "path", "target_file", "filename", "file")
 _TEXT_NAMES = ("pattern", "query", "url", "description", "name", "value")
@@ -109,16 +109,18 @@ def read_call(tool: str | None, args: Mapping[str, Any] | None, cwd: str | None 
         ('test', 'pytest', ('tests/test_a.py',), 'uv run pytest -x tests/test_a.py')
         >>> read_call("Edit", {"file_path": "/home/ana/api/src/a.py", "old_string": "x"}, "/home/ana/api")[:3]
         ('edit', 'Edit', ('src/a.py',))
+        >>> [read_call(tool, {"path": "a.py"}).kind for tool in ("mcp__files__write_file", "write_todos")]
+        ['edit', 'plan']
     """
     tool, args = tool or "tool", args or {}
     command = _command_of(tool, args)
     if command is not None:
         return _read_command(command, cwd)
-    path = _first_text(args, _PATH_NAMES)
-    if _EDITORS.match(tool):
+    path, name = _first_text(args, _PATH_NAMES), tool.rpartition("__")[2]
+    if _EDITORS.match(tool) or (path and _EDITORS.match(name)):
         if path:
             file = _short_path(path, cwd)
-            is_whole = tool.lower().startswith(("write", "create"))
+            is_whole = name.lower().startswith(("write", "create"))
             return Call("edit", tool, (file,), f"{tool} {file}", (file,) if is_whole else ())
         patch = "\n".join(text[:_LONGEST] for text in args.values() if isinstance(text, str))
         return _read_patch(patch, cwd) or Call("edit", tool, (), tool)
