@@ -36,7 +36,7 @@ class FileMerge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MergedEntry:
+class EntrySource:
     """An entry as text: its frontmatter between its rules, its body, and the blank lines behind."""
 
     id: str | None
@@ -56,12 +56,12 @@ class _File(NamedTuple):
     """A file cut into entries, and the blank lines before the first."""
 
     lead: str
-    entries: tuple[MergedEntry, ...]
+    entries: tuple[EntrySource, ...]
     is_broken: bool
 
 
 #: The entries of a file by their names, in its order.
-Entries = Mapping[str, MergedEntry]
+Entries = Mapping[str, EntrySource]
 
 
 class _Part(NamedTuple):
@@ -129,7 +129,7 @@ def _cut(text: str, path: str) -> _File:
     return _File(lead, tuple(_cut_entry(text, one) for one in entries), any(one.fault is not None for one in entries))
 
 
-def _cut_entry(text: str, entry: Entry) -> MergedEntry:
+def _cut_entry(text: str, entry: Entry) -> EntrySource:
     opening, block, closing = "", None, ""
     if entry.has_frontmatter:
         span = yaml_span(text, entry)
@@ -138,7 +138,7 @@ def _cut_entry(text: str, entry: Entry) -> MergedEntry:
     body = text[entry.body.start : entry.body.end]
     bare = body.rstrip()
     entry_id = entry.id if entry.has_own_id else None
-    return MergedEntry(entry_id, opening, block, closing, bare, body[len(bare) :])
+    return EntrySource(entry_id, opening, block, closing, bare, body[len(bare) :])
 
 
 class _Merger:
@@ -161,7 +161,7 @@ class _Merger:
         return FileMerge(lead + "".join(pieces), self._conflicts, tuple(self._notices))
 
     def _merge_entry(
-        self, base: MergedEntry | None, ours: MergedEntry | None, theirs: MergedEntry | None
+        self, base: EntrySource | None, ours: EntrySource | None, theirs: EntrySource | None
     ) -> Iterator[_Part]:
         left = ours or theirs
         if ours and theirs:
@@ -171,7 +171,7 @@ class _Merger:
         elif left and base and left.text != base.text:
             yield from self._settle_removal(base, left, is_ours=left is ours)
 
-    def _settle_removal(self, base: MergedEntry, left: MergedEntry, *, is_ours: bool) -> Iterator[_Part]:
+    def _settle_removal(self, base: EntrySource, left: EntrySource, *, is_ours: bool) -> Iterator[_Part]:
         """Take out what one side took out, unless the other has written in it since."""
         frames = [(side.opening, side.closing, side.body) for side in (left, base)]
         if frames[0] == frames[1] and _is_only_bookkeeping(base.block, left.block):
@@ -181,7 +181,7 @@ class _Merger:
         text = f"{left.text}{self._newline}"
         yield _Part(self._texts.oppose(text, "") if is_ours else self._texts.oppose("", text), "")
 
-    def _merge_both(self, base: MergedEntry | None, ours: MergedEntry, theirs: MergedEntry) -> _Part:
+    def _merge_both(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> _Part:
         tail = _choose(base.tail if base else ours.tail, ours.tail, theirs.tail)
         if theirs.text == (base or ours).text:
             return _Part(ours.text, tail, ours.id)
@@ -196,7 +196,7 @@ class _Merger:
             return _Part(head.text + body.text, tail.partition("\n")[2], entry_id)
         return _Part(head.text + body.text.removesuffix(self._newline), tail, entry_id)
 
-    def _merge_heads(self, base: MergedEntry | None, ours: MergedEntry, theirs: MergedEntry) -> TextMerge:
+    def _merge_heads(self, base: EntrySource | None, ours: EntrySource, theirs: EntrySource) -> TextMerge:
         """Merge opening rule, frontmatter and closing rule."""
         if ours.block is None or theirs.block is None:
             one = theirs if ours.block is None else ours
