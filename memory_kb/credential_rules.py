@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Rule(NamedTuple):
+class CredentialPattern(NamedTuple):
     """One shape of a credential.
 
     Attributes:
@@ -217,8 +217,8 @@ _PAIR_WORDS = ("cred", "login", "zugangsdaten", "identifiants", "inloggegevens")
 _TOKEN_WORDS = ("token", "secret", "key", "jeton", "api", "zugangs", "トークン", "キー", "令牌", "密钥")
 
 
-def _token(what: str, keywords: str, pattern: str, lead: int = 0) -> Rule:
-    return Rule(what, tuple(keywords.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
+def _token(what: str, keywords: str, pattern: str, lead: int = 0) -> CredentialPattern:
+    return CredentialPattern(what, tuple(keywords.split()), f"{_FREE}(?:{pattern})", judged="token", lead=lead)
 
 
 #: A private key from its first line to its last.
@@ -228,14 +228,14 @@ _PRIVATE_KEY = (
     r"(?:(?:\\r|\\n|\s)*-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?"
 )
 
-RULES: tuple[Rule, ...] = (
-    Rule("a private key", ("private key",), _PRIVATE_KEY),
-    Rule("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
+RULES: tuple[CredentialPattern, ...] = (
+    CredentialPattern("a private key", ("private key",), _PRIVATE_KEY),
+    CredentialPattern("a private key", ("putty-user-key-file",), r"PuTTY-User-Key-File-\d: [\w-]+"),
     *(_token(what, words, pattern) for what, words, pattern in _TOKENS),
     *(_token(what, words, pattern, lead) for what, words, pattern, lead in _TOKENS_IN_FRONT),
     # Its keywords are in every text: what begins with a capital is found faster if that is looked for first.
-    Rule("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
-    Rule(
+    CredentialPattern("a Discord token", ("m", "n", "o"), _DISCORD, judged="token"),
+    CredentialPattern(
         "a webhook address",
         ("hooks.", "webhook", "bot", "chat.googleapis", "dingtalk", "logic.azure"),
         _WEBHOOKS,
@@ -243,7 +243,7 @@ RULES: tuple[Rule, ...] = (
         "token",
         lead=40,
     ),
-    Rule(
+    CredentialPattern(
         "a password of a request",
         (" -u", "--user", " -a", "--auth"),
         (
@@ -253,7 +253,7 @@ RULES: tuple[Rule, ...] = (
         1.5,
         "address",
     ),
-    Rule(
+    CredentialPattern(
         "a password of a command",
         (" -p", "--password", "sshpass", "--requirepass", " -a"),
         (
@@ -264,7 +264,7 @@ RULES: tuple[Rule, ...] = (
         2.0,
         "name",
     ),
-    Rule(
+    CredentialPattern(
         "a password of a request",
         ("authorization",),
         r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?basic\s{1,3}(?P<value>[A-Za-z0-9+/_-]{8,}={0,2})",
@@ -272,14 +272,14 @@ RULES: tuple[Rule, ...] = (
         "base64",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a token of a request",
         ("authorization", "x-api-key", "x-auth-token", "x-vault-token", "private-token"),
         r"(?i)(?:authorization|x-[a-z-]{0,20}(?:key|token)|private-token)[\"']?\s{0,3}[:=]\s{0,3}[\"'`]?(?:token\s{1,3}|apikey\s{1,3})?(?P<value>[A-Za-z0-9_.+/=~-]{16,})",
         3.0,
         "name",
     ),
-    Rule(
+    CredentialPattern(
         "a password of a registry",
         ("auth",),
         r"[\"']_?auth[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[A-Za-z0-9+/]{12,}={0,2})[\"']",
@@ -287,7 +287,7 @@ RULES: tuple[Rule, ...] = (
         "base64",
         lead=len("'_"),
     ),
-    Rule(
+    CredentialPattern(
         "a password of a registry",
         ("_auth",),
         r"(?<!\w)_auth(?:Token)?\s?=\s?[\"']?(?P<value>[\w+/.-]{16,}={0,2})",
@@ -295,7 +295,7 @@ RULES: tuple[Rule, ...] = (
         "base64",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a bearer token",
         ("bearer",),
         r"(?i)(?<![A-Za-z0-9])bearer\s+(?=[A-Za-z0-9._~+/-]{0,200}[0-9])(?P<value>[A-Za-z0-9._~+/-]{20,})",
@@ -303,7 +303,7 @@ RULES: tuple[Rule, ...] = (
         "name",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a password in an address",
         ("://",),
         r"://[^\s/:@]{0,200}:(?![$*{<%])(?P<value>[^\s/@\"'`<>]{3,200})@",
@@ -311,7 +311,7 @@ RULES: tuple[Rule, ...] = (
         "address",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a token in an address",
         ("://",),
         r"://(?P<value>(?=[\w~-]{0,200}\d)(?=[\w~-]{0,200}[A-Za-z])[\w~-]{20,200})@[\w-]",
@@ -319,7 +319,7 @@ RULES: tuple[Rule, ...] = (
         "name",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a key of a service",
         tuple(_SERVICES.split()),
         (
@@ -331,7 +331,7 @@ RULES: tuple[Rule, ...] = (
         "service",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "a password or key",
         ("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token", "key", "credential", "_pass"),
         # In JSON inside of JSON, backslashes are in front of quotes, and behind a value.
@@ -343,14 +343,14 @@ RULES: tuple[Rule, ...] = (
         "name",
         lead=0,
     ),
-    Rule(
+    CredentialPattern(
         "an access token",
         ("token",),
         r"(?i:token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?s\.(?P<value>[A-Za-z0-9]{24})(?![A-Za-z0-9])",
         3.0,
     ),
-    Rule("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said", lead=len("mot de ")),
-    Rule(
+    CredentialPattern("a password", _PASSWORD_WORDS, rf"{_BY_NAME}{_IS}{_VALUE}", 2.0, "said", lead=len("mot de ")),
+    CredentialPattern(
         "a password",
         ("password", "passwort"),
         rf"(?i:(?<![A-Za-z0-9])(?:password|passwort))\s{{1,3}}[\"'`]?{_RANDOM}{_VALUE}",
@@ -358,15 +358,15 @@ RULES: tuple[Rule, ...] = (
         "said",
         lead=0,
     ),
-    Rule("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said", lead=0),
-    Rule("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said", lead=0),
-    Rule(
+    CredentialPattern("a password", _PAIR_WORDS, rf"{_PAIR}{_RANDOM}{_VALUE}", 2.0, "said", lead=0),
+    CredentialPattern("a password", ("pw", "mdp"), rf"{_TERSE}\s{{1,3}}[\"'`]?{_VALUE}", 2.0, "said", lead=0),
+    CredentialPattern(
         "a passcode",
         ("pin", "passcode", "暗証番号"),
         rf"{_PIN}(?:{_IS}|\s{{1,3}}(?=\d{{4,8}}(?:[.,;!?)]|\s(?:and|und|et|y|e|en)\b|\s*$))){_NUMBER}",
         lead=len("code "),
     ),
-    Rule(
+    CredentialPattern(
         "a token",
         _TOKEN_WORDS,
         (

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, Rule
+from memory_kb.credential_rules import CODE, COMMON, PLACEHOLDER, RULES, CredentialPattern
 from memory_kb.private import cut_private
 from memory_kb.regex import regex
 
@@ -32,7 +32,7 @@ _BREAK_LEAD = 3
 _WORD = regex(r"\S*")
 
 
-class Finding(NamedTuple):
+class FoundCredential(NamedTuple):
     """A credential in a text: what it looks like, and where; `shown` are the words before it and its first characters."""
 
     what: str
@@ -105,7 +105,7 @@ def find_secret(text: str) -> str | None:
     return next((rule.what for rule, _ in _search(text)), None)
 
 
-def locate_secret(text: str) -> Finding | None:
+def locate_secret(text: str) -> FoundCredential | None:
     """Return the first credential the text seems to hold; of the value itself only a few characters are shown.
 
     Example:
@@ -115,7 +115,7 @@ def locate_secret(text: str) -> Finding | None:
     return next(locate_secrets(text), None)
 
 
-def locate_secrets(text: str) -> Iterator[Finding]:
+def locate_secrets(text: str) -> Iterator[FoundCredential]:
     """Yield every credential that the text seems to hold, each once."""
     return (_describe(text, what, start, end) for start, end, what in _spans(text))
 
@@ -129,7 +129,7 @@ def _spans(text: str) -> Iterator[tuple[int, int, str]]:
             yield start, end, rule.what
 
 
-def locate_in(texts: Iterable[str]) -> Finding | None:
+def locate_in(texts: Iterable[str]) -> FoundCredential | None:
     """Return the first credential of several texts."""
     return next(filter(None, map(locate_secret, texts)), None)
 
@@ -152,7 +152,7 @@ def texts_of(value: object) -> Iterator[str]:
             yield from texts_of(item)
 
 
-def describe_secret(found: Finding) -> str:
+def describe_secret(found: FoundCredential) -> str:
     """Return what `lint`, `doctor` and `ci` say of a credential in a text."""
     return f"the text contains what looks like {found.what}: {found.shown}; take it out and revoke it"
 
@@ -182,7 +182,7 @@ def is_redacted(text: str) -> bool:
     return _MARK in text
 
 
-def _search(text: str) -> Iterator[tuple[Rule, tuple[int, int]]]:
+def _search(text: str) -> Iterator[tuple[CredentialPattern, tuple[int, int]]]:
     """Yield what is found, rule by rule, with its place in the text."""
     plain = _unhide(text)
     views = [plain, *_join_lines(plain)]
@@ -199,7 +199,7 @@ def _search(text: str) -> Iterator[tuple[Rule, tuple[int, int]]]:
                     yield rule, view.span(first, first + len(cut))
 
 
-def _matches(rule: Rule, view: _View, keywords: set[str]) -> Iterator[re.Match[str]]:
+def _matches(rule: CredentialPattern, view: _View, keywords: set[str]) -> Iterator[re.Match[str]]:
     """Yield the matches of a rule, which begin at one of its keywords or a little in front: elsewhere none is tried."""
     pattern = _compile(rule.pattern)
     if rule.lead is None or len(view.folded) != len(view.text):
@@ -234,7 +234,7 @@ def _trim(value: str) -> str:
     )
 
 
-def _is_credential(rule: Rule, value: str) -> bool:
+def _is_credential(rule: CredentialPattern, value: str) -> bool:
     """Return whether a value is a credential, not just in the place of one."""
     judged, is_common = rule.judged, bool(_compile(COMMON).fullmatch(value))
     if rule.least and (entropy(value) < rule.least or _MARK[1:-2] in value):
@@ -344,13 +344,13 @@ def _is_random(text: str, start: int, end: int) -> bool:
     return _RANDOM_PART.search(before + after) is not None
 
 
-def _describe(text: str, what: str, start: int, end: int) -> Finding:
+def _describe(text: str, what: str, start: int, end: int) -> FoundCredential:
     line = text.rfind("\n", 0, start) + 1
     before = redact(text[max(line, start - 1000) : start]).text[-30:].lstrip()
     value = text[start:end]
     length = 2 if len(value) < 12 else 4 if len(value) < 30 else 8
     head = value.split("\n")[0] if value.startswith("-----") else f"{value[:length]}…"
-    return Finding(what, start, end, text.count("\n", 0, start) + 1, f"{before}{head}")
+    return FoundCredential(what, start, end, text.count("\n", 0, start) + 1, f"{before}{head}")
 
 
 @functools.cache

@@ -68,11 +68,11 @@ def in_own_words(text: str) -> str:
     return _AROUND.sub("", text) if "</" in text else text
 
 
-def judge(text: str) -> str | None:
+def classify_own_text(text: str) -> str | None:
     """Return whether a text is ours: `whole`, `part`, or None.
 
     Example:
-        >>> judge(wrap("Use tabs.")), judge("Fix it. " + wrap("Use tabs.")), judge("Fix it.")
+        >>> classify_own_text(wrap("Use tabs.")), classify_own_text("Fix it. " + wrap("Use tabs.")), classify_own_text("Fix it.")
         ('whole', 'part', None)
     """
     left = strip(text)

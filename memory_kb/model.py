@@ -13,7 +13,7 @@ from os import stat_result
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from memory_kb.errors import UsageError
-from memory_kb.text import parse_date, printable, read_text, read_words
+from memory_kb.text import as_text, parse_date, printable, read_words
 
 
 class Problem(NamedTuple):
@@ -70,18 +70,18 @@ class FileStat(NamedTuple):
         """
         mtime, inode = found.st_mtime_ns, found.st_ino
         if inode > _LARGEST or not -_LARGEST <= mtime <= _LARGEST:
-            mtime, inode = wrap(mtime), wrap(inode)
+            mtime, inode = to_int64(mtime), to_int64(inode)
         return cls(path, location, found.st_size, mtime, inode)
 
 
 _LARGEST = 2**63 - 1
 
 
-def wrap(number: int) -> int:
+def to_int64(number: int) -> int:
     """Return a number within the 64 bits of SQLite's integers, the same one if it fits.
 
     Example:
-        >>> wrap(-1), wrap(2**63 - 1), wrap(2**64 - 1)
+        >>> to_int64(-1), to_int64(2**63 - 1), to_int64(2**64 - 1)
         (-1, 9223372036854775807, -1)
     """
     return (number + 2**63) % 2**64 - 2**63
@@ -625,7 +625,7 @@ class Memory(NamedTuple):
 
     def word(self, name: str) -> str | None:
         """Return a one-line text, such as `session_id`."""
-        return read_text(self.metadata.get(name))
+        return as_text(self.metadata.get(name))
 
     def day(self, name: str) -> date | None:
         """Return the day that a field names."""

@@ -325,11 +325,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or usual}"
 
 
-def describe(values: Mapping[str, object]) -> str:
+def format_mapping(values: Mapping[str, object]) -> str:
     """Return names and values as lines, those of a list below its name; what is empty is left out.
 
     Example:
-        >>> print(describe({"from_agent": "planner", "job": None, "context": {"done": ["Wrote the plan."]}}))
+        >>> print(format_mapping({"from_agent": "planner", "job": None, "context": {"done": ["Wrote the plan."]}}))
         from agent: planner
         done:
         - Wrote the plan.
@@ -338,7 +338,7 @@ def describe(values: Mapping[str, object]) -> str:
     for name, value in values.items():
         words = name.replace("_", " ")
         if isinstance(value, Mapping):
-            lines += filter(None, [describe(value)])
+            lines += filter(None, [format_mapping(value)])
         elif isinstance(value, list | tuple):
             lines += [f"{words}:", *(f"- {on_one_line(str(one))}" for one in value)] if value else []
         elif value not in (None, ""):
@@ -420,11 +420,11 @@ def parse_date(value: object) -> date | None:
         return None
 
 
-def read_text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """Return a one-line text, or None when there is nothing to show.
 
     Example:
-        >>> read_text("  two\\n words "), read_text(7), read_text([])
+        >>> as_text("  two\\n words "), as_text(7), as_text([])
         ('two words', '7', None)
     """
     if value is None or isinstance(value, (list, dict)):
@@ -442,5 +442,5 @@ def read_words(value: object) -> tuple[str, ...]:
         (('a', '2'), ('x', 'y'))
     """
     items: Sequence[object] = value if isinstance(value, list) else str(value).split(",") if value is not None else ()
-    words = (text.lstrip("#") for item in items if (text := read_text(item)))
+    words = (text.lstrip("#") for item in items if (text := as_text(item)))
     return tuple(dict.fromkeys(word for word in words if word))[:MOST_LISTED]

@@ -11,7 +11,7 @@ import pytest
 from conftest import NOW, Files
 
 from memory_kb import KnowledgeBase
-from memory_kb.learning.extraction_scopes import SCOPES, Pass, choose_scopes
+from memory_kb.learning.extraction_scopes import SCOPES, ExtractionPass, choose_scopes
 from memory_kb.model import Memory
 from memory_kb.store.events import Event
 
@@ -60,7 +60,7 @@ def log_session(
     return session
 
 
-def step_of(scope: str, number: int = 0) -> Pass:
+def step_of(scope: str, number: int = 0) -> ExtractionPass:
     return choose_scopes([scope])[0].passes[number]
 
 

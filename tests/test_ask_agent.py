@@ -13,7 +13,7 @@ import test_hooks
 from memory_kb import KnowledgeBase
 from memory_kb.agents.agent import find_agent
 from memory_kb.agents.payloads import read_call
-from memory_kb.injected import judge
+from memory_kb.injected import classify_own_text
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -157,7 +157,7 @@ def test_an_agent_is_asked_once_after_three_prompts_and_an_edit(
     assert "memory_learn" in question
     assert "Nothing to keep" in question
     # Some agents pass it on as a prompt, which must not be taken for a person's words.
-    assert judge(question) == "whole"
+    assert classify_own_text(question) == "whole"
     session.work()
     assert session.stop() == ""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memory_kb import KnowledgeBase
 from memory_kb.context.framing import as_block, as_line, frame
 from memory_kb.context.sections import Context
-from memory_kb.injected import BEGIN, END, judge
+from memory_kb.injected import BEGIN, END, classify_own_text
 from memory_kb.text import count_tokens
 
 MakeVault = Callable[[Files], Path]
@@ -331,7 +331,7 @@ def test_a_hostile_entry_stays_data(vault: MakeVault, open_kb: Open) -> None:
     assert text.startswith(BEGIN)
     assert text.endswith(END)
     assert text.count(BEGIN) == text.count(END) == 1
-    assert judge(text) == "whole"
+    assert classify_own_text(text) == "whole"
     assert "\x1b" not in text
     assert not re.search(r"</?system", text)
     assert text.count("\n--- end ---") == text.count("\n--- Institutional Memory ---") + text.count(
@@ -344,7 +344,7 @@ def test_a_hostile_entry_stays_data(vault: MakeVault, open_kb: Open) -> None:
 def test_no_text_ends_the_frame(text: str) -> None:
     shown = frame(f"{as_block(text)}\n- {as_line(text)}")
     assert shown.count(BEGIN) == shown.count(END) == 1
-    assert judge(shown) == "whole"
+    assert classify_own_text(shown) == "whole"
     assert "\n" not in as_line(text)
     assert not re.search(r"^(?:---|#{1,3}(?=\s|$))", as_block(text), re.MULTILINE)
 

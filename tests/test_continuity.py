@@ -187,7 +187,7 @@ def test_any_file(text: str, count: int) -> None:
 def test_what_is_ours_is_known_as_ours() -> None:
     made = planned("")
     assert made
-    assert injected.judge(made) == "whole"
+    assert injected.classify_own_text(made) == "whole"
     assert first_own_words("Fix the parser.\n" + made, 100) == "Fix the parser."
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from memory_kb.markdown.document import parse_document
 from memory_kb.markdown.fields import read_fields, read_kind
 from memory_kb.model import DOMAINS, KIND_ALIASES, KINDS, PRIORITIES, RELATIONS, STATUSES, TYPES, Link
-from memory_kb.text import parse_date, read_text, read_words
+from memory_kb.text import as_text, parse_date, read_words
 
-#: Requirements §6.1, word for word; the working kinds have no importance of their own.
+#: The words of the format; the working kinds have no importance of their own.
 KIND_TABLE = [
     ("policy", "directive", 0.95),
     ("preference", "directive", 0.5),
@@ -247,7 +247,7 @@ def test_lists_of_words(value: object, words: tuple[str, ...]) -> None:
     ],
 )
 def test_one_line_texts(value: object, text: str | None) -> None:
-    assert read_text(value) == text
+    assert as_text(value) == text
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_a_stage_is_set_by_a_word_for_it(vault: MakeVault, open_kb: Open) -> Non
     ("days", "count", "is_below"), [(285, 0, False), (286, 0, True), (375, 1, False), (376, 1, True)]
 )
 def test_when_a_fact_falls_below_the_line(days: int, count: int, is_below: bool) -> None:
-    """Requirements §6.10: archived after 285.3 days; with count 1, 90 more."""
+    """Archived after 285.3 days; with count 1, 90 more."""
     assert (
         activation_score("fact", count, date(2026, 11, 21) - timedelta(days=days), date(2026, 11, 21)) < 0.1
     ) is is_below

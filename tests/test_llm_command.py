@@ -16,7 +16,7 @@ from conftest import write_files
 from extracting import SAID, answer, learning, log_session
 
 from memory_kb import KnowledgeBase
-from memory_kb.injected import judge
+from memory_kb.injected import classify_own_text
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -88,7 +88,7 @@ def test_a_program_answers_as_a_model_does(
     assert ran["argv"] == ["--fast"]
     assert SAID in ran["prompt"]
     # Its own conversation, imported by whatever way, is none of a person's.
-    assert judge(ran["prompt"]) == "whole"
+    assert classify_own_text(ran["prompt"]) == "whole"
     assert ran["files"] == []
     assert not os.path.exists(ran["cwd"])
     assert ran["group"] != os.getpgid(0)

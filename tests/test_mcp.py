@@ -248,7 +248,7 @@ def test_entries_stay_data_and_are_never_captured_again(project: Path, home: Pat
             ]
             resource = (await client.read_resource("memory-kb://entry/hostile-1")).contents[0]
         for text in (*(one.text for one in answers), resource.text):  # type: ignore[union-attr]
-            assert "wombat" in text and injected.judge(text) == "whole"
+            assert "wombat" in text and injected.classify_own_text(text) == "whole"
             assert text.count(injected.BEGIN) == text.count(injected.END) == 1 and text.endswith(injected.END)
             assert "\x1b" not in text and "</system>" not in text and "</memory-kb>" not in injected.strip(text)
             assert (

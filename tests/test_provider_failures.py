@@ -14,7 +14,7 @@ from asking import KEY, Clock, Make, failure_of
 from memory_kb.errors import ProviderFailed
 from memory_kb.providers.base import Embedder
 from memory_kb.providers.gemini import gemini_embedder
-from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, Provider, Timing, quote, read_refusal
+from memory_kb.providers.http import DOCUMENTS, QUERY, Pace, ProviderInfo, Timing, quote, read_refusal
 from memory_kb.providers.openai import openai_embedder
 
 if TYPE_CHECKING:
@@ -277,4 +277,4 @@ def test_a_wrong_key_ends_asking_until_closed(make: Make, fake: FakeProvider, cl
 def test_what_no_package_should_raise_is_reported_too() -> None:
     refused = read_refusal(RuntimeError("odd"))
     assert (refused.kind, refused.status, refused.said) == ("other", None, "odd")
-    assert KEY not in repr(Provider("x", KEY, "", ""))
+    assert KEY not in repr(ProviderInfo("x", KEY, "", ""))

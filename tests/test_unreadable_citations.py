@@ -15,7 +15,7 @@ from support import entry
 
 from memory_kb import KnowledgeBase
 from memory_kb.errors import UsageError
-from memory_kb.learning.citations import judge, record
+from memory_kb.learning.citations import check_citation, record
 from memory_kb.learning.code_references import Citation, CodeReference, parse_reference
 from memory_kb.store.project_files import MAX_BYTES, CitedFile, ProjectFiles
 
@@ -131,6 +131,6 @@ def test_judging_reads_each_file_once_and_only_what_is_cited(project: Path, monk
 
     monkeypatch.setattr(ProjectFiles, "_open", open_one)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("git is not needed for what is there"))
-    assert [judge(one, fresh).verdict for one in citations] == ["fresh"] * 3
+    assert [check_citation(one, fresh).verdict for one in citations] == ["fresh"] * 3
     assert opened == ["src/a.py"]
-    assert judge(Citation(CodeReference("src/a.py", 4, 7)), fresh).verdict == "unrecorded"
+    assert check_citation(Citation(CodeReference("src/a.py", 4, 7)), fresh).verdict == "unrecorded"

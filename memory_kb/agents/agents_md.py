@@ -8,7 +8,7 @@ from datetime import date
 from memory_kb.context.framing import as_line
 from memory_kb.context.layers import order_baseline
 from memory_kb.learning.confidence import MATURITIES
-from memory_kb.learning.playbook import PlaybookRule, load_merged, make_rule, rule_text
+from memory_kb.learning.playbook import PlaybookRule, active_rules, make_rule, rule_text
 from memory_kb.model import Memory
 from memory_kb.text import count_tokens, short_id
 
@@ -54,7 +54,7 @@ def select_standing(memories: Iterable[Memory], today: date, max_rules: int) -> 
     """Return the entries that always hold, and the best rules, those first that have come furthest."""
     seen = [one for one in memories if one.place.scope in ("project", "global") and one.place.learning_type == "task"]
     rules = sorted(
-        (make_rule(one, today) for one in load_merged(seen)),
+        (make_rule(one, today) for one in active_rules(seen)),
         key=lambda rule: (not rule.is_pinned, -MATURITIES.index(rule.maturity), -rule.confidence, rule.id),
     )
     return list(order_baseline(seen, today)), rules[:max_rules]

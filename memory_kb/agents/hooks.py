@@ -254,7 +254,7 @@ class Hooks:
 
     def why_silent(self, prompt: str, wanted: str, session: str | None = None) -> WhyNot:
         """Return why hooks do not put an entry before an agent at a prompt."""
-        from memory_kb.context.hook_context import explain_silence, find_task, look_up, own_words
+        from memory_kb.context.hook_context import content_words, explain_silence, find_task, look_up
         from memory_kb.index import listing
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
@@ -267,7 +267,7 @@ class Hooks:
             if not settings.hooks:
                 why = Absence("off", "context.hooks is off")
             elif not task:
-                said = ", ".join(own_words(prompt)) or "none"
+                said = ", ".join(content_words(prompt)) or "none"
                 words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
                 why = Absence("few-words", words)
             else:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import flag, option, verb
-from memory_kb.cli.options import allow_secret_option, dry_run_option, is_terminal, place_options, read_text, tag_option
+from memory_kb.cli.options import (
+    allow_secret_option,
+    dry_run_option,
+    is_terminal,
+    place_options,
+    tag_option,
+    text_argument,
+)
 from memory_kb.cli.output import Options, pick, say
 from memory_kb.cli.print_runs import finish_entry, finish_run
 from memory_kb.cli.styles import format_id, one_line
@@ -110,7 +117,7 @@ def learn_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) -> int
     if chosen["source"] is None and is_terminal() and _AGENTS.isdisjoint(os.environ):
         chosen["source"] = "user_explicit"
     # No character has more bytes than four: what is too long is refused without reading all of it.
-    words = read_text(text, 4 * MAX_TEXT + 1)
+    words = text_argument(text, 4 * MAX_TEXT + 1)
     if not words.strip():
         raise UsageError("there is no text to learn", 'try: memory-kb learn "Run the linter before pushing."')
     kb = options.kb

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, flag, option, together, verb
-from memory_kb.cli.options import Day, allow_secret_option, dry_run_option, job_options, read_text, tag_option
+from memory_kb.cli.options import Day, allow_secret_option, dry_run_option, job_options, tag_option, text_argument
 from memory_kb.cli.output import CONFLICT, Options, pick, print_json, print_listing, print_problems, say
 from memory_kb.cli.print_runs import end_run, finish_entry, finish_run, print_preview, run_as_json
 from memory_kb.cli.styles import clean, format_id, one_line, style
@@ -85,7 +85,7 @@ def episode_verb(options: Options, /, event: tuple[str, ...], **chosen: Any) -> 
     \b
     memory-kb episode "Rolled 4.2 back: the migration held a lock for six minutes." --outcome failure --tag release
     """
-    words = read_text(event)
+    words = text_argument(event)
     if not words.strip():
         raise UsageError("there is no event to record", 'try: memory-kb episode "Deployed 4.2." --outcome success')
     learned = options.kb.episode(words, dry_run=options.dry_run, **chosen)
@@ -284,7 +284,7 @@ def premortem_verb(options: Options, /, text: tuple[str, ...], **chosen: Any) ->
     memory-kb premortem "The import may be too slow for 10,000 files." --job api --task import
     memory-kb premortem - --title "Move to Postgres" < plan.md
     """
-    report = options.kb.premortem(read_text(text, errors="replace"), dry_run=options.dry_run, **chosen)
+    report = options.kb.premortem(text_argument(text, errors="replace"), dry_run=options.dry_run, **chosen)
     return finish_run(options, report, nothing=_NOTHING_NEW)
 
 

@@ -75,7 +75,7 @@ def limit_option(help: str, default: int = 10, least: int = 0, most: int | None 
     return option("-k --limit", help, type=click.IntRange(least, most), default=default)
 
 
-def read_text(words: Sequence[str], most: int = -1, errors: str = "surrogateescape") -> str:
+def text_argument(words: Sequence[str], most: int = -1, errors: str = "surrogateescape") -> str:
     """Return the words of an argument as a text; a single - is what stdin holds, `most` bytes of it at the most."""
     if tuple(words) == ("-",):
         return sys.stdin.buffer.read(most).decode("utf-8", errors) if sys.stdin else ""

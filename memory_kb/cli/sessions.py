@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_kb.cli.app import Family, flag, option, verb
-from memory_kb.cli.options import dry_run_option, limit_option, read_text
+from memory_kb.cli.options import dry_run_option, limit_option, text_argument
 from memory_kb.cli.output import Options, as_plain, pick, print_json, print_listing, print_notes, print_problems, say
 from memory_kb.cli.print_runs import exit_code, print_failures, print_steps
 from memory_kb.cli.styles import clean, format_place, one_line, style
@@ -145,7 +145,7 @@ def _make_event(text: tuple[str, ...], kind: str | None, chosen: dict[str, Any])
         args = None if arguments is None else load_object(arguments)
     except NoEvent as exc:
         raise UsageError(f"--args is {exc}", """write --args '{"command": "pytest"}'""") from exc
-    content = read_text([*map(printable, text)], errors="replace") or None
+    content = text_argument([*map(printable, text)], errors="replace") or None
     made = make_event({**chosen, "args": args, "content": content} | ({"type": kind} if kind else {}))
     if chosen["ts"] and not made.ts:
         raise UsageError(f"{chosen['ts']!r} is not a moment", "write 2026-03-01T12:00:00Z")

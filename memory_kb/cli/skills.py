@@ -14,8 +14,8 @@ from memory_kb.cli.options import (
     hide_options,
     limit_option,
     place_options,
-    read_text,
     tag_option,
+    text_argument,
 )
 from memory_kb.cli.output import CONFLICT, Options, as_plain, pick, print_listing, print_notes, print_problems, say
 from memory_kb.cli.print_runs import finish_run
@@ -130,7 +130,7 @@ def create_verb(options: Options, /, name: str, template: str | None, **chosen: 
     memory-kb skills create "Release train" --error "tag exists: bump the version"
     """
     if template == "-":
-        template = read_text([template], errors="replace").rstrip("\n")
+        template = text_argument([template], errors="replace").rstrip("\n")
     fields: dict[str, Any] = {
         key: value or None if isinstance(value, tuple) else value for key, value in chosen.items()
     }
@@ -160,7 +160,7 @@ def procedure_verb(
     printf 'Stop the workers.\\nMigrate.\\n' | memory-kb procedure "Online migration" -
     """
     if steps == ("-",):
-        steps = tuple(read_text(steps, errors="replace").splitlines())
+        steps = tuple(text_argument(steps, errors="replace").splitlines())
     written = options.kb.procedure(name, steps, context, tags=tags or None, dry_run=options.dry_run, **chosen)
     return _finish_skill(options, written)
 

@@ -16,7 +16,7 @@ from memory_kb.cli.print_runs import finish_run
 from memory_kb.cli.styles import clean, format_place, one_line, style
 from memory_kb.errors import UnreadableInput
 from memory_kb.store.events import NoEvent, load_object
-from memory_kb.text import describe, shorten
+from memory_kb.text import format_mapping, shorten
 
 if TYPE_CHECKING:
     from memory_kb.working.handoffs import Handoff, HandoffReport
@@ -118,7 +118,7 @@ def show_ledger_verb(options: Options, /, agent: str, **chosen: Any) -> None:
     ledger = options.kb.ledgers.show(agent, **chosen)
     if options.answer(_ledger_as_json(ledger)):
         return
-    print_text(describe(ledger.as_mapping))
+    print_text(format_mapping(ledger.as_mapping))
     click.echo(f"in: {format_place(ledger.path, ledger.line)}")
 
 
@@ -214,7 +214,7 @@ def _print_handoff(options: Options, handoff: Handoff) -> None:
         return
     head = style(one_line(f"{handoff.id}: {handoff.from_agent or '?'} to {handoff.to_agent or '?'}"), bold=True)
     click.echo(f"{head}  {style(handoff.timestamp or '', dim=True)}  {style(one_line(handoff.path), fg='green')}")
-    print_text(describe({**handoff.as_mapping["context"], "what_was_done": handoff.done}))
+    print_text(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))
 
 
 @click.group("continuity", cls=Family, alone="show")

@@ -55,18 +55,18 @@ def find_task(prompt: str) -> str:
 
 def _says_enough(text: str) -> bool:
     """Return whether a text has words of its own enough to be about something; of other languages less is known."""
-    words = own_words(text)
+    words = content_words(text)
     if is_surely_english(_WORD.findall(text.casefold())):
         return len(words) >= _LEAST_SAID
     own = (len(word) // _LETTERS if has_cjk(word) else 1 for word in words if not is_stop_word(word))
     return sum(own) > _LEAST_SAID
 
 
-def own_words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
     """Return the words of a text that are not those of every sentence.
 
     Example:
-        >>> own_words("Push it to the quokka 2")
+        >>> content_words("Push it to the quokka 2")
         ['push', 'quokka']
     """
     words = [word for word in dict.fromkeys(_WORD.findall(text.casefold())) if len(word) > 1 and not word.isdigit()]

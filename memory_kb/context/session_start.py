@@ -12,7 +12,7 @@ from memory_kb.context.layers import order_baseline
 from memory_kb.context.relevance import may_be_given_unasked
 from memory_kb.context.sections import show_institutional
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.learning.playbook import RULE_KINDS, is_doubted, is_snoozed, load_merged
+from memory_kb.learning.playbook import RULE_KINDS, active_rules, is_doubted, is_snoozed
 from memory_kb.model import BASELINE_KINDS, EVERYTHING, LIVE_STATUSES, Filters, Memory
 from memory_kb.text import count_tokens
 
@@ -61,7 +61,7 @@ def read_start(index: SqliteIndex, today: date) -> StartMaterial:
     stated = [one for one in read(tasks, _STATED) if one.kind not in _NOT_STATED and one.kind not in RULE_KINDS]
     baseline = order_baseline(read(tasks._replace(kinds=BASELINE_KINDS)), today)
     core = {(one.path, one.id): one for one in (*stated, *baseline) if may_be_given_unasked(one)}
-    rules = load_merged(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
+    rules = active_rules(read(tasks._replace(kinds=RULE_KINDS, statuses=(*live, "retired"))))
     handoffs = [one for one in read(tasks._replace(kinds=("handoff",))) if one.status == "active"]
     episodes = index.memories(here._replace(kinds=("episode",)))
     return StartMaterial(

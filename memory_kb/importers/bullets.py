@@ -14,7 +14,7 @@ from memory_kb.markdown.lists_and_fences import find_items, find_sections
 from memory_kb.markdown.scanner import Heading, find_headings
 from memory_kb.model import Span
 from memory_kb.store.agent_memory import KINDS_OF_TYPES
-from memory_kb.text import parse_date, read_text, shorten
+from memory_kb.text import as_text, parse_date, shorten
 
 _PARAGRAPH = re.compile(r"\S.*(?:\n[ \t]*\S.*)*")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -203,7 +203,7 @@ def _read_topic(file: TextFile) -> NotePiece:
     if not has_words(said):
         return NotePiece("memory", file.path, note.line, why="it has no words")
     fields = came_from(f"agent's memory: {file.path}")
-    kind, title = _topic_kind(note.meta) or "fact", read_text(note.meta.get("name"))
+    kind, title = _topic_kind(note.meta) or "fact", as_text(note.meta.get("name"))
     draft = Draft(said, kind, title, applies_to=_globs(note), source="observed", fields=fields)
     return NotePiece("memory", file.path, note.line, f"import/daily-logs/{file.path}", draft)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.sessions.transcripts import LineResult, from_person, notice, tool_result
 from memory_kb.store.events import Event, normal_time, text_of
-from memory_kb.text import read_text
+from memory_kb.text import as_text
 
 _MOST_NODES = 100_000
 
@@ -44,11 +44,11 @@ def read(record: Mapping[str, Any]) -> ExportedChat | None:
     """
     is_claude = kind_of(record) == "claude-export"
     names = ["uuid"] if is_claude else ["conversation_id", "id"]
-    own_id = next((found for name in names if (found := read_text(record.get(name)))), None)
+    own_id = next((found for name in names if (found := as_text(record.get(name)))), None)
     events = tuple(_claude_events(record) if is_claude else _chatgpt_events(record))
     if not own_id or not events:
         return None
-    title = read_text(record.get("name" if is_claude else "title")) or ""
+    title = as_text(record.get("name" if is_claude else "title")) or ""
     return ExportedChat(f"{'claude' if is_claude else 'chatgpt'}-{own_id}", title, events)
 
 
@@ -63,7 +63,7 @@ def _claude_events(record: Mapping[str, Any]) -> Iterator[Event]:
     for number, message in enumerate(record["chat_messages"]):
         if isinstance(message, dict):
             role = "user" if message.get("sender") in ("human", "user") else "assistant"
-            origin, ts = read_text(message.get("uuid")) or f"{number}", normal_time(message.get("created_at"))
+            origin, ts = as_text(message.get("uuid")) or f"{number}", normal_time(message.get("created_at"))
             yield from _message(role, _claude_text(message), ts, origin)
 
 
@@ -99,7 +99,7 @@ def _chatgpt_events(record: Mapping[str, Any]) -> Iterator[Event]:
         is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
         is_to_a_tool = role == "assistant" and message.get("recipient", "all") != "all"
         if text.strip() and not is_hidden and not is_to_a_tool:
-            origin, ts = read_text(message.get("id")) or node, normal_time(message.get("create_time"))
+            origin, ts = as_text(message.get("id")) or node, normal_time(message.get("create_time"))
             yield from _message(role, text, ts, origin)
 
 

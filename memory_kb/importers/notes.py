@@ -15,7 +15,7 @@ from memory_kb.markdown.lists_and_fences import scan_lines
 from memory_kb.markdown.scanner import heading_text
 from memory_kb.markdown.splice import Value
 from memory_kb.model import KIND_ALIASES, KINDS, RELATIONS, UNVERIFIED, WORKING_KINDS, Span
-from memory_kb.text import parse_date, read_text, read_words, shorten, slugify
+from memory_kb.text import as_text, parse_date, read_words, shorten, slugify
 
 #: What a source may be.
 FORMATS = ("basic-memory", "obsidian", "daily-logs", "claude-export", "chatgpt-export", "mem0", "agents-md")
@@ -104,7 +104,7 @@ def read_note(file: TextFile) -> SourceNote:
     start = block.span.end if block and is_head else 0
     meta = block.metadata if block and is_head else {}
     stem = file.path.rpartition("/")[2].removesuffix(".md")
-    title = read_text(meta.get("title")) or stem
+    title = as_text(meta.get("title")) or stem
     return SourceNote(file.path, stem, title, meta, text[start:], text.count("\n", 0, start) + 1)
 
 
@@ -172,7 +172,7 @@ def _read_obsidian_note(note: SourceNote, own_id: str, names: dict[str, str]) ->
         fields += (("links", links),)
     tags = tuple(dict.fromkeys((*note.words("tags", "tag"), *find_tags(note.body))))[:_MOST_TAGS]
     text = _without_title(note.body, note.title) or note.body.strip("\n")
-    kind = _kind_called(read_text(note.meta.get("kind")) or "")
+    kind = _kind_called(as_text(note.meta.get("kind")) or "")
     draft = Draft(text, kind, note.title, tags, source=UNVERIFIED, fields=fields)
     return NotePiece("note", note.path, note.line, f"import/obsidian/{note.path}", draft)
 
@@ -347,10 +347,10 @@ def read_mem0(record: Any, path: str, number: int) -> NotePiece:
     text = record["memory"].strip()
     if not text:
         return NotePiece("memory", path, number, why="it is empty")
-    owners = {name: owner for name in _OWNERS if (owner := read_text(record.get(name)))}
-    own_id, categories = read_text(record.get("id")), read_words(record.get("categories"))
+    owners = {name: owner for name in _OWNERS if (owner := as_text(record.get(name)))}
+    own_id, categories = as_text(record.get("id")), read_words(record.get("categories"))
     metadata = record.get("metadata") if isinstance(record.get("metadata"), dict) else {}
-    further = {name: word for name in metadata if (word := read_text(metadata[name]))}
+    further = {name: word for name in metadata if (word := as_text(metadata[name]))}
     sorts = (tag_of(further[name]) for name in ("type", "category") if name in further)
     tags = tuple(dict.fromkeys((*categories, *sorts, *owners.values())))
     kind = "preference" if any("preference" in word.casefold() for word in (*categories, *further.values())) else "fact"

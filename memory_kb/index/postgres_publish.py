@@ -42,7 +42,7 @@ _COLUMNS = ", ".join(Chunk._fields)
 _TERMS, _POSTING = 500, "vault, block, term, heads, counts, places"
 
 
-class Clone(NamedTuple):
+class VaultCopy(NamedTuple):
     """A folder with the notes of a vault, on some machine; in git with the commit it is at and its time in seconds."""
 
     name: str
@@ -51,7 +51,7 @@ class Clone(NamedTuple):
 
 
 def publish(
-    connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str, patience: float
+    connection: Connection, vault: str, local: SqliteIndex, clone: VaultCopy, made_with: str, patience: float
 ) -> str:
     """Send what a vault of the team's index lacks, in one transaction that no reader waits for; return why not, if so.
 
@@ -76,7 +76,7 @@ def publish(
     return reason
 
 
-def _send(connection: Connection, vault: str, local: SqliteIndex, clone: Clone, made_with: str) -> tuple[str, int]:
+def _send(connection: Connection, vault: str, local: SqliteIndex, clone: VaultCopy, made_with: str) -> tuple[str, int]:
     """Write what a vault lacks, if this clone may; return why not, and how many chunks and vectors were sent."""
     state = _read_state(connection, vault)
     seen = f"{local.generation} {local.read_meta('indexed_at')} {postgres_vectors.describe_space(local)}"
@@ -110,7 +110,7 @@ def _read_state(connection: Connection, vault: str) -> VaultRow:
     return found[0] if found else _read_state(connection, vault)
 
 
-def _refuse(state: VaultRow, clone: Clone) -> str:
+def _refuse(state: VaultRow, clone: VaultCopy) -> str:
     """Return why a clone may not index a vault now, or nothing."""
     if not state.revision or state.writer is None:
         return ""

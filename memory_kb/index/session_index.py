@@ -23,7 +23,7 @@ from memory_kb.index.database import (
 )
 from memory_kb.index.event_search import EventFinder
 from memory_kb.injected import strip
-from memory_kb.model import wrap
+from memory_kb.model import to_int64
 from memory_kb.plainfiles import open_plain, read_plain
 from memory_kb.reports import SessionHit
 from memory_kb.seal import Seal
@@ -311,7 +311,7 @@ def _find_offset(connection: sqlite3.Connection, path: Path, session: str) -> in
         return 0
     *seen, offset, sample = known
     stat = path.stat()
-    if seen == [stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)]:
+    if seen == [stat.st_size, to_int64(stat.st_mtime_ns), to_int64(stat.st_ino)]:
         return None
     return offset if stat.st_size > seen[0] and _sample(path, offset) == sample else 0
 
@@ -334,7 +334,7 @@ def _store(connection: sqlite3.Connection, path: Path, session: str, offset: int
     connection.execute(
         "INSERT OR REPLACE INTO file_meta (session, size, mtime, inode, offset, sample) VALUES (?, ?, ?, ?, ?, ?)",
         (
-            *(session, stat.st_size, wrap(stat.st_mtime_ns), wrap(stat.st_ino)),
+            *(session, stat.st_size, to_int64(stat.st_mtime_ns), to_int64(stat.st_ino)),
             *(reader.offset, _sample(path, reader.offset)),
         ),
     )

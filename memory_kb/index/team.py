@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memory_kb.errors import InvalidSettings, UsageError
 from memory_kb.index.schema import SCHEMA_VERSION
 from memory_kb.reports import TeamState, TeamVault
-from memory_kb.store.git_command import History
+from memory_kb.store.git_command import GitQueries
 from memory_kb.vault import Vault
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ class Team:
         name = self.name
         if not self._settings.url or name is None:
             return ()
-        from memory_kb.index.postgres_publish import Clone, publish
+        from memory_kb.index.postgres_publish import VaultCopy, publish
 
-        history = History(self._vault.folder, self._vault.environ, _GIT_SECONDS)
+        history = GitQueries(self._vault.folder, self._vault.environ, _GIT_SECONDS)
         commit, seconds = history.dated_head()
         other = history.other_branch(self._settings.branch) if commit else None
         reason = f"this clone is on {other[0]}, and {other[1]} is what is indexed" if other else ""
@@ -114,7 +114,7 @@ class Team:
         made_with = f"{chosen.tokenizer}; rows {SCHEMA_VERSION}; at most {chosen.max_file_bytes} bytes a file"
         try:
             if not other:
-                clone = Clone(self._name_folder(), commit, seconds)
+                clone = VaultCopy(self._name_folder(), commit, seconds)
                 with self.connected() as connection:
                     reason = publish(connection, name, local, clone, made_with, patience)
         except Unreachable as exc:

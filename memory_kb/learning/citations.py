@@ -150,7 +150,7 @@ def _hash_file(source: CitedFile) -> str:
     return hash_lines(split_lines(source.text))
 
 
-def judge(citation: Citation, project: ProjectFiles) -> CitationFinding:
+def check_citation(citation: Citation, project: ProjectFiles) -> CitationFinding:
     """Return the verdict on one citation; without a recorded hash nothing is judged."""
     reference = citation.reference
     found = CitationFinding(reference.text, "fresh", reference.commit or reference.path)
@@ -221,7 +221,7 @@ def assess(memory: Memory, project: ProjectFiles, today: date, *, with_commits: 
     if "cites" not in memory.metadata or memory.place.scope == "global":
         return ClaimState(None)
     citations = [one for one in read_citations(memory) if with_commits or not one.reference.commit]
-    findings = tuple(judge(one, project) for one in citations)
+    findings = tuple(check_citation(one, project) for one in citations)
     verdicts = {one.verdict for one in findings}
     # That a commit is still there says nothing of the code as it is now.
     about_files = {found.verdict for one, found in zip(citations, findings, strict=True) if not one.reference.commit}
@@ -314,7 +314,7 @@ def _record_again(item: Any, project: ProjectFiles) -> Any:
     """Return an item of `cites` as its text is now, where that is now."""
     try:
         citation = read_citation(item)
-        found = judge(citation, project)
+        found = check_citation(citation, project)
         reference = parse_reference(found.now) if found.verdict == "moved" else citation.reference
         return _renewed(item, record(reference, project))
     except InvalidReference as exc:

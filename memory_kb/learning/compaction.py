@@ -13,8 +13,8 @@ from memory_kb.learning.contradictions import (
     ContradictionsReport,
     LlmClassifier,
     find_contradictions,
+    is_machine_editable,
     plan_resolutions,
-    takes_part,
 )
 from memory_kb.learning.text_comparison import comparable, likeness, names, signs, turning_words
 from memory_kb.markdown.splice import Value
@@ -296,7 +296,7 @@ class Compactor:
 
     def _find(self, memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None) -> _Compaction:
         """Return what leaves the live files; what it is held against are all entries, also those that take no part."""
-        mine = [one for one in memories if takes_part(one) and not one.path.startswith(self._archive_of(one))]
+        mine = [one for one in memories if is_machine_editable(one) and not one.path.startswith(self._archive_of(one))]
         live = [memory for memory in mine if memory.is_live]
         entries_in = Counter(memory.path for memory in memories)
         copies = find_copies(memory for memory in live if entries_in[memory.path] == 1)

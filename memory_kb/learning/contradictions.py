@@ -109,7 +109,7 @@ def find_contradictions(
     """
     by_place: dict[object, list[Memory]] = {}
     for memory in memories:
-        if memory.is_live and not memory.is_superseded and may_be_weighed(memory):
+        if memory.is_live and not memory.is_superseded and takes_part(memory):
             by_place.setdefault(memory.place, []).append(memory)
     found: list[Contradiction] = []
     quiet: list[tuple[float, Memory, Memory]] = []
@@ -145,7 +145,7 @@ def _unlinked_pairs(
             yield older, newer, similarity
 
 
-def takes_part(memory: Memory) -> bool:
+def is_machine_editable(memory: Memory) -> bool:
     """Return whether an entry is one that steps without a person may rewrite.
 
     Its kind or type is one of the format's: an `id`, or a type of their own, have other people's
@@ -158,9 +158,9 @@ def takes_part(memory: Memory) -> bool:
     return is_known and is_free and memory.kind not in WORKING_KINDS
 
 
-def may_be_weighed(memory: Memory) -> bool:
+def takes_part(memory: Memory) -> bool:
     """Return whether an entry takes part in contradictions."""
-    return (takes_part(memory) or memory.is_pinned) and memory.is_ours and memory.kind != "episode"
+    return (is_machine_editable(memory) or memory.is_pinned) and memory.is_ours and memory.kind != "episode"
 
 
 def _ask_about(quiet: list[tuple[float, Memory, Memory]], classify: Classifier) -> Iterator[Contradiction]:

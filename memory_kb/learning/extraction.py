@@ -17,7 +17,7 @@ from memory_kb.learning.answer_check import Extracted, sift
 from memory_kb.learning.conversation import Conversation, RecordPiece, ShownRecord, read_conversation
 from memory_kb.learning.extraction_scopes import (
     FEWEST,
-    Scope,
+    ExtractionScope,
     ScopeQuestion,
     choose_scopes,
     choose_sources,
@@ -72,7 +72,7 @@ class NothingToAsk(Exception):
     """A scope that has nothing to look at; the message says what is missing."""
 
 
-def place_for(scope: Scope, session: FinishedSession) -> Location:
+def place_for(scope: ExtractionScope, session: FinishedSession) -> Location:
     """Return where the learnings of a scope go, or raise NothingToAsk."""
     place = session.place
     if scope.level == "task" and not place.task:
@@ -85,7 +85,9 @@ def place_for(scope: Scope, session: FinishedSession) -> Location:
     return Location(scope.level, place.job if scope.level == "job" else None, learning_type=learning_type)
 
 
-def make_questions(scope: Scope, session: FinishedSession, memories: Sequence[Memory]) -> tuple[ScopeQuestion, ...]:
+def make_questions(
+    scope: ExtractionScope, session: FinishedSession, memories: Sequence[Memory]
+) -> tuple[ScopeQuestion, ...]:
     """Return what is to be asked for a scope, or raise NothingToAsk."""
     place = place_for(scope, session)
     sources, unnamed, owner = tuple[Memory, ...](), tuple[str, ...](), session.id
@@ -102,7 +104,7 @@ def make_questions(scope: Scope, session: FinishedSession, memories: Sequence[Me
     )
 
 
-def _show_session(scope: Scope, session: FinishedSession) -> ShownRecord:
+def _show_session(scope: ExtractionScope, session: FinishedSession) -> ShownRecord:
     talk, name = session.conversation, DOCUMENTS.get(scope.reads)
     text = session.documents.get(scope.reads, "").strip()
     if name and not text:
@@ -256,7 +258,7 @@ class _ModelQuestions:
     estimate: Callable[[int], Metered]
     now: datetime
 
-    def ask(self, scope: Scope, memories: Sequence[Memory]) -> _ScopeResult:
+    def ask(self, scope: ExtractionScope, memories: Sequence[Memory]) -> _ScopeResult:
         """Ask the model about one scope; whatever goes wrong stays with this scope."""
         try:
             questions = make_questions(scope, self.session, memories)
@@ -271,7 +273,7 @@ class _ModelQuestions:
             return _ScopeResult(ScopeReport(scope.name, "planned", used=used))
         return self._put(scope, new, self.llm)
 
-    def _put(self, scope: Scope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
+    def _put(self, scope: ExtractionScope, questions: Sequence[ScopeQuestion], llm: Llm) -> _ScopeResult:
         before = self.meter.total
         problems, dropped = list[str](), Counter[str]()
         learnings, answered = list[Learning](), list[str]()
@@ -340,7 +342,7 @@ class Extraction:
         return ExtractionReport(found, tuple(reports), tuple(runs))
 
     def _run_batch(
-        self, scopes: Sequence[Scope], questions: _ModelQuestions, *, again: bool
+        self, scopes: Sequence[ExtractionScope], questions: _ModelQuestions, *, again: bool
     ) -> tuple[list[ScopeReport], RunReport | None]:
         """Ask for some scopes and keep what they give, as one run."""
         memories = self._memories.all()

@@ -30,7 +30,7 @@ class Label(NamedTuple):
         return self.name.lower().replace("-", "_").replace(" ", "_")
 
 
-class Pass(NamedTuple):
+class ExtractionPass(NamedTuple):
     """One question to a model, and the kind of the entries that its answers become.
 
     `name` is `norms`, `tasks`, or empty where a scope asks one question only.
@@ -47,7 +47,7 @@ class Pass(NamedTuple):
         return self.name == "norms"
 
 
-class Scope(NamedTuple):
+class ExtractionScope(NamedTuple):
     """A scope of extraction.
 
     It reads `human` turns, the `intent` or a checkpoint file beside the execution, its `errors`, or the `learnings`
@@ -58,7 +58,7 @@ class Scope(NamedTuple):
     reads: str
     importance: float
     domain: str
-    passes: tuple[Pass, ...]
+    passes: tuple[ExtractionPass, ...]
     level: str = "session"
     sources: str | None = None
 
@@ -86,21 +86,21 @@ _PROJECT_NORMS = (Label("Convention", "the norm, as one sentence"), Label("Appli
 _GLOBAL_NORMS = (Label("Norm", "the norm, as one sentence"), Label("Evidence", _IN_COMMON))
 
 
-def _rollup(norms: tuple[Label, ...], only: str = "", also: str = "") -> tuple[Pass, ...]:
+def _rollup(norms: tuple[Label, ...], only: str = "", also: str = "") -> tuple[ExtractionPass, ...]:
     """Return the two questions about the learnings of the level below: for norms, and for what to do."""
     return (
-        Pass("preference", norms, f"{_STABLE}{only}", "norms"),
-        Pass("rule", (_CONTEXT, _LEARNING, _ACTION), f"{_PATTERNS}{also}", "tasks"),
+        ExtractionPass("preference", norms, f"{_STABLE}{only}", "norms"),
+        ExtractionPass("rule", (_CONTEXT, _LEARNING, _ACTION), f"{_PATTERNS}{also}", "tasks"),
     )
 
 
-_WHAT_THE_PERSON_WANTS = Pass(
+_WHAT_THE_PERSON_WANTS = ExtractionPass(
     "preference",
     (Label("Category", "one of", _OBSERVATIONS), _SIGNAL, _IMPLICATION),
     "What do the person's own words show about how they want work to be done from now on? "
     "Lasting values, preferences and corrections only; not what this one task is about.",
 )
-_WHEN_TO_ASK = Pass(
+_WHEN_TO_ASK = ExtractionPass(
     "preference",
     (
         Label("Domain", "the sort of decision"),
@@ -110,13 +110,13 @@ _WHEN_TO_ASK = Pass(
     ),
     "Where did the person show that the agent should ask more often before it acts, or should decide more by itself?",
 )
-_WHAT_WAS_MEANT = Pass(
+_WHAT_WAS_MEANT = ExtractionPass(
     "fact",
     (Label("Category", "one of", _CRITERIA), _SIGNAL, _IMPLICATION),
     "Hold the execution against the intent: which success criteria were met or missed, which boundaries were left, "
     "what does the intent not say?",
 )
-_WHAT_WAS_FEARED = Pass(
+_WHAT_WAS_FEARED = ExtractionPass(
     "fact",
     (
         Label("Pre-mortem Risk", "the risk as it was foreseen, or 'none'"),
@@ -126,7 +126,7 @@ _WHAT_WAS_FEARED = Pass(
     ),
     "Hold the execution against the pre-mortem: which of its risks came true, which did not, what went wrong that it did not foresee?",
 )
-_WHAT_WAS_ASSUMED = Pass(
+_WHAT_WAS_ASSUMED = ExtractionPass(
     "fact",
     (
         Label("Assumption Type", "one of", _ASSUMPTIONS),
@@ -136,7 +136,7 @@ _WHAT_WAS_ASSUMED = Pass(
     ),
     "Hold the execution against the assumptions made at its milestones: which held, which were wrong, and what would have shown it sooner?",
 )
-_WHAT_FAILED = Pass(
+_WHAT_FAILED = ExtractionPass(
     "pitfall",
     (
         Label("Error Pattern", "what fails, and how it shows"),
@@ -152,22 +152,22 @@ _ANYWHERE = _rollup(
     " They must help in any project: name no project, product, person or path.",
 )
 
-SCOPES: tuple[Scope, ...] = (
-    Scope("observations", "human", _HUMAN, "task", (_WHAT_THE_PERSON_WANTS,), "project"),
-    Scope("escalation", "human", _HUMAN, "task", (_WHEN_TO_ASK,), "project"),
-    Scope("intent-alignment", "intent", _OTHER, "task", (_WHAT_WAS_MEANT,)),
-    Scope("prospective", "premortem", _OTHER, "task", (_WHAT_WAS_FEARED,)),
-    Scope("in-flight", "assumptions", _OTHER, "task", (_WHAT_WAS_ASSUMED,)),
-    Scope("corrective", "errors", _ERROR, "task", (_WHAT_FAILED,)),
-    Scope("team", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "task", sources="task"),
-    Scope("session", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "job", sources="task"),
-    Scope("project", "learnings", _OTHER, "task", _rollup(_PROJECT_NORMS), "project", sources="job"),
-    Scope("global", "learnings", _OTHER, "team", _ANYWHERE, "global", sources="project"),
+SCOPES: tuple[ExtractionScope, ...] = (
+    ExtractionScope("observations", "human", _HUMAN, "task", (_WHAT_THE_PERSON_WANTS,), "project"),
+    ExtractionScope("escalation", "human", _HUMAN, "task", (_WHEN_TO_ASK,), "project"),
+    ExtractionScope("intent-alignment", "intent", _OTHER, "task", (_WHAT_WAS_MEANT,)),
+    ExtractionScope("prospective", "premortem", _OTHER, "task", (_WHAT_WAS_FEARED,)),
+    ExtractionScope("in-flight", "assumptions", _OTHER, "task", (_WHAT_WAS_ASSUMED,)),
+    ExtractionScope("corrective", "errors", _ERROR, "task", (_WHAT_FAILED,)),
+    ExtractionScope("team", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "task", sources="task"),
+    ExtractionScope("session", "learnings", _OTHER, "team", _rollup(_TEAM_NORMS), "job", sources="task"),
+    ExtractionScope("project", "learnings", _OTHER, "task", _rollup(_PROJECT_NORMS), "project", sources="job"),
+    ExtractionScope("global", "learnings", _OTHER, "team", _ANYWHERE, "global", sources="project"),
 )
 NAMES = tuple(scope.name for scope in SCOPES)
 
 
-def choose_scopes(wanted: Sequence[str] | None) -> tuple[Scope, ...]:
+def choose_scopes(wanted: Sequence[str] | None) -> tuple[ExtractionScope, ...]:
     """Return the scopes of these names in the order in which they run; all without names."""
     for name in wanted or ():
         if name not in NAMES:
@@ -187,7 +187,7 @@ _COMMON = frozenset({
 })  # fmt: skip
 
 
-def choose_sources(scope: Scope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
+def choose_sources(scope: ExtractionScope, place: Location, memories: Iterable[Memory]) -> tuple[Memory, ...]:
     """Return the learnings that a rollup reads, in the order in which they count: the weightiest first.
 
     `place` is where its own learnings go. The level below is the same task for the team, the tasks
@@ -230,7 +230,7 @@ class KnownText(NamedTuple):
     memory: Memory | None = None
 
 
-def find_known(step: Pass, place: Location, memories: Iterable[Memory]) -> tuple[KnownText, ...]:
+def find_known(step: ExtractionPass, place: Location, memories: Iterable[Memory]) -> tuple[KnownText, ...]:
     """Return what is at a place already, waits for approval or was turned down, the newest first.
 
     For a norm that is also what people wrote into `institutional.md`.
@@ -301,8 +301,8 @@ class ScopeQuestion(NamedTuple):
     that a learning may not mention.
     """
 
-    scope: Scope
-    step: Pass
+    scope: ExtractionScope
+    step: ExtractionPass
     place: Location
     owner: str
     shown: ShownRecord

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.errors import UsageError
 from memory_kb.globs import fits_any
 from memory_kb.model import Filters, Memory
-from memory_kb.store.json_lines import append_lines, mark_of, read_objects
+from memory_kb.store.json_lines import append_lines, json_needle, read_objects
 from memory_kb.store.logs import format_time
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class GuardLog:
 
         The same call, about which two configurations of an agent ask, gets the same answer and counts once.
         """
-        lines = read_objects(self._file, mark_of(session))
+        lines = read_objects(self._file, json_needle(session))
         before = [line for line in lines if line.get("session") == session and line.get("rule") == rule]
         for line in before:
             if call and line.get("call") == call:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from memory_kb.learning.confidence import needs_inversion, read_evidence
 from memory_kb.learning.ingest import Learning
-from memory_kb.learning.playbook import DEPRECATION, load_merged, rule_text, was_looked_at
+from memory_kb.learning.playbook import DEPRECATION, active_rules, rule_text, was_looked_at
 from memory_kb.learning.render_entry import Draft
 from memory_kb.markdown.splice import Value
 from memory_kb.model import Link, Location, Memory
@@ -33,7 +33,7 @@ def plan_scan(memories: Iterable[Memory]) -> tuple[tuple[Learning, ...], Plan]:
     )
     learnings: dict[str, Learning] = {}
     changes: list[Change | None] = []
-    for memory in load_merged(held):
+    for memory in active_rules(held):
         is_due = (
             memory.kind == "rule"
             and not memory.is_pinned

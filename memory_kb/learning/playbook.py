@@ -89,7 +89,7 @@ def in_force(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     return tuple(memory for memory in held if SCOPES.index(memory.place.scope) <= narrowest.get(memory.id, len(SCOPES)))
 
 
-def load_merged(memories: Iterable[Memory]) -> tuple[Memory, ...]:
+def active_rules(memories: Iterable[Memory]) -> tuple[Memory, ...]:
     """Return the live rules and pitfalls in force, those that nothing has superseded and nobody has to verify first."""
     return tuple(memory for memory in in_force(memories) if is_rule(memory) and not memory.is_quarantined)
 
@@ -174,7 +174,7 @@ def select_rules(
     wanted = [word for word in (*labels, type) if word]
     fitting = [
         rule
-        for memory in load_merged(memories)
+        for memory in active_rules(memories)
         if memory.place.learning_type != "proxy"
         and (rule := _score(make_rule(memory, today), wanted)).score
         and rule.score >= MIN_SCORE

@@ -18,7 +18,7 @@ from memory_kb.markdown.splice import Value
 from memory_kb.model import EVERYTHING, KINDS, Location, Memory, Problem
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import Change
-from memory_kb.text import parse_date, read_text, read_words, slugify
+from memory_kb.text import as_text, parse_date, read_words, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, cut_list, load_item
 
 #: The keys under which a playbook lists its rules, ours first.
@@ -118,8 +118,8 @@ def _make_rule(written: Mapping[str, Any], item: YamlItem) -> RuleInFile | None:
         or maturity in _GONE
         or str(values.get("state") or values.get("status") or "").lower() in _GONE
     )
-    made, applied = (read_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
-    day, category = parse_date(applied) or parse_date(made), read_text(values.get("category"))
+    made, applied = (as_text(given.metadata.get(name)) for name in ("created_at", "last_applied"))
+    day, category = parse_date(applied) or parse_date(made), as_text(values.get("category"))
     optional: dict[str, Value | None] = {
         "status": "retired" if is_gone else None,
         "created_at": made if parse_date(made) else None,
@@ -131,8 +131,8 @@ def _make_rule(written: Mapping[str, Any], item: YamlItem) -> RuleInFile | None:
     }
     fields = evidence.fields | {name: value for name, value in optional.items() if value}
     tags = read_words(values.get("tags")) or ((category,) if category else ())
-    draft = Draft(text.strip(), _kind_of(values), read_text(values.get("title")), tags, fields=tuple(fields.items()))
-    return RuleInFile(read_text(values.get("id")), item.line, draft)
+    draft = Draft(text.strip(), _kind_of(values), as_text(values.get("title")), tags, fields=tuple(fields.items()))
+    return RuleInFile(as_text(values.get("id")), item.line, draft)
 
 
 def _as_ours(values: Mapping[str, Any]) -> Memory:

@@ -25,8 +25,8 @@ from memory_kb.learning.playbook import (
     RULE_KINDS,
     PlaybookRule,
     Selection,
+    active_rules,
     is_rule,
-    load_merged,
     make_rule,
     plan_feedback,
     select_rules,
@@ -158,7 +158,7 @@ class Rules:
 
     def _in_force(self, **filters: Unpack[FilterWords]) -> tuple[Memory, ...]:
         chosen = self._index.filters(**filters)
-        found = load_merged(self._memories.all(_visible(chosen)))
+        found = active_rules(self._memories.all(_visible(chosen)))
         fitting = {(memory.path, memory.id) for memory in self._memories.all(chosen)} if filters else ()
         return tuple(one for one in found if (one.path, one.id) in fitting) if filters else found
 

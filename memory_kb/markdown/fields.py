@@ -19,7 +19,7 @@ from memory_kb.model import (
     TYPES,
     Link,
 )
-from memory_kb.text import MOST_LISTED, parse_date, read_text, read_words
+from memory_kb.text import MOST_LISTED, as_text, parse_date, read_words
 
 
 class Field(NamedTuple):
@@ -188,7 +188,7 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
     last_reinforced, created_at = reader.day("last_reinforced"), reader.day("created_at")
     dated = parse_date(created_at) or parse_date(meta.get("date")) or parse_date(meta.get("created"))
     fields = Fields(
-        id=read_text(meta.get("id")),
+        id=as_text(meta.get("id")),
         kind=kind,
         type=type_,
         domain=reader.choice("domain", FIELDS["domain"].choices) or "team",
@@ -198,7 +198,7 @@ def read_fields(meta: Mapping[str, Any]) -> tuple[Fields, tuple[Complaint, ...]]
         reinforcement_count=reader.count("reinforcement_count"),
         last_reinforced=last_reinforced,
         created_at=created_at,
-        title=read_text(meta.get("title")) or read_text(meta.get("name")),
+        title=as_text(meta.get("title")) or as_text(meta.get("name")),
         tags=read_words(meta.get("tags")),
         priority=priority,
         applies_to=read_words(meta.get("applies_to")),
@@ -270,7 +270,7 @@ class _Reader:
             return ()
         found = []
         for item in listed if isinstance(listed, list) else [listed]:
-            to = read_text(item.get("to")) if isinstance(item, dict) else read_text(item)
+            to = as_text(item.get("to")) if isinstance(item, dict) else as_text(item)
             relation = _word(item.get("relation")) if isinstance(item, dict) else "related_to"
             if to is None:
                 self.complaints.append(Complaint("links", "a link without `to` is ignored"))

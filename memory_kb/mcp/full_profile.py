@@ -10,7 +10,7 @@ from memory_kb.mcp import answers
 from memory_kb.mcp.arguments import Argument, chosen, declared, hidden
 from memory_kb.mcp.tools import TOOLS, Caller, GivenArguments, recall_sessions, tool
 from memory_kb.store.events import Event
-from memory_kb.text import describe
+from memory_kb.text import format_mapping
 
 _DRY = Argument("dry_run", "Only show what would change.", "flag")
 _ID = Argument("id", "An id or its beginning.", is_required=True)
@@ -165,7 +165,9 @@ def _handoff_latest(kb: KnowledgeBase, given: GivenArguments, _: Caller) -> str:
     if handoff is None:
         return "There is no handoff."
     head = f"{as_line(handoff.id)} from {as_line(handoff.from_agent or 'somebody')} to {as_line(handoff.to_agent or 'anybody')}, {handoff.timestamp}."
-    return answers.quote(head, [as_block(describe({**handoff.as_mapping["context"], "what_was_done": handoff.done}))])
+    return answers.quote(
+        head, [as_block(format_mapping({**handoff.as_mapping["context"], "what_was_done": handoff.done}))]
+    )
 
 
 def _notes(notices: Sequence[str]) -> str:
@@ -195,7 +197,7 @@ def _ledger_set(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str
 @tool("ledger_show", "The state of an agent's work.", (Argument("agent"),), "reads")
 def _ledger_show(kb: KnowledgeBase, given: GivenArguments, caller: Caller) -> str:
     ledger = kb.ledgers.show(given.get("agent") or caller.agent)
-    return answers.quote("The state of work.", [as_block(describe(ledger.as_mapping))])
+    return answers.quote("The state of work.", [as_block(format_mapping(ledger.as_mapping))])
 
 
 @tool(

@@ -127,11 +127,11 @@ def is_loopback(url: str | None) -> bool:
         return False
 
 
-def place_of(url: str) -> str:
+def display_host(url: str) -> str:
     """Return what may be shown of an address: its host and port, never a password.
 
     Example:
-        >>> place_of("http://me:secret@localhost:11434/v1?key=x")
+        >>> display_host("http://me:secret@localhost:11434/v1?key=x")
         'localhost:11434'
     """
     return urlsplit(url).netloc.rpartition("@")[2]

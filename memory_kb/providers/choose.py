@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Embedder, Llm, OfflineLlm, is_loopback, place_of
+from memory_kb.providers.base import Embedder, Llm, OfflineLlm, display_host, is_loopback
 from memory_kb.settings import EmbeddingSettings, LlmSettings
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _address(url: str | None, setting: str) -> str | None:
     except ValueError:
         is_usable = False
     if not is_usable:
-        shown = place_of(url) if "@" in url else url
+        shown = display_host(url) if "@" in url else url
         raise ProviderFailed(
             f"{setting}.base_url is no address: {shown[:60]}", "it looks like http://localhost:11434/v1"
         )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import Purpose, is_loopback, place_of
+from memory_kb.providers.base import Purpose, display_host, is_loopback
 from memory_kb.text import load_json, printable, shorten
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
         target = httpx2.URL(base_url)
     except httpx2.InvalidURL as exc:
         raise ProviderFailed(
-            f"{place_of(base_url)[:60]} is no address", "check base_url in your configuration"
+            f"{display_host(base_url)[:60]} is no address", "check base_url in your configuration"
         ) from exc
 
     def check(request: httpx2.Request) -> None:
@@ -63,7 +63,7 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
     )
 
 
-class Provider(NamedTuple):
+class ProviderInfo(NamedTuple):
     """Who is asked, in words for messages: a provider, or the server at an address of one's own.
 
     `key` is here to be cut out of messages; it is never shown. `key_names` are the variables that hold it, and `setting`
@@ -89,9 +89,9 @@ class Provider(NamedTuple):
         return f"check the network connection, and {self.setting}.base_url if it is set: is that server running?"
 
 
-def provider_of(name: str, base_url: str | None, key: str | None, key_names: str, setting: str) -> Provider:
+def provider_of(name: str, base_url: str | None, key: str | None, key_names: str, setting: str) -> ProviderInfo:
     """Return who is asked at an address, None for the provider's own."""
-    return Provider(f"the server at {place_of(base_url)}" if base_url else name, key or "", key_names, setting)
+    return ProviderInfo(f"the server at {display_host(base_url)}" if base_url else name, key or "", key_names, setting)
 
 
 # -- what comes instead of an answer -------------------------------------------------------
@@ -212,7 +212,7 @@ def quote(said: str, key: str) -> str:
     return shorten(text, _QUOTED_CHARACTERS)
 
 
-def failure(service: Provider, refused: Refused, tries: int = 1) -> ProviderFailed:
+def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> ProviderFailed:
     """Put a refusal into a sentence that says what to do."""
     status = f" ({refused.status})" if refused.status is not None else ""
     often = f" {tries} times" if tries > 1 else ""
@@ -268,7 +268,7 @@ class ProviderCalls:
     After three calls that failed in a row it fails at once for a minute; a refused key ends all calls until `close`.
     """
 
-    def __init__(self, service: Provider, timing: Timing | None = None) -> None:
+    def __init__(self, service: ProviderInfo, timing: Timing | None = None) -> None:
         self.service = service
         self.timing = timing or Timing()
         self._lock = threading.Lock()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from memory_kb.errors import ProviderFailed
-from memory_kb.providers.base import place_of
+from memory_kb.providers.base import display_host
 from memory_kb.text import load_json, shorten
 
 #: 90 MB, loaded in a fraction of a second; the tokenizers of models for many languages alone take longer.
@@ -138,7 +138,7 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
     hub = (environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
     if urlsplit(hub).scheme not in ("http", "https") or not urlsplit(hub).hostname:
         raise ProviderFailed(
-            f"{place_of(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
+            f"{display_host(hub) or hub[:60]!r} is no address of a model hub", "set HF_ENDPOINT to https://..."
         )
     try:
         import huggingface_hub
@@ -156,7 +156,7 @@ def fetch_model(name: str, folder: Path, *, environ: Mapping[str, str]) -> Path:
                 model, revision=info.sha, local_dir=target, allow_patterns=files, endpoint=hub, token=token
             )
     except Exception as exc:  # the package passes on whatever its HTTP client raises
-        raise _explain(exc, model, place_of(hub), target) from exc
+        raise _explain(exc, model, display_host(hub), target) from exc
     if not files:
         raise ProviderFailed(
             f"{model} has no tokenizer.json with an ONNX export (onnx/model.onnx), so it cannot be used here",

@@ -109,7 +109,7 @@ def read_place(text: str) -> Listen:
     return Listen(host.strip("[]") or "127.0.0.1", int(port))
 
 
-def claim(place: Listen, token: str | None, variable: str) -> tuple[socket.socket, Listen]:
+def bind_socket(place: Listen, token: str | None, variable: str) -> tuple[socket.socket, Listen]:
     """Return a socket that listens at an address, and the address with the port that it got.
 
     UsageError where other machines could reach it and there is no token, or where nobody can listen there.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memory_kb.injected import is_own_call
 from memory_kb.learning.capture import read_messages
 from memory_kb.learning.conversation import is_human
-from memory_kb.sessions.tool_calls import Answer, Call, PendingCalls, read_answer, read_call
+from memory_kb.sessions.tool_calls import Call, PendingCalls, ToolOutcome, read_answer, read_call
 from memory_kb.store.events import Event, searchable
 from memory_kb.text import count_tokens, jaccard, tokens
 
@@ -117,7 +117,7 @@ class _CallReader:
                 if answer.is_counted or not (part.command and part.command.is_piped):
                     self._succeed(part)
 
-    def _fail(self, started: _Started, answer: Answer) -> None:
+    def _fail(self, started: _Started, answer: ToolOutcome) -> None:
         call, failure, fault = started.call, (started.seq, started.cost), answer.fault
         if fault and fault.sort == "work" and len(fault.message) >= _LEAST_MESSAGE:
             self.found.add(Need("error", started.seq, comparable_text(fault.message)[:_MESSAGE], (failure,)))

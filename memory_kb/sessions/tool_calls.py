@@ -277,7 +277,7 @@ class CallFault(NamedTuple):
         return f"{self.type}: {self.message}".rstrip(": ")
 
 
-class Answer(NamedTuple):
+class ToolOutcome(NamedTuple):
     """What an answer comes to.
 
     `ok` is None where it is not known; `is_counted` is whether a test runner counted tests.
@@ -288,7 +288,7 @@ class Answer(NamedTuple):
     is_counted: bool = False
 
 
-def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool | None) -> Answer:
+def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool | None) -> ToolOutcome:
     """Return whether a call succeeded, and how it failed if it did not.
 
     A test run whose exit code was lost in a pipe is judged by what it printed; a search that found
@@ -309,10 +309,10 @@ def read_answer(call: Call, content: str | None, error: str | None, *, ok: bool 
     if call.kind == "test" and _TEST_FAILED.search(text):
         ok = False
     if ok is not False:
-        return Answer(ok, None, is_counted)
+        return ToolOutcome(ok, None, is_counted)
     if call.kind == "look" and not _has_words(re.sub(r"(?i)exit code:? \d+", "", whole)):
-        return Answer(True, None, is_counted)
-    return Answer(False, read_fault(whole, call.kind), is_counted)
+        return ToolOutcome(True, None, is_counted)
+    return ToolOutcome(False, read_fault(whole, call.kind), is_counted)
 
 
 def read_fault(text: str, kind: str = "run") -> CallFault:

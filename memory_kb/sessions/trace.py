@@ -13,7 +13,7 @@ from memory_kb.learning.markers import asks_to_revert, find_statements
 from memory_kb.learning.user_text import own_words, sentences
 from memory_kb.session_facts import ActionLine, CheckResult, Commit, Failure, Retry, Reverted, Trace
 from memory_kb.sessions.shell import Command, is_risky, is_small_change
-from memory_kb.sessions.tool_calls import CHECKS, Answer, Call, CallFault, PendingCalls, read_answer, read_call
+from memory_kb.sessions.tool_calls import CHECKS, Call, CallFault, PendingCalls, ToolOutcome, read_answer, read_call
 from memory_kb.store.events import Event, seconds_between
 from memory_kb.store.session_log import OUTCOMES, SessionFiles
 from memory_kb.text import shorten
@@ -172,7 +172,7 @@ class _Checks:
     def __init__(self) -> None:
         self._last: dict[tuple[str, tuple[str, ...]], tuple[Call, CheckResult]] = {}
 
-    def note(self, call: Call, answer: Answer) -> None:
+    def note(self, call: Call, answer: ToolOutcome) -> None:
         """Note how a check went; other calls are none."""
         if call.kind not in CHECKS or answer.ok is None or (answer.fault and answer.fault.sort != "work"):
             return
@@ -193,7 +193,7 @@ class _Retries:
         self.found: list[Retry] = []
         self._failed: tuple[int, Command, str] | None = None
 
-    def note(self, seq: int, call: Call, answer: Answer) -> None:
+    def note(self, seq: int, call: Call, answer: ToolOutcome) -> None:
         """Note a call; an edit, an install or an interrupt ends the wait for a retry, a look does not."""
         if call.kind == "look":
             return
@@ -289,7 +289,7 @@ class _Tracer:
             for one in call.parts:
                 self._succeed(one, answer, event.content or "")
 
-    def _succeed(self, call: Call, answer: Answer, content: str) -> None:
+    def _succeed(self, call: Call, answer: ToolOutcome, content: str) -> None:
         self.checks.note(call, answer)
         self.failures.resolve(call, is_sure=answer.ok is True)
         self._touch(call)
@@ -341,7 +341,7 @@ class _Tracer:
             shown = shorten(f"{event.event} {clean_for_model(event.content)}", _SAID)
             said = shorten(clean_for_model(event.error or event.content), _SAID)
             fault = CallFault(event.event, said) if event.ok is False else None
-            self._add_line(event, shown, _result_of(Answer(event.ok, fault)))
+            self._add_line(event, shown, _result_of(ToolOutcome(event.ok, fault)))
             self.actions += 1
             if fault:
                 self.failures.note(Call("run", event.event, (), shown), fault)
@@ -385,7 +385,7 @@ def _shown_call(call: Call) -> str:
     return " && ".join(shorten(one.shown, 100 if len(doing) == 1 else 60) for one in doing[:4])
 
 
-def _result_of(answer: Answer) -> str:
+def _result_of(answer: ToolOutcome) -> str:
     if answer.fault:
         return "refused" if answer.fault.sort == "refused" else shorten(f"fail: {answer.fault.named}", 160)
     return "ok" if answer.ok else ""

@@ -20,7 +20,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill_text import SkillText, render_skill, update_body, without_label
 from memory_kb.store.changes import Change, create_file, replace_entry
 from memory_kb.store.files import NoteText
-from memory_kb.text import read_text, slugify
+from memory_kb.text import as_text, slugify
 
 #: What skills are ordered by: a sample of the distribution, its mean, or its upper bound.
 ORDERS = ("thompson", "mean", "ucb")
@@ -216,10 +216,10 @@ def find_skill(memories: Iterable[Memory], wanted: str) -> Memory:
 
 def check_skill(draft: SkillDraft, *, allow_secret: bool = False) -> SkillDraft:
     """Return a draft with its name on one line, and its words checked."""
-    name = read_text(draft.text.name)
+    name = as_text(draft.text.name)
     if name is None or not name.strip("#"):
         raise UsageError("a skill has no name", 'try: memory-kb skills create "Release train" --step "Tag the build."')
-    text = replace(draft.text, name=name, description=read_text(draft.text.description))
+    text = replace(draft.text, name=name, description=as_text(draft.text.description))
     whole = Draft(render_skill(text), "skill", name, draft.tags or (), source=draft.source)
     check_draft(whole, allow_secret=allow_secret)
     refuse_secrets(draft.body or "", *texts_of(dict(draft.fields)), allow=allow_secret)
@@ -274,7 +274,7 @@ def plan_skill_update(
     text = pin_id(note.text[found.span.start : found.span.end], note.path, entry_id, newline)
     entry = find_entry(text, note.path, entry_id)
     head, body = text[: entry.body.start], text[entry.body.start : entry.body.end]
-    described = read_text(entry.metadata.get("description"))
+    described = as_text(entry.metadata.get("description"))
     if draft.body is None:
         new = update_body(body, draft.text, described, newline)
     else:

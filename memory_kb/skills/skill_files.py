@@ -20,7 +20,7 @@ from memory_kb.plainfiles import read_file
 from memory_kb.skills.skill import SkillDraft, SkillMoved, make_skill, make_slug
 from memory_kb.skills.skill_text import SkillText, parse_skill, render_skill
 from memory_kb.store.files import FileEdit, apply, read_if_there
-from memory_kb.text import hash_of, parse_date, printable, read_text, read_words, shorten, slugify
+from memory_kb.text import as_text, hash_of, parse_date, printable, read_words, shorten, slugify
 from memory_kb.yaml_loader import InvalidBlock, YamlItem, load_mapping
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ def parse_catalogue(text: str, path: str) -> tuple[tuple[FoundSkill, ...], tuple
 
 
 def _read_item(item: Mapping[str, Any], key: str | None, path: str, line: int) -> FoundSkill | None:
-    entry_id = read_text(item.get("id")) or key
-    name = read_text(item.get("name")) or entry_id
+    entry_id = as_text(item.get("id")) or key
+    name = as_text(item.get("name")) or entry_id
     if name is None or not item:
         return None
     template = None if item.get("template") is None else str(item["template"])
     is_body = template is not None and (item.get("is_body") is True or template.startswith("# Skill: "))
     lists = {part: tuple(map(str, item[part])) for part in _LISTS if isinstance(item.get(part), list)}
-    text = SkillText(name, read_text(item.get("description")), template=None if is_body else template, **lists)
-    created_by = read_text(item.get("created_by"))
+    text = SkillText(name, as_text(item.get("description")), template=None if is_body else template, **lists)
+    created_by = as_text(item.get("created_by"))
     fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
     fields |= {
         "success_count": _count(item, "success_count", "alpha"),
@@ -139,7 +139,7 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
     own = head.get("metadata")
     metadata = dict(own) if isinstance(own, dict) else {}
     ours = {name: metadata.pop(f"{_METADATA}{name}", None) for name in _CARRIED}
-    created_by = read_text(ours["created-by"])
+    created_by = as_text(ours["created-by"])
     fields: dict[str, Any] = {"created_by": created_by} if created_by else {}
     fields |= {"success_count": _count(ours, "success-count"), "failure_count": _count(ours, "failure-count")}
     fields |= {key: value for key, value in head.items() if key not in _OWN and key != "metadata"}
@@ -148,9 +148,9 @@ def parse_skill_file(text: str, path: str, folder: str) -> FoundSkill:
         "imported": {key: value for key, value in head.items() if key in _OWN - {"name", "description"}},
     }
     fields |= {name: value for name, value in optional.items() if value}
-    name = read_text(ours["name"]) or read_text(head.get("name")) or folder
+    name = as_text(ours["name"]) or as_text(head.get("name")) or folder
     draft = SkillDraft(
-        SkillText(name, read_text(head.get("description")) or parse_skill(body).description),
+        SkillText(name, as_text(head.get("description")) or parse_skill(body).description),
         read_words(head.get("tags") if ours["tags"] is None else ours["tags"]) or None,
         body=body.strip("\r\n").rstrip(),
         fields=tuple(fields.items()),

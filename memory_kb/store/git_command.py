@@ -229,7 +229,7 @@ def ask_git(
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 
 
-class History:
+class GitQueries:
     """The repository around a folder; each question is asked once.
 
     Paths are relative to the folder. Where there is no repository, or git fails, nothing is known.

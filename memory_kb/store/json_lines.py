@@ -55,11 +55,11 @@ def parse_line(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def mark_of(text: str) -> bytes:
+def json_needle(text: str) -> bytes:
     """Return how a text is in the lines that hold it.
 
     Example:
-        >>> mark_of("s1") in dump_line({"session": "s1"}), mark_of("s1") in dump_line({"session": "s10"})
+        >>> json_needle("s1") in dump_line({"session": "s1"}), json_needle("s1") in dump_line({"session": "s10"})
         (True, False)
     """
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_kb.credentials import redact
-from memory_kb.store.json_lines import append_lines, mark_of, read_objects, read_raw_lines, replace_lines
+from memory_kb.store.json_lines import append_lines, json_needle, read_objects, read_raw_lines, replace_lines
 
 if TYPE_CHECKING:
     from memory_kb.vault import Vault
@@ -83,7 +83,7 @@ class RetrievalLog:
 
     def read(self, session: str | None = None) -> Iterator[Retrieval]:
         """Yield the retrievals, oldest first: those of a session, or all."""
-        for line in read_objects(self.file, mark_of(session) if session else b'"ids"'):
+        for line in read_objects(self.file, json_needle(session) if session else b'"ids"'):
             if session and line.get("session") != session:
                 continue
             if isinstance(line.get("ids"), list) and isinstance(line.get("verb"), str):
@@ -98,7 +98,7 @@ class RetrievalLog:
         """
         shown = set[str]()
         with contextlib.suppress(OSError):
-            for line in read_objects(self.file, mark_of(session), start=max(0, self.file.stat().st_size - most)):
+            for line in read_objects(self.file, json_needle(session), start=max(0, self.file.stat().st_size - most)):
                 if line.get("session") == session and line.get("injected") is True:
                     if line.get("verb") == START:
                         shown.clear()
@@ -107,7 +107,7 @@ class RetrievalLog:
 
     def credits(self, session: str | None = None) -> Iterator[Credit]:
         """Yield what was counted, oldest first: for a session, or for all."""
-        for line in read_objects(self.file, mark_of(session) if session else b'"credit"'):
+        for line in read_objects(self.file, json_needle(session) if session else b'"credit"'):
             if session and line.get("credit") != session:
                 continue
             counts = line.get("counts")
@@ -207,7 +207,7 @@ class OutcomeLog:
 
     def read_about(self, task: str, session: str | None) -> Iterator[Outcome]:
         """Yield the outcomes that may be about a task or a session, oldest first: those that name it, or no session."""
-        named = (mark_of(one) for one in (task, session) if one is not None)
+        named = (json_needle(one) for one in (task, session) if one is not None)
         return self.read_all(*named, b'"session": null')
 
     def read_all(self, *marks: bytes) -> Iterator[Outcome]:

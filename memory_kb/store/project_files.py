@@ -14,7 +14,7 @@ from memory_kb.plainfiles import read_file
 from memory_kb.text import printable
 
 if TYPE_CHECKING:
-    from memory_kb.store.git_command import History
+    from memory_kb.store.git_command import GitQueries
     from memory_kb.vault import Vault
 
 
@@ -53,11 +53,11 @@ class ProjectFiles:
         self._read: dict[str, CitedFile] = {}
 
     @cached_property
-    def git(self) -> History:
+    def git(self) -> GitQueries:
         """The history of the project's repository."""
-        from memory_kb.store.git_command import History
+        from memory_kb.store.git_command import GitQueries
 
-        return History(self.folder, self._environ, self._seconds)
+        return GitQueries(self.folder, self._environ, self._seconds)
 
     @cached_property
     def _top(self) -> str:

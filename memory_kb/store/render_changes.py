@@ -94,7 +94,7 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
         >>> compose(plan, {"a.md": note.data}).files[0].after
         b'---\\nid: x\\nimportance: 0.9\\nstatus: active\\n---\\nText.\\n'
     """
-    together = connect(_keys(change) for change in changes)
+    together = connected_groups(_keys(change) for change in changes)
     groups = [id(together[change.path, change.entry_id]) for change in changes]
     stale = dict(_stale(changes, files))
     refused = {groups[number]: _Refusal(message) for number, message in reversed(stale.items())}
@@ -119,11 +119,11 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
     return Composition(made, outcomes, tuple(conflicts), tuple(dict.fromkeys(changes[number].path for number in stale)))
 
 
-def connect(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
+def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
     """Return for all that is in some bonds the things that it is connected with, itself included.
 
     Example:
-        >>> [sorted(one) for one in connect([("a", "b"), ("c",), ("b", "d")]).values()][:3]
+        >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
         [['a', 'b', 'd'], ['a', 'b', 'd'], ['c']]
     """
     connected: dict[T, set[T]] = {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memory_kb.model import Problem
-from memory_kb.text import read_text, read_words
+from memory_kb.text import as_text, read_words
 from memory_kb.yaml_loader import MAX_BLOCK, InvalidBlock, YamlItem, cut_list, load_mapping
 
 #: Hits that count unless a query says otherwise.
@@ -96,19 +96,19 @@ def _read_query(written: YamlItem, path: str, problems: list[Problem]) -> SavedQ
     except InvalidBlock:
         problems.append(Problem(path, line, "is no query; it needs `question:` and `expect:`"))
         return None
-    question = read_text(item.get("question")) or read_text(item.get("task"))
+    question = as_text(item.get("question")) or as_text(item.get("task"))
     if question is None:
         problems.append(Problem(path, line, "the query has no question"))
         return None
     unknown = sorted(set(item) - _FIELDS)
     if unknown:
         problems.append(Problem(path, line, f"the query has a field that means nothing: {', '.join(unknown)[:100]}"))
-    type_ = read_text(item.get("type"))
+    type_ = as_text(item.get("type"))
     return SavedQuery(
         question,
         read_words(item.get("expect")),
         _number(item, "k", _MOST_K, line, path, problems) or K,
-        read_text(item.get("task")),
+        as_text(item.get("task")),
         (*read_words(item.get("labels")), *([type_] if type_ else ())),
         read_words(item.get("files")),
         _number(item, "max_tokens", 1_000_000_000, line, path, problems),

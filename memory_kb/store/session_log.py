@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memory_kb.credentials import Redacted, find_secret, redact
 from memory_kb.errors import SecretRefused, UnreadableInput, UsageError
-from memory_kb.injected import is_own_call, judge
+from memory_kb.injected import classify_own_text, is_own_call
 from memory_kb.plainfiles import make_folder, open_plain, read_plain
 from memory_kb.private import cut_private
 from memory_kb.regex import regex
@@ -368,7 +368,7 @@ def complete_end(last: Event | None, new: Event) -> Event | None:
 def _judge(draft: Event, content: str | None) -> str | None:
     if draft.type == "tool_result" and is_own_call(draft.tool, draft.args):
         return "whole"
-    return judge(content) if content else None
+    return classify_own_text(content) if content else None
 
 
 def _clean_text(text: str, found: set[str], name: str = "") -> str:

@@ -12,7 +12,7 @@ from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.apply_run import Resolve, invert, make_run, replay
 from memory_kb.store.files import FileEdit, read_if_there
 from memory_kb.store.journal import DecisionLog, FileRecord, Run
-from memory_kb.store.render_changes import Decision, FileOutcome, Files, connect, diff
+from memory_kb.store.render_changes import Decision, FileOutcome, Files, connected_groups, diff
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer, scopes_of
 from memory_kb.text import hash_of
@@ -129,7 +129,7 @@ def plan_undo(run: Run, log: DecisionLog, resolve: Resolve, held: Files = Mappin
 def _units(run: Run) -> list[set[str]]:
     """Return the files of a run in the groups that text was moved within."""
     moves = [(one.path, one.to) for one in run.made if one.to]
-    units = connect([*((file.path,) for file in run.written), *moves])
+    units = connected_groups([*((file.path,) for file in run.written), *moves])
     return list({id(unit): unit for unit in units.values()}.values())
 
 

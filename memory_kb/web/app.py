@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from memory_kb.errors import UsageError
-from memory_kb.serving.host_check import Listen, claim, run_server
+from memory_kb.serving.host_check import Listen, bind_socket, run_server
 from memory_kb.serving.workers import GRACE_SECONDS, Address, VaultWatcher, make_say
 from memory_kb.web import attachments, entries, overview, review, search, sessions
 from memory_kb.web.auth import Auth
@@ -134,7 +134,7 @@ def serve(
         )
     with address.open() as kb:  # so that a vault that cannot be opened is reported here
         name = kb.vault.folder.name or str(kb.vault.folder)
-    listening, bound = claim(place, token, "MEMORY_KB_SERVE_TOKEN")
+    listening, bound = bind_socket(place, token, "MEMORY_KB_SERVE_TOKEN")
     site = Site(address, SiteInfo(name, bound.is_loopback, os.environ.get("MEMORY_KB_EDITOR") or None, vaults))
     watcher = VaultWatcher(address, _say)
 

@@ -24,7 +24,7 @@ from memory_kb.reports import RunReport
 from memory_kb.settings import Ranking
 from memory_kb.text import load_json, read_words
 from memory_kb.web.charts import Aged, Curve, draw_curve
-from memory_kb.web.properties import find_properties, read_text, split_text
+from memory_kb.web.properties import find_properties, note_from_form, split_text
 from memory_kb.web.render import MAX_CHARACTERS, Embedded, LinkBase, find_contents, find_embeds, render, without_title
 from memory_kb.web.site import LONGEST_FORM, BadForm, Handler, Parameters, Site, param, see_other
 
@@ -206,7 +206,7 @@ async def preview(site: Site, request: Request) -> Response:
 async def show_remarks(site: Site, request: Request) -> Response:
     """What is to be fixed in what is being written, by the rules of `lint`."""
     fields = await site.form(request)
-    text, path = read_text(fields), _read_path(fields)
+    text, path = note_from_form(fields), _read_path(fields)
     remarks = await site.study(lambda kb: kb.examine(path, text))
     shown = [
         (text.count("\n", 0, one.span.start) + 1, one.weight, one.message) for one in remarks if one.weight != "hint"
@@ -248,7 +248,7 @@ async def save(site: Site, request: Request) -> Response:
         return await _give_back(site, request, exc.fields, _RESTARTED)
     wanted, was = read_wanted(fields), param(fields, "was")
     try:
-        text = read_text(fields)
+        text = note_from_form(fields)
         run = await site.write(lambda kb: kb.edit(wanted.name(kb), text, was))
     except ChangedOnDisk:
         return await _give_back(site, request, fields, "")
@@ -263,7 +263,7 @@ async def _give_back(site: Site, request: Request, fields: Parameters, problem: 
     """Draw the form with what was typed, beside what is in the file if that is another now."""
     wanted, text = read_wanted(fields), param(fields, "head", LONGEST_FORM) + param(fields, "text", LONGEST_FORM)
     with contextlib.suppress(MemoryKBError):
-        text = read_text(fields)
+        text = note_from_form(fields)
     source = await site.read(wanted.find)
     text = text.replace("\r\n", "\n")
     theirs = source.text if source.hash != param(fields, "was") else None

@@ -61,7 +61,7 @@ def find_properties(metadata: Mapping[str, Any]) -> tuple[Property, ...]:
     return tuple(found)
 
 
-def read_text(fields: Parameters) -> str:
+def note_from_form(fields: Parameters) -> str:
     """Return the whole text that a form of the editor says: frontmatter, what its fields change there, and body."""
     head, body = (param(fields, name, LONGEST_FORM).replace("\r\n", "\n") for name in ("head", "text"))
     return set_properties(f"{head}\n" if head.strip() and not head.endswith("\n") else head, fields) + body

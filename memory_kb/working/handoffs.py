@@ -15,7 +15,7 @@ from memory_kb.markdown.lists_and_fences import clean_item, find_sections, plain
 from memory_kb.model import EVERYTHING, LIVE_STATUSES, Location, Memory
 from memory_kb.reports import RunReport
 from memory_kb.store.changes import create_file
-from memory_kb.text import read_text
+from memory_kb.text import as_text
 from memory_kb.working.ledgers import git_state_of, is_at
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _filled(items: Iterable[str]) -> tuple[str, ...]:
 def _listed(value: object) -> tuple[str, ...]:
     """Return the texts of a list, each on one line and once."""
     items = value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(text for item in items if (text := read_text(item))))
+    return tuple(dict.fromkeys(text for item in items if (text := as_text(item))))
 
 
 def describe_git(state: GitState | None) -> dict[str, Any] | None:
@@ -134,7 +134,7 @@ def read_handoff(memory: Memory) -> Handoff:
         memory.word("from_agent"),
         memory.word("to_agent"),
         artifacts=_listed(memory.metadata.get("artifacts")),
-        git_state=state if isinstance(state, Mapping) else read_text(state),
+        git_state=state if isinstance(state, Mapping) else as_text(state),
         relevant_patterns=_listed(memory.metadata.get("relevant_patterns")),
         id=memory.id,
         timestamp=memory.created_at,
@@ -180,7 +180,7 @@ class Handoffs:
         `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git says.
         """
         place = self._vault.place_for("project", job, task_id)
-        goes, comes = read_text(from_agent), read_text(to_agent)
+        goes, comes = as_text(from_agent), as_text(to_agent)
         if goes is None or comes is None:
             raise UsageError(
                 "a handoff is from an agent to an agent",

@@ -19,7 +19,7 @@ from memory_kb.reports import RunReport
 from memory_kb.skills.skill import make_slug
 from memory_kb.store.changes import Plan, create_file, plan_fields
 from memory_kb.store.git_command import GitState, read_git_state
-from memory_kb.text import moment_text, read_text, read_words
+from memory_kb.text import as_text, moment_text, read_words
 
 if TYPE_CHECKING:
     from memory_kb.learning.memories import Memories
@@ -177,7 +177,7 @@ class Ledgers:
         """
         place = self._vault.place_for("project", job, task_id)
         given, notices = read_values(values or {})
-        name = read_text(agent or given.get("agent_id"))
+        name = as_text(agent or given.get("agent_id"))
         if name is None:
             raise UsageError("no agent is named", "name it as in: memory-kb ledger set eng-001 --task T-42")
         state = _without_none(files_modified=files, uncommitted_changes=uncommitted, last_git_commit=commit)
