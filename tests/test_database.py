@@ -99,11 +99,13 @@ def test_a_sync_rebuilds_a_damaged_index_and_says_so(
     assert kb.doctor().problems == ()
 
 
-@pytest.mark.parametrize("verb", ["search", "index", "status", "doctor"])
-def test_every_verb_survives_a_damaged_index(vault: Vault, open_kb: Open, run: Run, verb: str) -> None:
+@pytest.mark.parametrize("damage", ["cut to half", "no database"])
+@pytest.mark.parametrize("verb", ["search zebra", "index", "status", "doctor", "lint", "maintain", "session end one"])
+def test_every_verb_survives_a_damaged_index(vault: Vault, open_kb: Open, run: Run, verb: str, damage: str) -> None:
     folder, _ = indexed(vault, open_kb)
-    truncate(database(folder), 0.4)
-    done = run("--vault", folder, verb, *(["zebra"] if verb == "search" else []))
+    run("--vault", folder, "session", "start", "one")
+    DAMAGES[damage](database(folder))
+    done = run("--vault", folder, *verb.split())
     assert done.returncode in (0, 7), done.stderr
     assert "Traceback" not in done.stderr
 

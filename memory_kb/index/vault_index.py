@@ -290,7 +290,7 @@ class VaultIndex:
         For a series of steps that announce what they write with `look_into`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
-        self.refresh()
+        self.use(lambda _: self.refresh())
         self._held_up_to_date += 1
         try:
             yield
