@@ -329,10 +329,11 @@ def format_mapping(values: Mapping[str, object]) -> str:
     """Return names and values as lines, those of a list below its name; what is empty is left out.
 
     Example:
-        >>> print(format_mapping({"from_agent": "planner", "job": None, "context": {"done": ["Wrote the plan."]}}))
+        >>> print(format_mapping({"from_agent": "planner", "job": None, "context": {"done": ["Wrote the plan."], "is_new": True}}))
         from agent: planner
         done:
         - Wrote the plan.
+        is new: yes
     """
     lines: list[str] = []
     for name, value in values.items():
@@ -341,6 +342,8 @@ def format_mapping(values: Mapping[str, object]) -> str:
             lines += filter(None, [format_mapping(value)])
         elif isinstance(value, list | tuple):
             lines += [f"{words}:", *(f"- {on_one_line(str(one))}" for one in value)] if value else []
+        elif isinstance(value, bool):
+            lines.append(f"{words}: {'yes' if value else 'no'}")
         elif value not in (None, ""):
             lines.append(f"{words}: {on_one_line(str(value))}")
     return "\n".join(lines)
