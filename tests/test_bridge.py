@@ -124,6 +124,14 @@ def test_each_text_is_merged_from_what_both_sides_had(place: Place) -> None:
     assert place.file.read_text() == theirs
 
 
+def test_the_file_is_named_where_a_change_cannot_be_taken_over(place: Place) -> None:
+    place.bridge("claude-code")
+    theirs = place.file.read_text().replace("Use tabs in Makefiles. <", "Use tabs <!-- so --> in Makefiles. <")
+    place.file.write_text(theirs)
+    assert "change it in memory/learnings/b.md" in place.bridge("claude-code", "--yes").stderr
+    assert (place.folder / "memory/learnings/b.md").read_text() == RULE
+
+
 def test_an_entry_that_was_taken_out_stays_out_and_what_was_retired_goes(place: Place) -> None:
     place.bridge("claude-code")
     place.file.write_text(place.file.read_text().replace("- Never deploy on a Friday. <!-- pol-1 -->\n", ""))

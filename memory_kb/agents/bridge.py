@@ -239,7 +239,7 @@ class Bridge:
         def why_not(entry: str, old: str, new: str) -> str:
             change = self._plan_edit(held[entry], old, new, store.title)
             if change is None:
-                return f"its place in the vault is not found: `memory-kb edit {entry}`"
+                return f"its place in the vault is not found: change it in {held[entry].path}"
             changes[entry] = change
             return "" if take else "--yes takes the change into the vault"
 
