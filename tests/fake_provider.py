@@ -74,6 +74,7 @@ _SPOILED = (
     "uneven",
     "malformed",
     "html",
+    "empty",
     "drop",
     "slow",
     "trickle",
@@ -384,6 +385,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, text[: len(text) // 2])
         elif kind == "html":
             self._send(200, "<html><body>Sign in to the guest network</body></html>", "text/html")
+        elif kind == "empty":
+            self._send(503, "", "text/plain")
         elif kind == "drop":
             self._send(200, text, cut=len(text) // 2)
         elif fault and kind == "trickle":

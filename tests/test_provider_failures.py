@@ -33,6 +33,7 @@ FAILURES = [
     ("conflict", 6, True, "could not answer 6 times (409)"),
     ("server-error", 6, True, "could not answer 6 times (500)"),
     ("unavailable", 6, True, "could not answer 6 times (503)"),
+    ("empty", 6, True, "could not answer 6 times (503)"),
     ("malformed", 6, True, "an answer that cannot be read"),
     ("drop", 6, True, "broke off its answer"),
     ("wrong-dimension", 1, False, "65 dimensions, not 64"),
@@ -49,6 +50,7 @@ def test_every_failure_has_its_sentence(make: Make, fake: FakeProvider, clock: C
         error = failure_of(embedder)
         fake.heal()
         assert words in str(error)
+        assert not str(error).rstrip().endswith(":")
         assert fake.base_url.split("/")[2] in str(error)
         assert error.is_passing is is_passing, kind
         assert len(fake.calls) - asked == tries, kind

@@ -226,8 +226,9 @@ def failure(service: ProviderInfo, refused: Refused, tries: int = 1) -> Provider
         "dropped": ("broke off its answer", service.address_hint),
         "malformed": ("gave an answer that cannot be read", service.address_hint),
     }.get(refused.kind, ("refused the request", service.model_hint))
-    said = "" if refused.kind == "timeout" else f": {quote(refused.said, service.key)}"
-    return ProviderFailed(f"{service.name} {verb}{often}{status}{said}", hint, is_passing=refused.is_passing)
+    said = "" if refused.kind == "timeout" else quote(refused.said, service.key)
+    colon = ": " if said else ""
+    return ProviderFailed(f"{service.name} {verb}{often}{status}{colon}{said}", hint, is_passing=refused.is_passing)
 
 
 # -- calls ---------------------------------------------------------------------------------
