@@ -13,7 +13,7 @@ from support import notes_of
 
 from memory_kb import KnowledgeBase
 from memory_kb.episodes.diary_text import cut_sections, items_of
-from memory_kb.episodes.episode import stage_of
+from memory_kb.episodes.episode import choose_ageing
 from memory_kb.sessions.trace import trace_session
 
 Open = Callable[..., KnowledgeBase]
@@ -43,7 +43,7 @@ def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("days", "is_referenced", "stage"),
+    ("days", "is_referenced", "ageing"),
     [
         (0, False, "full"),
         (7, False, "full"),
@@ -55,8 +55,8 @@ def sections_of(file: Path) -> dict[str, tuple[str, ...]]:
         (400, True, "keep"),
     ],
 )
-def test_stages(days: int, is_referenced: bool, stage: str) -> None:
-    assert stage_of(days, is_referenced=is_referenced) == stage
+def test_how_an_episode_ages(days: int, is_referenced: bool, ageing: str) -> None:
+    assert choose_ageing(days, is_referenced=is_referenced) == ageing
 
 
 @pytest.mark.parametrize(("days", "stage"), [(7, "full"), (8, "summary"), (30, "summary"), (31, "archive")])

@@ -211,8 +211,8 @@ _SUMMARY = re.compile(r"^## +Summary[ \t]*#*[ \t]*\r?$", re.MULTILINE)
 _PAST = {"success": "succeeded", "failure": "failed"}
 
 
-def stage_of(days: int, *, is_referenced: bool) -> str:
-    """Return what becomes of an episode of some age: full, summary, archive or keep."""
+def choose_ageing(days: int, *, is_referenced: bool) -> str:
+    """Return what is to be done with an episode of this age in days: full, summary, archive or keep."""
     if days <= FULL_DAYS:
         return "full"
     if days <= SUMMARY_DAYS:

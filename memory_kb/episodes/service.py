@@ -21,13 +21,13 @@ from memory_kb.episodes.diary_text import (
 from memory_kb.episodes.episode import (
     EPISODE_NEW_DAYS,
     FULL_DAYS,
+    choose_ageing,
     is_current,
     make_episode,
     name_episode,
     plan_episode,
     plan_summary,
     references,
-    stage_of,
     title_of,
 )
 from memory_kb.errors import ProviderFailed, UsageError, explain_failure
@@ -196,11 +196,11 @@ class Episodes:
                 if one.kind != "episode" or is_kept or not (one.is_live and one.is_ours and one.seen):
                     continue
                 days = (today - one.seen).days
-                stage = stage_of(days, is_referenced=days > FULL_DAYS and is_referenced(one))
-                if stage == "archive":
+                ageing = choose_ageing(days, is_referenced=days > FULL_DAYS and is_referenced(one))
+                if ageing == "archive":
                     reason = f"It is {days} days old and nothing refers to it."
                     yield from plan_archiving(one, archive_path(one, folder_of(one.place), today), reason)
-                elif stage == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
+                elif ageing == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
                     yield from plan_summary(one, self._memories.as_written, days)
 
         return self._memories.carry_out("age", plan, dry_run=dry_run)
