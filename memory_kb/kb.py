@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from memory_kb.search.service import Searching
     from memory_kb.sessions.maintenance import Maintenance
     from memory_kb.sessions.service import Sessions
-    from memory_kb.sessions.steps import Ended
+    from memory_kb.sessions.steps import EndedSession
     from memory_kb.sessions.trace import Traces
     from memory_kb.skills.service import Skills
     from memory_kb.store.undo import Undo
@@ -106,7 +106,7 @@ class KnowledgeBase:
         writer: Writer | None = None,
         models: Models | None = None,
         cache: MemoryCache | None = None,
-        ended: Ended | None = None,
+        ended: EndedSession | None = None,
     ) -> None:
         self.vault = vault
         self._index = index
@@ -215,31 +215,31 @@ class KnowledgeBase:
         refuse = self.git.refuse_vectors if self.index.may_embed else None
         return type(self)(vault, index=VaultIndex(vault, choose=refuse))
 
-    def _finish_session(self, ended: Ended) -> tuple[StepReport, ...]:
+    def _finish_session(self, ended: EndedSession) -> tuple[StepReport, ...]:
         """Do what follows a session, with services whose runs are part of its end."""
         from memory_kb.sessions.end import SessionEnd
 
         writer, cache = self.writer.during(f"session {ended.session}"), self.memories.cache
         own = KnowledgeBase(self.vault, index=self.index, writer=writer, models=self.models, cache=cache, ended=ended)
-        judging = own
-        if ended.is_preview:  # it asks no model to judge
-            judging = KnowledgeBase(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
+        maintaining = own
+        if ended.is_preview:  # A preview asks no language model whether entries contradict each other.
+            maintaining = KnowledgeBase(_without_model(self.vault), index=self.index, writer=writer, cache=cache)
         return SessionEnd(
-            ended,
-            own.vault,
-            own.index,
-            own.writer,
-            own.memories,
-            own.captures,
-            own.continuity,
-            own.episodes,
-            own.extraction,
-            own.stage,
-            judging.maintenance,
-            own.outcomes,
-            own.review,
-            own.sessions,
-            own.traces.of,
+            ended=ended,
+            vault=own.vault,
+            index=own.index,
+            writer=own.writer,
+            memories=own.memories,
+            captures=own.captures,
+            continuity=own.continuity,
+            episodes=own.episodes,
+            extraction=own.extraction,
+            stages=own.stage,
+            maintenance=maintaining.maintenance,
+            outcomes=own.outcomes,
+            review=own.review,
+            sessions=own.sessions,
+            trace=own.traces.of,
         ).run()
 
     @functools.cached_property
@@ -292,7 +292,7 @@ class KnowledgeBase:
     def traces(self) -> Traces:
         from memory_kb.sessions.trace import Traces
 
-        return Traces(self.sessions.files, self._ended.coming if self._ended else None)
+        return Traces(self.sessions.files, self._ended.unwritten_end if self._ended else None)
 
     @functools.cached_property
     def outcomes(self) -> Outcomes:

@@ -12,7 +12,7 @@ from memory_kb.learning.rules import read_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.session_facts import TraceSession
-from memory_kb.sessions.steps import Ended, Part, PartResult, changed, run_step
+from memory_kb.sessions.steps import EndedSession, Part, PartResult, report_changes, run_step
 from memory_kb.store.session_log import OUTCOMES
 from memory_kb.text import parse_date
 
@@ -40,7 +40,7 @@ class SessionEnd:
     interruption, or when it went on.
     """
 
-    ended: Ended
+    ended: EndedSession
     vault: Vault
     index: VaultIndex
     writer: Writer
@@ -57,7 +57,7 @@ class SessionEnd:
     trace: TraceSession
 
     def run(self) -> tuple[StepReport, ...]:
-        """Do it, in five steps."""
+        """Run the five steps, and return one report for each, after those of runs that were recovered."""
         sentences = () if self.dry_run else self.writer.recover()
         recovered = tuple(StepReport("recovery", "done", sentence, 0.0) for sentence in sentences)
         with self.index.up_to_date():
@@ -75,20 +75,22 @@ class SessionEnd:
 
     def steps(self) -> dict[str, list[tuple[str, Part]]]:
         """Return the five steps, each with its parts in the order in which they run."""
-        due = self.maintenance.due_steps(dry_run=self.dry_run) if self.maintenance.is_maintenance_due() else {}
-        work = self.maintenance.steps(dry_run=self.dry_run) | due
-        elsewhere = {"semantic", "dedup", "promote"}
-        if self.dry_run:  # a preview of the contradictions would say twice what they are: nothing was resolved
-            elsewhere.add("contradictions")
-        further = [(f"maintenance: {name}", one) for name, one in due.items() if name not in elsewhere]
+        due = self.maintenance.due_parts(dry_run=self.dry_run) if self.maintenance.is_maintenance_due() else {}
+        # A due part also records in the maintenance log when it was done.
+        parts = self.maintenance.all_parts(dry_run=self.dry_run) | due
+        # These parts run in the steps below, due or not; all other due parts run at the end of "maintain".
+        placed_below = {"semantic", "dedup", "promote"}
+        if self.dry_run:  # In a preview nothing is resolved: the due part would report the same contradictions again.
+            placed_below.add("contradictions")
+        further = [(f"maintenance: {name}", part) for name, part in due.items() if name not in placed_below]
         return {
             "episode": [("index", self._index), ("episodes", self._episodes), ("stage", self._stage)],
             "capture": [("extraction", self._extraction), ("capture", self._capture)],
             "credit": [("feedback", self._feedback), ("reinforcement", self._reinforcement)],
-            "merge": [("contradictions", self._contradictions), ("compaction", work["dedup"])],
+            "merge": [("contradictions", self._contradictions), ("compaction", parts["dedup"])],
             "maintain": [
-                ("consolidation", work["semantic"]),
-                ("promotion", work["promote"]),
+                ("consolidation", parts["semantic"]),
+                ("promotion", parts["promote"]),
                 ("anti-patterns", self._anti_patterns),
                 ("continuity", self._continuity),
                 *further,
@@ -125,7 +127,7 @@ class SessionEnd:
             runs.append(self.captures.capture(session=self.session, dry_run=self.dry_run).run)
         if learnings := find_hard_events(self.trace(self.session), Location()):
             runs.append(self.memories.ingest("capture", learnings, dry_run=self.dry_run)[1])
-        return changed(runs, "learning kept or proposed", "learnings kept or proposed")
+        return report_changes(runs, "learning kept or proposed", "learnings kept or proposed")
 
     def _extraction(self) -> PartResult:
         done = self.extraction.extract(self.session, dry_run=self.dry_run)
@@ -151,11 +153,11 @@ class SessionEnd:
         runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
             return PartResult("nobody said how it went", is_skipped=True)
-        return changed(runs, "credited", "credited")
+        return report_changes(runs, "credited", "credited")
 
     def _reinforcement(self) -> PartResult:
         run = self.outcomes.reinforce(self.session, dry_run=self.dry_run)
-        return changed([run], "entry counted", "entries counted")
+        return report_changes([run], "entry counted", "entries counted")
 
     def _contradictions(self) -> PartResult:
         day = parse_date(self.ended.start.ts) if self.ended.start else None
@@ -163,7 +165,7 @@ class SessionEnd:
 
     def _anti_patterns(self) -> PartResult:
         run = self.review.scan(dry_run=self.dry_run).run
-        return changed([run], "proposal for review", "proposals for review")
+        return report_changes([run], "proposal for review", "proposals for review")
 
     def _continuity(self) -> PartResult:
         report = self.continuity.refresh(job=self._place.job, only_if_there=True, dry_run=self.dry_run)

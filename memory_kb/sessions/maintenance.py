@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memory_kb.errors import UsageError
 from memory_kb.reports import MaintenanceReport, StepReport
-from memory_kb.sessions.steps import Part, PartResult, changed, run_step
+from memory_kb.sessions.steps import Part, PartResult, report_changes, run_step
 from memory_kb.store.logs import MaintenanceLog, RetrievalLog
 from memory_kb.text import moment_text
 
@@ -59,8 +59,8 @@ class Maintenance:
         """
         if stage is not None and stage not in STAGES:
             raise UsageError(f"unknown stage {stage!r}", f"stages are {', '.join(STAGES)}")
-        steps = self.steps(dry_run=dry_run)
-        return tuple(run_step(name, [("", steps[name])]) for name in STAGES if stage in (None, name))
+        parts = self.all_parts(dry_run=dry_run)
+        return tuple(run_step(name, [("", parts[name])]) for name in STAGES if stage in (None, name))
 
     def maintain(self, *, force: bool = False, dry_run: bool = False) -> MaintenanceReport:
         """Do what is due: each step a week after it was done last, or all of it with `force`.
@@ -69,34 +69,34 @@ class Maintenance:
         sweep over the rules, a look for damage, and the trimming of the logs.
         """
         last, now = self._log().last(), self._now()
-        due = self.due_steps(force=force, dry_run=dry_run)
+        due = self.due_parts(force=force, dry_run=dry_run)
         with self._index.up_to_date():
             reports = tuple(run_step(name, [("", work)]) for name, work in due.items())
-        later = (last[name] for name in self.steps(dry_run=dry_run) if name in last and name not in due)
+        later = (last[name] for name in self.all_parts(dry_run=dry_run) if name in last and name not in due)
         return MaintenanceReport(reports, min((*later, now)) + _EVERY)
 
-    def steps(self, *, dry_run: bool) -> dict[str, Part]:
-        """Return all that maintenance does, in its order."""
+    def all_parts(self, *, dry_run: bool) -> dict[str, Part]:
+        """Return the parts of maintenance by their names, in their order."""
         cycle, checked = self._lifecycle, self._log().last().get("contradictions")
         return {
-            "reinforce": lambda: changed([self._outcomes.reinforce(dry_run=dry_run)], "counted", "counted"),
+            "reinforce": lambda: report_changes([self._outcomes.reinforce(dry_run=dry_run)], "counted", "counted"),
             "semantic": lambda: self._semantic_step(dry_run=dry_run),
             "dedup": lambda: self._dedup_step(dry_run=dry_run),
-            "age": lambda: changed([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),
-            "archive": lambda: changed([cycle.archive(dry_run=dry_run)], "archived", "archived"),
-            "promote": lambda: changed([cycle.promote(dry_run=dry_run)], "promoted", "promoted"),
+            "age": lambda: report_changes([self._episodes.age_episodes(dry_run=dry_run)], "aged", "aged"),
+            "archive": lambda: report_changes([cycle.archive(dry_run=dry_run)], "archived", "archived"),
+            "promote": lambda: report_changes([cycle.promote(dry_run=dry_run)], "promoted", "promoted"),
             "contradictions": lambda: self.contradictions_step(checked.date() if checked else None, dry_run=dry_run),
-            "claims": lambda: changed([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged"),
+            "claims": lambda: report_changes([self._citations.verify_claims(dry_run=dry_run)], "flagged", "flagged"),
             "sweep": lambda: self._sweep_step(dry_run=dry_run),
             "doctor": self._doctor_step,
             "trim": lambda: self._trim_step(dry_run=dry_run),
         }
 
-    def due_steps(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Part]:
-        """Return the steps that are due; each is noted as done when it has been."""
+    def due_parts(self, *, force: bool = False, dry_run: bool = False) -> dict[str, Part]:
+        """Return the parts that are due; each records when it was done, unless it failed or is a preview."""
         last, now = self._log().last(), self._now()
 
-        def noted(name: str, work: Part) -> Part:
+        def recorded(name: str, work: Part) -> Part:
             def do() -> PartResult:
                 done = work()
                 if not (dry_run or done.exit_code):
@@ -105,8 +105,8 @@ class Maintenance:
 
             return do
 
-        steps = self.steps(dry_run=dry_run)
-        return {name: noted(name, work) for name, work in steps.items() if force or _is_due(last.get(name), now)}
+        parts = self.all_parts(dry_run=dry_run)
+        return {name: recorded(name, work) for name, work in parts.items() if force or _is_due(last.get(name), now)}
 
     def is_maintenance_due(self) -> bool:
         """Return whether the last maintenance was a week ago, or there was none."""
@@ -130,7 +130,7 @@ class Maintenance:
     def contradictions_step(self, since: date | None, *, dry_run: bool) -> PartResult:
         """Resolve the contradictions of what is new since a day, as a step."""
         report = self._compactor.contradictions(resolve=True, since=since, dry_run=dry_run)
-        return changed([report.run], "entry retired or flagged", "entries retired or flagged")
+        return report_changes([report.run], "entry retired or flagged", "entries retired or flagged")
 
     def _sweep_step(self, *, dry_run: bool) -> PartResult:
         report = self._rules.sweep(dry_run=dry_run)

@@ -24,14 +24,14 @@ from memory_kb.store.session_log import (
 if TYPE_CHECKING:
     from memory_kb.index.session_index import SessionIndex, SessionList
     from memory_kb.reports import SessionImported, SessionSearch, SessionWritten, StepReport
-    from memory_kb.sessions.steps import Ended, PartResult
+    from memory_kb.sessions.steps import EndedSession, PartResult
     from memory_kb.vault import Vault
 
 
 class Sessions:
     """The verbs session start, append, end, replay, search, list and import."""
 
-    def __init__(self, vault: Vault, finish: Callable[[Ended], tuple[StepReport, ...]]) -> None:
+    def __init__(self, vault: Vault, finish: Callable[[EndedSession], tuple[StepReport, ...]]) -> None:
         self._vault = vault
         self._finish = finish
 
@@ -118,9 +118,9 @@ class Sessions:
         session = find_id(session, self.files.ids())
         end = Event(type="event", event="end", content=summary, args={"outcome": outcome} if outcome else None)
         with nullcontext() if dry_run else self.files.ending(session, on_wait):
-            return self._end(session, end, with_stages=not only_close, dry_run=dry_run)
+            return self._end(session, end, with_steps=not only_close, dry_run=dry_run)
 
-    def _end(self, session: str, end: Event, *, with_stages: bool, dry_run: bool) -> SessionWritten:
+    def _end(self, session: str, end: Event, *, with_steps: bool, dry_run: bool) -> SessionWritten:
         from memory_kb.reports import SessionWritten
 
         with self.files.writing(session) as writer:
@@ -131,10 +131,10 @@ class Sessions:
             if event and not dry_run:
                 writer.append(event)
             start, seq = writer.first, writer.seq
-        if with_stages:
-            from memory_kb.sessions.steps import Ended
+        if with_steps:
+            from memory_kb.sessions.steps import EndedSession
 
-            steps = self._finish(Ended(session, start, coming, is_preview=dry_run, is_closed=event is None))
+            steps = self._finish(EndedSession(session, start, coming, is_preview=dry_run, is_closed=event is None))
         else:
             from memory_kb.sessions.steps import run_step
 

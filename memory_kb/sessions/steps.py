@@ -1,4 +1,4 @@
-"""Run the parts of a step one after the other, and report what they came to."""
+"""Run the parts of a step one after the other, and report their results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from memory_kb.store.events import Event
 
 
-class Ended(NamedTuple):
-    """A session that is closed, or would be: its first event, and the one that ends it.
+class EndedSession(NamedTuple):
+    """A session that is closed, or would be in a preview: its first event, and the one that ends it.
 
     With `is_preview` nothing is written; `is_closed` is then whether the end is in the log already.
     """
@@ -26,15 +26,15 @@ class Ended(NamedTuple):
     is_closed: bool
 
     @property
-    def coming(self) -> Event | None:
-        """The end that a preview would write."""
+    def unwritten_end(self) -> Event | None:
+        """The end event of a preview if the log has none yet, else None."""
         return self.end if self.is_preview and not self.is_closed else None
 
 
 class PartResult(NamedTuple):
-    """What a step came to: a sentence, "" where there was nothing to do, and what it wrote.
+    """The result of one part of a step: a sentence for the report, and the runs it wrote.
 
-    With an `exit_code` a part of it failed.
+    The sentence is empty if there was nothing to do. A nonzero `exit_code` means that the part failed.
     """
 
     message: str = ""
@@ -47,7 +47,7 @@ Part = Callable[[], PartResult]
 
 
 def run_step(name: str, parts: Iterable[tuple[str, Part]]) -> StepReport:
-    """Run the parts of a step in order, and report what they came to.
+    """Run the parts of a step in order, and return one report for all of them.
 
     A part that fails is reported with its reason; only an interrupt of a person stops the rest, and
     the next time completes it.
@@ -90,7 +90,7 @@ def _attempt(work: Part) -> PartResult:
         return PartResult(f"bug: {type(exc).__name__}: {exc}", exit_code=MemoryKBError.exit_code)
 
 
-def changed(runs: Sequence[RunReport], one: str, many: str) -> PartResult:
-    """Return what a step came to that changed entries; one that was marked and then moved counts once."""
+def report_changes(runs: Sequence[RunReport], one: str, many: str) -> PartResult:
+    """Return the result of a part that changed entries: how many, each counted once per run."""
     count = sum(len({change.id or change.path for change in run.changes}) for run in runs)
     return PartResult(f"{count} {one if count == 1 else many}" if count else "", tuple(runs))
