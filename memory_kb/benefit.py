@@ -199,9 +199,11 @@ class LearningVault(Giver):
         task = find_task(text)
         if not task:
             return Given()
-        holder, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
-        return holder.read(
-            lambda index: build_prompt_context(look_up(index, holder, task, floor, today).find(), shown, today, _assess)
+        vault_index, floor, today = self.kb.index, self.kb.vault.settings.context.floor, self._now.date()
+        return vault_index.read(
+            lambda index: build_prompt_context(
+                look_up(index, vault_index, task, floor, today).find(), shown, today, _assess
+            )
         )
 
     def learn(self, session: SessionNeeds) -> None:

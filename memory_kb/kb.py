@@ -192,7 +192,7 @@ class KnowledgeBase:
         """Writes changes to the notes."""
         from memory_kb.store.writer import Writer
 
-        return self._writer or Writer(self.vault, self.index.look_into, agent_files=_agent_files)
+        return self._writer or Writer(self.vault, self.index.index_written, agent_files=_agent_files)
 
     @functools.cached_property
     def memories(self) -> Memories:
@@ -261,8 +261,8 @@ class KnowledgeBase:
     def _find_problems(self) -> Iterator[Problem]:
         return self.citations.problems()
 
-    def _is_left_behind(self) -> bool:
-        return "_for_hooks" in self.__dict__ and self._for_hooks.index.is_left_behind
+    def _needs_background_update(self) -> bool:
+        return "_for_hooks" in self.__dict__ and self._for_hooks.index.needs_background_update
 
     def _idle_steps(self) -> tuple[Callable[[threading.Event], Iterator[str]], ...]:
         from memory_kb.sessions.maintenance import IdleMaintenance
@@ -286,7 +286,7 @@ class KnowledgeBase:
     def hooks(self) -> Hooks:
         from memory_kb.agents.hooks import Hooks
 
-        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._is_left_behind)
+        return Hooks(self.vault, self.sessions, lambda: self._for_hooks.index, self._needs_background_update)
 
     @functools.cached_property
     def traces(self) -> Traces:

@@ -89,7 +89,7 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
 ) -> None:
     (home / "learnings").mkdir(parents=True)
     folder, looks = vault(NOTES), list[list[str]]()
-    real = comparing.needs_writing
+    real = comparing.has_changed_files
 
     def look(*given: Any, **named: Any) -> bool:
         if threading.current_thread() is threading.main_thread():
@@ -98,7 +98,7 @@ def test_a_search_beside_a_watcher_looks_at_the_home_only(
         return real(*given, **named)
 
     with watched(folder, open_kb) as kb:
-        monkeypatch.setattr(keeper, "needs_writing", look)
+        monkeypatch.setattr(keeper, "has_changed_files", look)
         (folder / "memory/learnings/07.md").write_text("An edited okapi.\n")
         assert len(kb.search("okapi").hits) == 1
         assert looks == [["~global/", ""]]

@@ -398,7 +398,7 @@ def test_a_watcher_spares_the_look_at_the_files(
         raise AssertionError("it looked")
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeper, "needs_writing", look)
+        patch.setattr(keeper, "has_changed_files", look)
         claude = find_agent("claude-code")
         call = read_call(
             claude,

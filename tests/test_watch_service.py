@@ -19,7 +19,7 @@ from watching import PATIENCE, Watching, eventually
 
 from memory_kb import KnowledgeBase
 from memory_kb.index.file_events import Observer
-from memory_kb.index.sync import needs_writing
+from memory_kb.index.sync import has_changed_files
 from memory_kb.index.watch import Background
 from memory_kb.model import Problem, Region
 from memory_kb.store.walk import walk, walk_region
@@ -90,7 +90,7 @@ def test_a_look_at_one_folder_leaves_doubts_about_others(vault: MakeVault, open_
         file.write_text("camel\n")
         os.utime(file, ns=(before, before))
         with kb.index.index.snapshot():
-            assert needs_writing(kb.vault, kb.index.index)
+            assert has_changed_files(kb.vault, kb.index.index)
         assert [hit.path for hit in kb.search("camel").hits] == ["memory/a/a.md"]
 
 

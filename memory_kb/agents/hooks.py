@@ -59,11 +59,14 @@ _PLAIN_BRANCHES = ("main", "master", "trunk", "develop", "dev", "HEAD")
 
 
 class HookAnswer(NamedTuple):
-    """What to print, and then without keeping the agent: sessions to end, and whether to bring the index up to date."""
+    """What to print, the sessions to end afterwards, and whether to update the index afterwards.
+
+    What is to be done afterwards is done in the background, so that the agent need not wait.
+    """
 
     output: str = ""
     over: tuple[str, ...] = ()
-    is_behind: bool = False
+    needs_background_update: bool = False
 
 
 class Hooks:
@@ -73,12 +76,16 @@ class Hooks:
     """
 
     def __init__(
-        self, vault: Vault, sessions: Sessions, index: Callable[[], VaultIndex], is_behind: Callable[[], bool]
+        self,
+        vault: Vault,
+        sessions: Sessions,
+        index: Callable[[], VaultIndex],
+        needs_background_update: Callable[[], bool],
     ) -> None:
         self._vault = vault
         self._sessions = sessions
         self._index = index
-        self._is_behind = is_behind
+        self._needs_background_update = needs_background_update
 
     def hook(self, event: str, call: HookCall, agent: Agent) -> HookAnswer:
         """Log what an agent sends, and give it what it should know now.
@@ -118,8 +125,8 @@ class Hooks:
         if is_prompt:
             texts.append(self._prompt_context(call, agent))
         context = "\n\n".join(filter(None, texts))
-        is_behind = (is_start or is_prompt) and self._is_behind()
-        return HookAnswer(format_answer(agent, event, context), over, is_behind)
+        needs_background_update = (is_start or is_prompt) and self._needs_background_update()
+        return HookAnswer(format_answer(agent, event, context), over, needs_background_update)
 
     def _owes_start(self, call: HookCall, agent: Agent) -> bool:
         """Return whether a session began anew and its agent dropped what the start gave."""
@@ -224,13 +231,13 @@ class Hooks:
         settings = self._vault.settings.context
         goes_on = call.source == "resume"
         shown = self._shown_in(call.session) if goes_on else frozenset[str]()
-        holder, today, task = self._index(), self._vault.today(), self._current_task(call)
+        vault_index, today, task = self._index(), self._vault.today(), self._current_task(call)
 
         def read(index: SqliteIndex) -> tuple[StartMaterial, list[Memory]]:
-            found = look_up(index, holder, task, settings.floor, today).find() if task else ()
+            found = look_up(index, vault_index, task, settings.floor, today).find() if task else ()
             return read_start(index, today), [one.memory for one in islice(found, _MOST_FITTING)]
 
-        material, found = holder.read(read)
+        material, found = vault_index.read(read)
         material = material.without(shown, call.session)
         if goes_on and shown:
             material = material._replace(proposals=0)
@@ -259,7 +266,7 @@ class Hooks:
         from memory_kb.reports import WhyNot
         from memory_kb.search.why_not import Absence
 
-        settings, holder, task = self._vault.settings.context, self._index(), find_task(prompt)
+        settings, vault_index, task = self._vault.settings.context, self._index(), find_task(prompt)
         shown, today = self._shown_in(session or self._vault.session), self._vault.today()
 
         def explain(index: SqliteIndex) -> WhyNot:
@@ -271,11 +278,11 @@ class Hooks:
                 words = f"the prompt has too few words of its own ({said}): orders and short answers get nothing"
                 why = Absence("few-words", words)
             else:
-                recall = look_up(index, holder, task, settings.floor, today)
+                recall = look_up(index, vault_index, task, settings.floor, today)
                 why = explain_silence(recall, entry.id, index.keys_of(entry.path, entry.id), shown, settings.floor)
             return WhyNot(prompt, entry.id, entry.path, *why)
 
-        return holder.read(explain)
+        return vault_index.read(explain)
 
     def _file_context(self, call: HookCall, agent: Agent) -> str:
         """Return the entries that name the file which a tool opened or edited, unless they were shown in this session."""

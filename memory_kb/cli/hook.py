@@ -95,7 +95,7 @@ def answer(arguments: Sequence[str]) -> None:
         if done.output:
             sys.stdout.write(done.output)
             sys.stdout.flush()
-        if done.over or done.is_behind:
+        if done.over or done.needs_background_update:
             finish_in_background(found.folder, words.home, machine, done.over)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

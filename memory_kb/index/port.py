@@ -24,12 +24,12 @@ class VectorTable:
     """The vectors of an index in one space.
 
     `keys` are the chunks' keys, int64, ascending, each as often as the chunk has passages; `rows[i]` is the vector of
-    a passage of the chunk `keys[i]`, in their order. Chunks that are gone from the index may still have rows: `alive` says which have not, None
-    that all are there. The same table is handed out until something changes, so that what follows
-    from it can be kept with it.
+    a passage of the chunk `keys[i]`, in the order of the text. Chunks that are gone from the index may still have rows:
+    `alive` marks the rows whose chunk is there; None if all are. The same table object is returned until something
+    changes, so that what is computed from it can be cached with it.
 
-    A server takes the cosines of one question itself: they are `cosines`, and there are no rows. Where they are
-    only those of the nearest chunks and of a sample, `sample` says which are of the sample.
+    For a team's index the server computes the cosines with one query: `cosines` is set and `rows` is empty. If it
+    returned only those of the nearest chunks and of a sample, `sample` marks those of the sample.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class VectorTable:
 
 
 class VectorQuery(NamedTuple):
-    """A question as a vector of length 1, and the vectors it is held against."""
+    """A query as a vector of length 1, and the vectors to compare it with."""
 
     vector: "Vectors"
     table: VectorTable
 
 
 class EmbeddedQuery(NamedTuple):
-    """What became of a question: its vector form, if any, and what the asker should know."""
+    """A query as a vector, or None with the reasons why there is none."""
 
     question: VectorQuery | None
     reasons: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ NOT_EMBEDDED = EmbeddedQuery(None)
 
 
 class KnownFile(NamedTuple):
-    """A file as the index remembers it."""
+    """The path, state and hash of a file when it was indexed."""
 
     path: str
     size: int
@@ -104,7 +104,7 @@ class Candidate(NamedTuple):
 
 
 def in_order(candidate: Candidate) -> tuple[float, str, int]:
-    """Return what candidates are sorted by: equal ranks by their place, whatever the history of the index."""
+    """Return the key to sort candidates by: their rank, then their file and their position in it."""
     return candidate.rank, candidate.source, candidate.position
 
 
@@ -137,7 +137,7 @@ class Fault(NamedTuple):
 
 
 class Index(Protocol):
-    """A store of chunks that can be searched: what a search asks, on this machine or on a server."""
+    """The queries that a search needs, answered on this machine or by a server."""
 
     @property
     def generation(self) -> int:
@@ -145,10 +145,10 @@ class Index(Protocol):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the first indexing has not come to its end yet."""
+        """Whether the first indexing is not complete yet."""
 
     def cut_files(self) -> list[Problem]:
-        """Return the files that are larger than what was indexed of them."""
+        """Return the files of which only the beginning was indexed, because they are too large."""
 
     def faults(self, filters: Filters) -> list[Fault]:
         """Return where frontmatter could not be read, in path order.
@@ -168,7 +168,7 @@ class Index(Protocol):
         """Return the BM25 of an expression in those of the chunks that it matches."""
 
     def neighbours(self, keys: Collection[int]) -> list[int]:
-        """Return the keys of all chunks in the files of some, in order."""
+        """Return the keys of all chunks in the files that contain the given ones, in order."""
 
     def matching(self, expression: str, keys: Sequence[int]) -> frozenset[int]:
         """Return those of the chunks that an expression matches."""

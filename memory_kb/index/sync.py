@@ -28,7 +28,7 @@ Regions = tuple[Region, ...] | None
 #: A file saved again within one tick of the file system's clock looks the same; nanoseconds.
 _TICK = 50_000_000
 _COARSE_TICK = 2_000_000_000
-#: So many doubtful files are read again at each look.
+#: At most this many doubtful files are read again at each comparison.
 _FEW_DOUBTS = 8
 
 
@@ -123,12 +123,13 @@ def identify_vault(vault: Vault) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def needs_writing(
+def has_changed_files(
     vault: Vault, index: SqliteIndex, regions: Regions = None, problems: list[Problem] | None = None
 ) -> bool:
     """Return whether any file differs on disk; the walk stops at the first.
 
-    A few doubtful files are read to be sure; many are better written down as read, so that nobody has to do it again.
+    A few doubtful files are read and compared by content. Many count as a difference: the sync that follows records
+    them as read, so that they need not be read again.
     """
     found = differences(vault, index, [] if problems is None else problems, regions)
     return any(
@@ -138,7 +139,7 @@ def needs_writing(
 
 
 def read_note_bytes(vault: Vault, file: FileStat) -> "RawNote":
-    """Return as many of a file's bytes as are indexed; raise `OSError` where it cannot be read."""
+    """Return `rows.read_raw` with the vault's size limit; raise `OSError` if the file cannot be read."""
     from memory_kb.index.rows import read_raw
 
     return read_raw(file, vault.settings.index.max_file_bytes)
@@ -158,7 +159,7 @@ def has_same_bytes(vault: Vault, difference: Difference) -> bool:
 def real_differences(
     vault: Vault, index: SqliteIndex, problems: list[Problem], regions: Regions = None
 ) -> Iterator[Difference]:
-    """Yield the differences without those of files that still say the same, which are read for that."""
+    """Yield the files whose content differs; a file with another time but the same hash is left out."""
     found = differences(vault, index, problems, regions)
     return (one for one in found if not has_same_bytes(vault, one))
 
@@ -230,10 +231,12 @@ def sync(
     Raises:
         VaultNotFound: the vault's folder is gone, or went away meanwhile; the index is as it was.
     """
-    return _Sync(vault, index, regions, progress).run(rebuild=rebuild)
+    return _SyncRun(vault, index, regions, progress).run(rebuild=rebuild)
 
 
-class _Sync:
+class _SyncRun:
+    """One comparison of disk and index: its counters, and the transactions that it writes in."""
+
     def __init__(self, vault: Vault, index: SqliteIndex, regions: Regions, progress: Progress | None) -> None:
         self._vault, self._index, self._regions = vault, index, regions
         self._progress = progress
@@ -264,6 +267,7 @@ class _Sync:
         with self._writing(folder, rebuild=rebuild) as writer:
             number = self._apply_until(writer, enumerate(found), math.inf)
             window = SyncWindow(self._start_ns, time.time_ns())
+            # Where nothing differed and nothing was in doubt, the window of the last sync still holds.
             if rebuild or (number >= 0 and self._regions is None):
                 writer.finish(window)
             elif self._has_fresh:
@@ -339,13 +343,13 @@ def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def put_note(writer: "SqliteWriter", vault: Vault, raw: "RawNote", *, is_known: bool = False) -> None:
-    """Add what a file says to an index."""
+    """Parse a file's bytes and put the result into an index."""
     note = read_as_indexed(vault, raw)
     writer.put(raw.stat, hash_of(raw.data), note.problems, note.chunks, is_known=is_known)
 
 
 def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
-    """Turn a file's bytes into what the index of a vault holds of it."""
+    """Return `rows.read_note` with the scope and the default status that the file's path implies."""
     from memory_kb.index.rows import read_note
 
     path, is_memory = raw.stat.path, vault.memory is not None
@@ -364,8 +368,8 @@ def pending_passages(vault: Vault, index: SqliteIndex) -> "Iterator[EmbeddedPass
                 yield from make_passages(0, chunk.title if chunk.is_titled else "", chunk.headings, chunk.content)
 
 
-#: So many files are read at most, the newest first, so that a learn after a large checkout takes no second longer; and
-#: so many before there is an index.
+#: The most files that are read, the newest first, so that a learn after a large checkout takes no second longer; and
+#: the most before there is an index.
 _MOST_FILES, _MOST_AT_FIRST = 50, 300
 
 
@@ -385,7 +389,7 @@ class Unindexed:
         self.is_whole = True
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Close the index in memory."""
         self.index.close()
 
     def read(self, regions: Regions) -> bool:

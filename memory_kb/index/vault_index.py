@@ -21,7 +21,7 @@ from memory_kb.index.database import (
     replace_damaged,
 )
 from memory_kb.index.sqlite import SqliteIndex
-from memory_kb.index.sync import Progress, Regions, needs_writing, survey, sync
+from memory_kb.index.sync import Progress, Regions, has_changed_files, survey, sync
 from memory_kb.index.watcher_lock import has_watcher, is_confirmed
 from memory_kb.model import NOWHERE, Filters, FilterWords, Problem, Region, SyncReport, make_filters
 from memory_kb.store.walk import UNLISTED
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0
 #: Seconds that it waits for the beginnings of a first index.
 _PATIENCE_AT_FIRST = 5.0
-#: A running watcher is asked before so many files are looked at; in the time that half of that would take.
-_LARGE, _SECONDS_PER_FILE = 3_000, 2e-6
-#: So many files are looked at while somebody waits who has no time; more are left to a process of its own.
+#: With this many files or more, a running watcher is asked before they are compared.
+_LARGE = 3_000
+#: Its answer is waited for this long, about half the time that the comparison would take.
+_SECONDS_PER_FILE = 2e-6
+#: With a time limit, at most this many files are compared; more are left to a process in the background.
 _FEW_FILES = 1_000
 #: Seconds that a command which must write waits.
 LONG_PATIENCE = 60.0
@@ -68,9 +70,10 @@ def _describe_unlisted(problems: Iterable[Problem]) -> tuple[str, ...]:
 
 
 class VaultIndex:
-    """The holder of a vault's index, which it hands out ready for use.
+    """Opens, repairs and updates the index of one vault.
 
-    What had to be fixed on the way follows from `take_notices`.
+    `use` and `read` call a function with the open `SqliteIndex`, which has the queries. In services `self._index` is
+    this class, and a parameter `index` is the open `SqliteIndex`. `take_notices` returns what was repaired.
     """
 
     def __init__(
@@ -90,10 +93,10 @@ class VaultIndex:
         self._opened_as: tuple[int, int] | None = None
         self._notices: tuple[str, ...] = ()
         self._held_up_to_date = self._depth = 0
-        #: Seconds after which bringing the index up to date is given up, for whoever has no time to wait.
+        #: Seconds after which an update before reading is given up; None for no limit.
         self._time_limit = time_limit
-        #: Whether the time limit left it to somebody else to bring the index up to date.
-        self.is_left_behind = False
+        #: Whether an update was too long to wait for, so that a process in the background should do it.
+        self.needs_background_update = False
         #: Whether files are not compared before reading while a watcher runs.
         self.trusts_watcher = trusts_watcher
 
@@ -148,10 +151,10 @@ class VaultIndex:
         return self.use(lambda index: index.generation)
 
     def read(self, work: Callable[[SqliteIndex], _T], *, may_wait: bool = True) -> _T:
-        """Read from the index after looking for changed files.
+        """Update the index, then call `work` within one snapshot of it and return its result.
 
-        Without `may_wait`, for whoever holds up all others who write, it is read as it is while another process is
-        indexing.
+        Without `may_wait`, while another process is indexing, the index is read as it is. This is for callers who hold
+        the lock for writing and would keep all other writers waiting.
         """
 
         def read(index: SqliteIndex) -> _T:
@@ -178,9 +181,9 @@ class VaultIndex:
         return notices
 
     def use(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Do something with the index, again if its file is damaged.
+        """Call `work` with the open index and return its result.
 
-        A file that turns out damaged is rebuilt in between.
+        If the file proves damaged, it is replaced and rebuilt, and `work` is called again.
         """
         if self._opened and not self._depth and self._opened.is_frozen:
             # Perhaps there is room again, and another process has written.
@@ -197,15 +200,15 @@ class VaultIndex:
             kept = replace_damaged(self._file, seen)
             if kept:
                 self._notices += (f"{self._file.name} was damaged ({exc}); it is kept as {kept} and rebuilt",)
-            self._sync(LONG_PATIENCE)
+            self._sync_locked(LONG_PATIENCE)
             return work(self.index)
         finally:
             self._depth -= 1
 
     def use_as_it_is(self, work: Callable[[SqliteIndex], _T]) -> _T:
-        """Do something with the index whatever it lacks, with an empty one where there is none that can be used.
+        """Call `work` with the index without updating, repairing or waiting, and return its result.
 
-        Nothing is indexed or repaired for it, and nobody is waited for.
+        If the index cannot be opened, or its file is damaged, `work` is called with an empty one.
         """
         try:
             return work(self._open(0))
@@ -233,36 +236,41 @@ class VaultIndex:
             InvalidSettings: the index cannot be written.
         """
         try:
-            report = self.use(lambda _: self._sync(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait))
+            report = self.use(
+                lambda _: self._sync_locked(wait, regions, rebuild=rebuild, progress=progress, on_wait=on_wait)
+            )
         except (OSError, sqlite3.OperationalError) as exc:
             reason, hint = explain_unusable(exc, self._file)
             raise InvalidSettings(f"the index {self._file} cannot be written: {reason}", hint) from exc
         return report._replace(notices=self.take_notices())
 
     def refresh(self, progress: Progress | None = None, *, may_wait: bool = True) -> Refreshed:
-        """Bring the index up to date before reading from it.
+        """Update the index before it is read, and return what it still lacks.
 
-        It waits long for nobody; without `may_wait` only for a first index that holds nothing yet.
+        It waits a few seconds at most for another process; without `may_wait` it waits only for a first index that is
+        empty.
         """
         index = self.index
-        is_new = self._is_new(index)
-        if not is_new and (self._held_up_to_date or self._watcher_confirms(index)):
+        must_build = self._must_build(index)
+        if not must_build and (self._held_up_to_date or self._watcher_confirms(index)):
             return Refreshed()
         if self._time_limit is not None:
-            self._refresh_within(self._time_limit, index, is_new=is_new)
+            self._refresh_within(self._time_limit, index, must_build=must_build)
             return Refreshed()
         problems: list[Problem] = []
-        if not is_new and not needs_writing(self._vault, index, problems=problems):
+        if not must_build and not has_changed_files(self._vault, index, problems=problems):
             return Refreshed(0, _describe_unlisted(problems))
         wait = _PATIENCE if index.generation else _PATIENCE_AT_FIRST
         try:
-            report = self._sync(wait if may_wait or not index.generation else 0, progress=progress)
+            report = self._sync_locked(wait if may_wait or not index.generation else 0, progress=progress)
         except VaultBusy:
-            return self._behind(index, "another process is indexing") if may_wait else Refreshed()
+            return self._describe_pending(index, "another process is indexing") if may_wait else Refreshed()
         except (OSError, sqlite3.OperationalError) as exc:
             if isinstance(exc, sqlite3.Error) and is_damage(exc):
                 raise
-            return self._behind(index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})")
+            return self._describe_pending(
+                index, f"the index cannot be written ({explain_unusable(exc, self._file)[0]})"
+            )
         left_out = (
             f"{counted(report.unreadable, 'file')} left out of the search (unreadable); `memory-kb index` lists them"
         )
@@ -281,13 +289,13 @@ class VaultIndex:
         regions = [Region(GLOBAL_PREFIX, str(self._vault.home))]
         if self._vault.memory:
             regions.append(Region("", str(self._vault.folder)))
-        return not needs_writing(self._vault, index, tuple(regions))
+        return not has_changed_files(self._vault, index, tuple(regions))
 
     @contextmanager
     def up_to_date(self) -> Iterator[None]:
         """Compare the files once, and then take the index for up to date while this lasts.
 
-        For a series of steps that announce what they write with `look_into`. What others write
+        For a series of steps that announce what they write with `index_written`. What others write
         meanwhile is seen after it; a change that was planned for something else is not made.
         """
         self.use(lambda _: self.refresh())
@@ -297,12 +305,11 @@ class VaultIndex:
         finally:
             self._held_up_to_date -= 1
 
-    def look_into(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Bring the index to what files say that were just written, if it was up to date before.
+    def index_written(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Index files that were just written; return sentences about what failed.
 
-        Where it was not, or another process is indexing, the next reading finds out by itself:
-        nobody who writes waits for an index. So it does where the index cannot be written, which is
-        returned in a sentence, since the files are written all the same.
+        Does nothing if the index was not up to date or another process holds the lock: the next `read` updates it, and
+        no writer waits for the index. If the index cannot be written, a sentence says so; the files are written anyway.
         """
         notes = dict.fromkeys(path for path in paths if path.lower().endswith(".md"))
         regions = tuple(
@@ -312,8 +319,8 @@ class VaultIndex:
             for path in notes
         )
         try:
-            if regions and not self._is_new(self._open(0)):
-                self._sync(0, regions)
+            if regions and not self._must_build(self._open(0)):
+                self._sync_locked(0, regions)
         except VaultBusy:
             pass
         except (InvalidSettings, OSError, sqlite3.Error) as exc:
@@ -323,7 +330,7 @@ class VaultIndex:
         return ()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one process that writes to the index."""
+        """Hold the lock of the index."""
         return hold_lock(self._lock, LONG_PATIENCE)
 
     def publish(self, patience: float = LONG_PATIENCE) -> tuple[str, ...]:
@@ -340,39 +347,44 @@ class VaultIndex:
 
         return self.use(publish)
 
-    def is_behind(self) -> bool:
+    def needs_sync(self) -> bool:
         """Return whether a sync would find something to do."""
-        return self.use(lambda index: self._is_new(index) or needs_writing(self._vault, index))
+        return self.use(lambda index: self._must_build(index) or has_changed_files(self._vault, index))
 
-    def _is_new(self, index: SqliteIndex) -> bool:
+    def _must_build(self, index: SqliteIndex) -> bool:
+        """Return whether the index is empty, incomplete or made with other settings."""
         return index.generation == 0 or index.is_partial or index.stale_because(self._fingerprint) is not None
 
-    def _refresh_within(self, seconds: float, index: SqliteIndex, *, is_new: bool) -> None:
-        """Bring a small index up to date in so much time; what takes longer is left to somebody else."""
+    def _refresh_within(self, seconds: float, index: SqliteIndex, *, must_build: bool) -> None:
+        """Update a small index, for at most `seconds`.
+
+        A large index, or an update that takes longer, sets `needs_background_update`.
+        """
         end = time.monotonic() + seconds
 
         def check(_: int, __: int) -> None:
             if time.monotonic() > end:
                 raise _OutOfTime
 
-        if not is_new and index.has_more_files(_FEW_FILES):
-            self.is_left_behind = True
-        elif is_new or needs_writing(self._vault, index):
+        if not must_build and index.has_more_files(_FEW_FILES):
+            self.needs_background_update = True
+        elif must_build or has_changed_files(self._vault, index):
             try:
-                self._sync(0, progress=check)
+                self._sync_locked(0, progress=check)
             except _OutOfTime:
-                self.is_left_behind = True
+                self.needs_background_update = True
             except (VaultBusy, OSError):
                 pass
             except sqlite3.OperationalError as exc:
                 if is_damage(exc):
                     raise
 
-    def _behind(self, index: SqliteIndex, reason: str) -> Refreshed:
+    def _describe_pending(self, index: SqliteIndex, reason: str) -> Refreshed:
+        """Return how many files the index lacks, and why it could not be updated."""
         pending = survey(self._vault, index).pending
         return Refreshed(pending, (f"{reason}; not searched yet: {counted(pending, 'file')}",) if pending else ())
 
-    def _sync(
+    def _sync_locked(
         self,
         wait: float,
         regions: Regions = None,
@@ -381,6 +393,7 @@ class VaultIndex:
         progress: Progress | None = None,
         on_wait: Callable[[], None] | None = None,
     ) -> SyncReport:
+        """Take the index lock, then compare and write; rebuild if the settings changed."""
         index = self.index
         with hold_lock(self._lock, wait, on_wait):
             stale = index.stale_because(self._fingerprint)

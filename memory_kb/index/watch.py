@@ -84,10 +84,10 @@ class Watching:
         changed for `watch.reconcile_seconds`.
         """
         stop, notify = stop or threading.Event(), on_notice or _ignore
-        cause, memory, failure = "start", None, ""
+        cause, memory_folder, failure = "start", None, ""
         while not stop.is_set():
             try:
-                vault = self._open(memory)
+                vault = self._open(memory_folder)
                 watch = _Watch(vault, self._vault.named[0], stop, on_batch or _ignore, notify)
             except _FAILURES as exc:
                 if cause == "start":
@@ -102,14 +102,16 @@ class Watching:
             with contextlib.closing(watch):
                 watch.observe(poll=vault.settings.watch.poll if poll is None else poll)
                 watch.run(cause, self._idle_steps() if maintain else (), progress)
-            cause, memory, failure = "reopened", vault.memory, ""
+            cause, memory_folder, failure = "reopened", vault.memory, ""
 
-    def _open(self, memory: Path | None) -> Vault:
+    def _open(self, memory_folder: Path | None) -> Vault:
         """Open the vault once more; one whose `memory/` is gone has not become a plain folder."""
-        if memory:
-            if not memory.is_dir():
-                raise VaultNotFound(f"{memory} is gone")
-            prepare_machine(memory / MACHINE, os.environ, [memory])  # it may be all that makes this a vault
+        if memory_folder:
+            if not memory_folder.is_dir():
+                raise VaultNotFound(f"{memory_folder} is gone")
+            prepare_machine(
+                memory_folder / MACHINE, os.environ, [memory_folder]
+            )  # it may be all that makes this a vault
         return self._reopen()
 
 
@@ -119,27 +121,31 @@ class _Watch:
     def __init__(
         self,
         vault: Vault,
-        asked: str,
+        named_folder: str,
         stop: threading.Event,
         on_batch: Callable[[WatchReport], None],
         notify: Notify,
     ) -> None:
-        self._vault, self._asked, self._stop = vault, asked, stop
+        self._vault, self._named_folder, self._stop = vault, named_folder, stop
         self._on_batch, self._notify = on_batch, notify
         #: None for a change, or the question of a search, in the order of the file events.
         self._events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._observer: Observer | None = None
         self._how = "polling"
+        #: The time of the monotonic clock at which everything is compared again.
         self._compare_at = 0.0
+        #: Whether a comparison ever found a change that no file event had announced; then no search is confirmed.
         self._has_missed = False
+        #: The problems of the last sync; only new ones are reported.
         self._problems: frozenset[Problem] = frozenset()
+        #: Why the last sync failed, empty if it did not; the same reason is reported once.
         self._failure = ""
         self._has_lock = False
         self._opened = contextlib.ExitStack()
         self._index = VaultIndex(vault)
         self._opened.callback(self._index.close)
         self._index.use(lambda _: None)  # makes what `_identify` looks at
-        self._identity = _identify(vault, asked)
+        self._identity = _identify(vault, named_folder)
 
     def observe(self, *, poll: bool) -> None:
         """Begin to receive file events, if there are any here."""
@@ -162,24 +168,25 @@ class _Watch:
 
     def run(self, cause: str, idle_steps: Iterable[Step], progress: Progress | None) -> None:
         """Keep the index up to date; the first batch compares everything."""
-        due: str | None = cause
+        cause_due: str | None = cause
         question: str | None = None
         steps = (*_open_steps(self._vault, self._opened), *idle_steps)
         background = Background(steps, self._vault.settings.watch.reconcile_seconds, self._notify)
         self._opened.callback(background.close)
-        unannounced = "reconcile" if self._observer else "poll"
+        cause_without_event = "reconcile" if self._observer else "poll"
+        # Each turn: sync if there is a cause, confirm a waiting search, then wait for events.
         while not self._stop.is_set() and self._goes_on():
             background.report()
-            if due and self._sync(due, progress):
-                due = None
+            if cause_due and self._sync(cause_due, progress):
+                cause_due = None
                 background.start()
-            if not due:
+            if not cause_due:
                 self._take_lock()
-                self._answer(question)
+                self._confirm(question)
                 # What is found may be half written, and an event of it may be on its way.
-                is_behind = self._is_behind()
+                has_differences = self._compare_if_due()
                 has_changed, question = self._next_events()
-                due = "events" if has_changed else unannounced if is_behind else None
+                cause_due = "events" if has_changed else cause_without_event if has_differences else None
 
     def _take_lock(self) -> None:
         if not self._has_lock:
@@ -189,7 +196,7 @@ class _Watch:
 
     def _goes_on(self) -> bool:
         is_observed = self._observer is None or self._observer.is_alive()
-        return is_observed and _identify(self._vault, self._asked) == self._identity
+        return is_observed and _identify(self._vault, self._named_folder) == self._identity
 
     def _next_events(self) -> tuple[bool, str | None]:
         """Wait a beat for a change, and then for a pause; return whether notes changed, and a question asked after that.
@@ -208,7 +215,7 @@ class _Watch:
                 has_changed, until = True, min(now + self._vault.settings.watch.debounce, latest)
         return has_changed, None
 
-    def _answer(self, question: str | None) -> None:
+    def _confirm(self, question: str | None) -> None:
         """Confirm to a search that the index holds every change made before it asked, if that is certain."""
         has_unlisted = any(problem.message.startswith(UNLISTED) for problem in self._problems)
         is_certain = sys.platform == "linux" and self._observer and not self._has_missed and not has_unlisted
@@ -216,13 +223,13 @@ class _Watch:
             with contextlib.suppress(OSError):
                 (self._vault.machine / QUESTIONS / question).unlink()
 
-    def _is_behind(self) -> bool:
-        """Compare everything if it is time for that, and arrange when to do it again."""
+    def _compare_if_due(self) -> bool:
+        """Return whether a sync is needed; False without a comparison before it is time for one."""
         if time.monotonic() < self._compare_at:
             return False
         started = time.thread_time()
         try:
-            return self._index.is_behind()
+            return self._index.needs_sync()
         except _FAILURES:
             return True
         finally:
@@ -233,7 +240,7 @@ class _Watch:
         self._compare_at = max(self._compare_at, time.monotonic() + max(seconds, interval))
 
     def _sync(self, cause: str, progress: Progress | None) -> bool:
-        """Bring the index to what the files say; return whether that could be done now."""
+        """Update the index; return whether that could be done now."""
 
         def check(done: int, total: int) -> None:
             if self._stop.is_set():
@@ -254,10 +261,11 @@ class _Watch:
             return False
         self._failure = ""
         self._compare_after(0.0)
-        self._report(cause, report, generation)
+        self._record(cause, report, generation)
         return True
 
-    def _report(self, cause: str, report: SyncReport, generation: int) -> None:
+    def _record(self, cause: str, report: SyncReport, generation: int) -> None:
+        """Remember the problems of a sync and whether no event announced its changes, and report what is new."""
         new = tuple(problem for problem in report.problems if problem not in self._problems)
         self._problems = frozenset(report.problems)
         files = report.unchanged + report.added + report.changed
@@ -347,13 +355,13 @@ def _open_steps(vault: Vault, opened: contextlib.ExitStack) -> Iterator[Step]:
         yield embed
 
 
-def _identify(vault: Vault, asked: str) -> object:
+def _identify(vault: Vault, named_folder: str) -> object:
     """Return what differs when something else, or nothing, is in the place of a vault or of its configuration.
 
-    `asked` is the path that the vault was opened by, which may be a link.
+    `named_folder` is the path that the vault was opened by, which may be a link.
     """
     roots, machine = [root.folder for root in vault.roots], vault.machine
-    folders: list[Path | str] = [asked, vault.folder, *roots, machine, machine / ".memory.db"]
+    folders: list[Path | str] = [named_folder, vault.folder, *roots, machine, machine / ".memory.db"]
     # One in `memory/` makes a plain folder a vault.
     files = [vault.home / "config.yaml", vault.config_file, vault.folder / "memory" / "config.yaml"]
     return [_state(folder)[:2] for folder in folders], [_state(file) for file in files]

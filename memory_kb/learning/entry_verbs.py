@@ -143,7 +143,7 @@ class EntryVerbs:
         """Return the entry that says already what is about to be learned.
 
         Nobody waits for the index: notes that are newer than it are read by themselves. Where those are too many, the
-        index is left behind, for the caller to bring it up to date.
+        index is marked as in need of an update in the background.
         """
         from memory_kb.index.sync import Unindexed
 
@@ -151,7 +151,7 @@ class EntryVerbs:
             with closing(Unindexed(self._vault, index)) as newer, index.snapshot():
                 is_small = index.count_files() <= _FEW_FILES
                 newer.read(None if is_small else self._learned_regions(place))
-                self._index.is_left_behind = not newer.is_whole
+                self._index.needs_background_update = not newer.is_whole
                 while True:
                     found = (
                         find_duplicate(newer.index, draft, place),

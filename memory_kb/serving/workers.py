@@ -112,7 +112,8 @@ def _stat(path: Path, *, with_time: bool) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns if with_time else 0
 
 
-_LOCK = "watch.lock"
+#: Held by the one server that watches a vault. `WATCHER_LOCK` is another lock, for which all watchers compete.
+_SERVER_WATCH_LOCK = "watch.lock"
 #: Seconds between two looks whether the server that watches has ended.
 _LOOK_SECONDS = 2.0
 #: Seconds that the client has to itself, so that it gets its lists before the vault is looked through.
@@ -159,7 +160,7 @@ class VaultWatcher:
     def _watch_when_free(self) -> None:
         """Watch until stopped, unless another server does."""
         try:
-            with self._address.open() as kb, hold_lock(kb.vault.machine / _LOCK, 0.0):
+            with self._address.open() as kb, hold_lock(kb.vault.machine / _SERVER_WATCH_LOCK, 0.0):
                 kb.watch(on_notice=self._say, stop=self._stop)
         except VaultBusy:
             pass

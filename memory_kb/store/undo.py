@@ -196,9 +196,11 @@ class Undo:
             with self._writer.lock(*scopes_of(file.path for file in chosen.written)):
                 plan = plan_undo(chosen, self._writer.journal, self._resolver(chosen))
                 made = make_run("undo", self._vault.timestamp(), plan.decisions, plan.edits, undoes=chosen.id)
-                unseen = self._writer.write(made, plan.edits)
+                index_notices = self._writer.write(made, plan.edits)
         changes = tuple(map(_view, plan.edits))
-        return RunReport(made.id if changes else None, "undo", changes, plan.conflicts, notices=(*recovered, *unseen))
+        return RunReport(
+            made.id if changes else None, "undo", changes, plan.conflicts, notices=(*recovered, *index_notices)
+        )
 
     def undo_runs(self, names: Sequence[str], *, dry_run: bool = False) -> tuple[RunReport, ...]:
         """Undo several runs, one after the other in the order in which they are named.

@@ -32,19 +32,19 @@ _REPLANS = 3
 class Writer:
     """What the writing verbs share: notes to plan with, and plans carried out.
 
-    `look_into` has the index look into files that were just written, and returns sentences about what failed.
+    `index_written` has the index read files that were just written, and returns sentences about what failed.
     """
 
     def __init__(
         self,
         vault: Vault,
-        look_into: Callable[[Iterable[str]], tuple[str, ...]],
+        index_written: Callable[[Iterable[str]], tuple[str, ...]],
         *,
         occasion: str | None = None,
         agent_files: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._vault = vault
-        self._look_into = look_into
+        self._index_written = index_written
         self._agent_files = agent_files
         self._held: set[tuple[int, str]] = set()
         self._notices: tuple[str, ...] = ()
@@ -117,8 +117,8 @@ class Writer:
         """
         changes = list(filter(None, plan))
         if dry_run:
-            made = self._compose(changes, replan)
-            return RunReport(None, verb, _views(made), made.conflicts, diff(made.files))
+            composition = self._compose(changes, replan)
+            return RunReport(None, verb, _views(composition), composition.conflicts, diff(composition.files))
         if not changes:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(changes))):
@@ -130,19 +130,19 @@ class Writer:
     def _carry_out(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> RunReport:
         """Compose the changes and write them, again where somebody wrote to one of the files in between."""
         for attempt in range(1, _REPLANS + 1):
-            made = self._compose(changes, replan)
-            if not made.decisions:
-                return RunReport(None, verb, (), made.conflicts)
-            edits = self._edits(made)
-            run = make_run(verb, self._vault.timestamp(), self._logged(made), edits, occasion=self.occasion)
+            composition = self._compose(changes, replan)
+            if not composition.decisions:
+                return RunReport(None, verb, (), composition.conflicts)
+            edits = self._edits(composition)
+            run = make_run(verb, self._vault.timestamp(), self._logged(composition), edits, occasion=self.occasion)
             try:
-                unseen = self.write(run, edits)
+                index_notices = self.write(run, edits)
             except ChangedOnDisk:
                 if attempt == _REPLANS:
                     raise
             else:
                 break
-        return RunReport(run.id, verb, _views(made), made.conflicts, notices=unseen)
+        return RunReport(run.id, verb, _views(composition), composition.conflicts, notices=index_notices)
 
     def killed_run(self) -> tuple[Problem, ...]:
         """Return what is to be fixed after a run that was killed while it wrote."""
@@ -173,23 +173,23 @@ class Writer:
     def _compose(self, plan: Sequence[Change], replan: Replan | None) -> Composition:
         for _ in range(_REPLANS):
             files = {path: read_if_there(path, self.writable(path)) for path in paths_of(plan)}
-            made = compose(plan, files, refuse_secrets=not self._vault.allows_secrets)
-            if not made.stale or replan is None:
+            composition = compose(plan, files, refuse_secrets=not self._vault.allows_secrets)
+            if not composition.stale or replan is None:
                 break
             plan = [
                 change
                 for path in dict.fromkeys(change.path for change in plan)
-                for change in _planned_anew(path, plan, made, replan)
+                for change in _planned_anew(path, plan, composition, replan)
             ]
-        return made
+        return composition
 
-    def _logged(self, made: Composition) -> Sequence[Decision]:
+    def _logged(self, composition: Composition) -> Sequence[Decision]:
         """Return what is decided, with reasons that quote no credential."""
-        if find_secret("\n".join(one.reason for one in made.decisions)) is None:
-            return made.decisions
-        return [one._replace(reason=redact(one.reason).text) for one in made.decisions]
+        if find_secret("\n".join(one.reason for one in composition.decisions)) is None:
+            return composition.decisions
+        return [one._replace(reason=redact(one.reason).text) for one in composition.decisions]
 
-    def _edits(self, made: Composition) -> list[FileEdit]:
+    def _edits(self, composition: Composition) -> list[FileEdit]:
         return [
             make_edit(
                 file.path,
@@ -199,15 +199,15 @@ class Writer:
                 mode=mode_of(self._vault.resolve(file.like)) if file.like else None,
                 prune=count_day_folders(file.path),
             )
-            for file in made.files
+            for file in composition.files
         ]
 
     def write(self, run: Run, edits: Sequence[FileEdit]) -> tuple[str, ...]:
-        """Write the files of a run, all or none, and have the index look into them; return what that could not do."""
+        """Write the files of a run, all or none, then index them; return what could not be indexed."""
         if not edits:
             return ()
         carry_out(run, edits, self.journal)
-        return self._look_into(edit.path for edit in edits)
+        return self._index_written(edit.path for edit in edits)
 
     @property
     def journal(self) -> DecisionLog:
@@ -224,9 +224,9 @@ class Writer:
             return recover(log, self.writable)
 
 
-def _planned_anew(path: str, plan: Sequence[Change], made: Composition, replan: Replan) -> Sequence[Change]:
+def _planned_anew(path: str, plan: Sequence[Change], composition: Composition, replan: Replan) -> Sequence[Change]:
     """Return the changes to one file, planned anew if it changed; they stay if that cannot be done."""
-    if path in made.stale:
+    if path in composition.stale:
         try:
             return list(filter(None, replan(path)))
         except MemoryKBError:
@@ -244,5 +244,5 @@ def scopes_of(paths: Iterable[str]) -> set[str]:
     return {"global" if path.startswith(GLOBAL_PREFIX) else "project" for path in paths}
 
 
-def _views(made: Composition) -> tuple[ChangeView, ...]:
-    return tuple(ChangeView(one.action, one.path, one.entry_id, one.reason, one.to) for one in made.decisions)
+def _views(composition: Composition) -> tuple[ChangeView, ...]:
+    return tuple(ChangeView(one.action, one.path, one.entry_id, one.reason, one.to) for one in composition.decisions)
