@@ -51,7 +51,7 @@ class VectorQuery(NamedTuple):
 
 
 class EmbeddedQuery(NamedTuple):
-    """A query as a vector, or None with the reasons why there is none."""
+    """A query as a vector, or None, with reasons why there is none or why not all entries have a vector."""
 
     question: VectorQuery | None
     reasons: tuple[str, ...] = ()
