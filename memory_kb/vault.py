@@ -28,7 +28,8 @@ HOME_NOTE = "~global/~/MEMORY.md"
 PLAIN_MARK = "plain-folder"
 _DAY = regex(r"\d{4}-\d\d-\d\d")
 _MARKERS = ("config.yaml", "MEMORY.md", "learnings", "rules", "skills", "episodes", "jobs")
-_TOP_NOTES = ("MEMORY.md", "institutional.md")
+#: Notes of a vault that are beside `memory/`.
+TOP_NOTES = ("MEMORY.md", "institutional.md")
 _STATUS_FOLDERS = {"archive": "archived", "review": "proposed"}
 
 
@@ -119,7 +120,7 @@ class Vault(NamedTuple):
     @property
     def roots(self) -> tuple[Root, ...]:
         """The project's notes and the global ones, unless both are one folder."""
-        top = tuple(self.folder / name for name in _TOP_NOTES) if self.memory else ()
+        top = tuple(self.folder / name for name in TOP_NOTES) if self.memory else ()
         project = Root("memory/", self.memory, top) if self.memory else Root("", self.folder)
         if self.home in (self.folder, self.memory):
             return (project,)

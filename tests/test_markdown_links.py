@@ -142,3 +142,15 @@ def test_a_moved_note_is_found_by_its_links_and_finds_its_own(
             kb.rename("new/deep/x.md", wrong, folder=True)
     kb.undo(run_.run)
     assert (notes / "a/x.md").exists() and not (notes / "new/deep/x.md").exists()
+
+
+def test_a_note_is_moved_to_no_folder_where_nothing_finds_it(
+    open_kb: Callable[..., KnowledgeBase], folder: Path
+) -> None:
+    write_files(folder, {"memory/rules/x.md": "---\nid: x\n---\nRedis.\n"})
+    kb = open_kb(folder)
+    for wrong in ("rules/deep", ""):
+        with pytest.raises(UsageError, match="no note of this vault"):
+            kb.rename("x", wrong, folder=True)
+    kb.rename("x", "memory/rules/deep", folder=True)
+    assert kb.show("x").path == "memory/rules/deep/x.md"

@@ -15,12 +15,11 @@ from memory_kb.git.repository import Blob, Repository
 from memory_kb.plainfiles import make_folder
 from memory_kb.settings import LoadedSettings, load_settings
 from memory_kb.store.saved_queries import QUERIES
-from memory_kb.vault import Vault
+from memory_kb.vault import TOP_NOTES, Vault
 
 _FOLDER, _SETTINGS = "revisions", "config.yaml"
 #: Revisions whose notes and index are kept; those longest out of use go first.
 MOST_KEPT = 8
-_TOP_NOTES = ("MEMORY.md", "institutional.md")
 
 
 def open_past(
@@ -118,7 +117,7 @@ def choose_notes(blobs: Iterable[Blob], *, is_memory: bool) -> Iterator[Blob]:
         parts = blob.path.split("/")
         if not blob.mode.startswith("100") or any(not part or part[0] == "." or "\\" in part for part in parts):
             continue
-        if is_memory and parts[0] != "memory" and blob.path not in _TOP_NOTES:
+        if is_memory and parts[0] != "memory" and blob.path not in TOP_NOTES:
             continue
         if parts[-1].lower().endswith(".md") or blob.path == ("memory/" if is_memory else "") + QUERIES:
             yield blob

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from memory_kb.globs import Ignore
 from memory_kb.model import FileStat, Problem, Region
 from memory_kb.text import readable_name
-from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, Root, Vault
+from memory_kb.vault import GLOBAL_PREFIX, HOME_NOTE, TOP_NOTES, Root, Vault
 
 #: A file, or a folder as its path and its location.
 Item: TypeAlias = FileStat | tuple[str, str]
@@ -28,11 +28,12 @@ def would_take(path: str, ignore: Sequence[str], *, is_memory: bool) -> bool:
     """Return whether a walk takes a file with this path in output, if it is there.
 
     Example:
-        >>> [would_take(path, ["drafts"], is_memory=True) for path in ("memory/rules/a.md", "memory/CONTINUITY.md", "memory/drafts/a.md")]
-        [True, False, False]
+        >>> [would_take(path, ["drafts"], is_memory=True) for path in ("memory/rules/a.md", "rules/a.md", "memory/CONTINUITY.md", "memory/drafts/a.md")]
+        [True, False, False, False]
     """
     left_out, parts = Ignore(ignore), path.split("/")
-    if is_memory and parts[-1] in _NOT_NOTES:
+    is_in_root = path.startswith(("memory/", GLOBAL_PREFIX)) or path in (*TOP_NOTES, HOME_NOTE)
+    if is_memory and (parts[-1] in _NOT_NOTES or not is_in_root):
         return False
     return not any(left_out.covers("/".join(parts[:count])) for count in range(1, len(parts) + 1))
 
