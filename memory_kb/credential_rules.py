@@ -1,8 +1,8 @@
 """List the shapes of credentials as data for `memory_kb.credentials`.
 
-Marks and lengths of the services' tokens follow the rules of gitleaks 8 (https://github.com/gitleaks/gitleaks), MIT License,
-Copyright (c) 2019 Zachary Rice; written down anew, with other boundaries and fewer exact lengths. How people introduce a
-password in their own words is ours.
+Marks and lengths of the services' tokens follow the rules of gitleaks 8 (https://github.com/gitleaks/gitleaks), MIT
+License, Copyright (c) 2019 Zachary Rice; written down anew, with other boundaries and fewer exact lengths. How people
+introduce a password in their own words is ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class CredentialPattern(NamedTuple):
         pattern: the group `value`, if there is one, is the credential itself.
         least: how many bits of entropy a character of the value must have.
         judged: how the value is read: a `token` is random behind its mark and may be broken by a line end, a `name` is
-            assigned to something called a key or password, or to a `service`, a `phrase` is what the pattern says it is.
+            assigned to something called a key or password, or to a `service`, a `phrase` is what the pattern says it
+            is.
         lead: how far in front of a keyword the pattern begins at most; None where it may be anywhere.
     """
 

@@ -114,8 +114,8 @@ Part = Server | ListItem | MarkedLines
 class AgentFile(NamedTuple):
     """A file of an agent, our parts in the order in which they are put in, and how a file that is made begins.
 
-    Of several names, from the project's or the user's folder, the first that is there counts. `$NAME/` at the front is a
-    variable with its default in `Agent.homes`.
+    Of several names, from the project's or the user's folder, the first that is there counts. `$NAME/` at the front is
+    a variable with its default in `Agent.homes`.
     """
 
     names: tuple[str, ...]

@@ -175,8 +175,8 @@ def merge(
 ) -> MergedBlock:
     """Merge the entries of the vault, by id and in order, with the lines of the block, from the texts that both had.
 
-    `why_not` returns why the new text of an entry cannot go into the vault in the place of the old one, "" where it can;
-    `name` is what notices call the file with the block.
+    `why_not` returns why the new text of an entry cannot go into the vault in the place of the old one, "" where it
+    can; `name` is what notices call the file with the block.
 
     Example:
         >>> made = merge({"a": "Use tabs.", "b": "Be kind."}, ["- Use spaces. <!-- a -->"], {"a": "Use tabs."})
@@ -223,7 +223,8 @@ class Bridge:
     def bridge(self, agent: str, *, take: bool = False, dry_run: bool = False) -> RunReport:
         """Write what always holds into the memory of an agent: one pointer line, and one file of ours.
 
-        What was changed in that file since goes into the vault, each text for itself, where the vault has not changed it too.
+        What was changed in that file since goes into the vault, each text for itself, where the vault has not changed
+        it too.
         """
         store = find_memory(agent, self._vault)
         with self._writer.lock(dry_run=dry_run):

@@ -171,10 +171,10 @@ class Agents:
     ) -> RunReport:
         """Write memory-kb into the configuration of an agent: its server, its hooks, and a few lines of instructions.
 
-        The scope is `project`, in the vault's folder or in `folder`, or `user` for everything that a person does. Everything
-        else in those files stays byte for byte, and a server of our name that somebody wrote by hand stays. `undo` undoes
-        what is in the vault's folder, `uninstall` all of it. With `pin` what is written names this vault, so that every
-        project uses it; a project outside the vault's folder names it in any case.
+        The scope is `project`, in the vault's folder or in `folder`, or `user` for everything that a person does.
+        Everything else in those files stays byte for byte, and a server of our name that somebody wrote by hand stays.
+        `undo` undoes what is in the vault's folder, `uninstall` all of it. With `pin` what is written names this vault,
+        so that every project uses it; a project outside the vault's folder names it in any case.
         """
         target = self._target(agent, scope, folder, is_named=pin)
         with self._writer.lock(dry_run=dry_run):

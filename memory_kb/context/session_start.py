@@ -29,7 +29,8 @@ _MARK_LENGTH = 300
 class StartMaterial(NamedTuple):
     """What the start of a session is made of; all of it visible from the project.
 
-    `core` is what people stated, and preferences, policies and architecture of high priority; `episode` is the last one.
+    `core` is what people stated, and preferences, policies and architecture of high priority; `episode` is the last
+    one.
     """
 
     institutional: Sequence[Memory] = ()

@@ -220,9 +220,9 @@ class PatternReport:
 class Consolidation:
     """Plans the rules and pitfalls that the episodes of the last 30 days give.
 
-    `made_ids` are those of all entries that were ever made; one that is gone since was taken away by a person.
-    `weigh` returns how the sessions that a pattern does not come from ended. `made_since` are the ids of the entries that
-    were made within these days.
+    `made_ids` are those of all entries that were ever made; one that is gone since was taken away by a person. `weigh`
+    returns how the sessions that a pattern does not come from ended. `made_since` are the ids of the entries that were
+    made within these days.
     """
 
     memories: Sequence[Memory]
@@ -353,8 +353,8 @@ def plan_more_sources(
 ) -> Change | None:
     """Plan to add episodes to the sources of an entry, or return None where it has them or their sessions all.
 
-    The entry's confidence rises by a step, once or for each new source, and never falls. What a person retired, rejected
-    or wrote into MEMORY.md stays as it is, and so does what holds for all projects.
+    The entry's confidence rises by a step, once or for each new source, and never falls. What a person retired,
+    rejected or wrote into MEMORY.md stays as it is, and so does what holds for all projects.
     """
     known = {*memory.words("sources"), memory.word("session_id")}
     more = [one for one in episodes if known.isdisjoint((one.memory.id, one.diary.session_id or one.memory.id))]

@@ -1,8 +1,9 @@
 """Merge memory files of two branches entry by entry and field by field.
 
-Entries are matched by id. A change of one side is taken; a change of both is merged, fields by their
-meaning and text by git. A file whose entries have no ids, or one that would be read differently
-afterwards, is merged by git as a whole. Nothing is dropped: a conflict is marked within its one entry. Either branch may be merged into the other with the same result; only markers name sides.
+Entries are matched by id. A change of one side is taken; a change of both is merged, fields by their meaning and text
+by git. A file whose entries have no ids, or one that would be read differently afterwards, is merged by git as a whole.
+Nothing is dropped: a conflict is marked within its one entry. Either branch may be merged into the other with the same
+result; only markers name sides.
 """
 
 from __future__ import annotations

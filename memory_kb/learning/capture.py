@@ -39,7 +39,8 @@ class UserMessage(NamedTuple):
 class CapturedStatement:
     """What became of one statement, recognised by its marker, or of a message that was not read.
 
-    `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message holds a credential.
+    `action` is `created`, `reinforced`, `known`, `forgotten` or `refused`; `passed` where the message holds a
+    credential.
     """
 
     action: str
@@ -99,8 +100,9 @@ def read_statements(
 ) -> list[Learning]:
     """Return what was stated as learnings, in the order in which it was said.
 
-    The same sentence of the same event is the same learning, however often it is read; what belongs to no session
-    is new every time. `session` is where messages come from that do not name it; with `propose` everything waits for a person.
+    The same sentence of the same event is the same learning, however often it is read; what belongs to no session is
+    new every time. `session` is where messages come from that do not name it; with `propose` everything waits for a
+    person.
     """
     learnings = []
     for event, statements, _ in messages:
@@ -155,8 +157,8 @@ class Captures:
     ) -> CaptureReport:
         """Keep what people state with an explicit marker, such as "from now on" or "we use X, not Y".
 
-        A statement that is stored already is reinforced, once for each session; one that was forgotten stays away; one that
-        says otherwise than an older one supersedes it. The same events may be given any number of times.
+        A statement that is stored already is reinforced, once for each session; one that was forgotten stays away; one
+        that says otherwise than an older one supersedes it. The same events may be given any number of times.
 
         Args:
             messages: texts that a person wrote, or events, of which only the messages of people are

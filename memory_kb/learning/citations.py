@@ -356,8 +356,8 @@ class Citations:
     ) -> CitedReport:
         """Record what an entry is about in the project's files, with a hash of the cited text.
 
-        A reference is `path`, `path#L10-L20`, `path:10-20`, or a commit. `from_text` also records the code spans and links
-        of its text; without this and without references they are only suggested.
+        A reference is `path`, `path#L10-L20`, `path:10-20`, or a commit. `from_text` also records the code spans and
+        links of its text; without this and without references they are only suggested.
         """
         found, project = self._memories.find(wanted), self._project()
         if found.place.scope == "global":
@@ -391,9 +391,9 @@ class Citations:
     ) -> ClaimsReport:
         """Compare what entries cite with what it said when it was recorded; without names every live entry that cites.
 
-        With `update` somebody has looked at them: what they cite is recorded as it is now, with the day; all of them have to
-        be asked for with `all`. `flag` puts those that drifted or are gone in the review queue, and takes those out that
-        are as they were.
+        With `update` somebody has looked at them: what they cite is recorded as it is now, with the day; all of them
+        have to be asked for with `all`. `flag` puts those that drifted or are gone in the review queue, and takes those
+        out that are as they were.
         """
         if update and not wanted and not all:
             raise UsageError("an update needs the entries that somebody has looked at", "name them, or say --all")

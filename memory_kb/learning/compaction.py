@@ -275,9 +275,9 @@ class Compactor:
     ) -> CompactReport:
         """Merge what is said twice, and move what is retired out of the live files.
 
-        Without words it compacts jobs, project and home. Run twice, it changes nothing the second
-        time. What is merged away goes to the archive, with a link to what stays. With a `threshold` paraphrases are merged
-        too, whose stemmed words overlap by this much; 0.4 merges much.
+        Without words it compacts jobs, project and home. Run twice, it changes nothing the second time. What is merged
+        away goes to the archive, with a link to what stays. With a `threshold` paraphrases are merged too, whose
+        stemmed words overlap by this much; 0.4 merges much.
         """
         if threshold is not None and not 0 < threshold <= 1:
             raise UsageError(

@@ -72,8 +72,8 @@ class EntryVerbs:
         """Store a learning, or reinforce the entry that already says it.
 
         A new one becomes a file of its own. A policy, preference, rule, pitfall or skill from the source
-        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule is
-        trusted with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half.
+        `external_unverified` waits in `review/` until a person approves it, as does anything with `propose`. A new rule
+        is trusted with `confidence`, or by its source. The entry that it `supersedes` is linked to it and weighs half.
 
         Raises:
             SecretRefused: the text, or any other argument, holds what looks like a credential.

@@ -169,7 +169,8 @@ class Memories:
     ) -> tuple[IngestPlan, RunReport]:
         """Keep the learnings that are new, as one run; return what became of each.
 
-        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be new.
+        With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be
+        new.
         """
         if not dry_run:
             # What a killed run was about to make counts as made: it is completed first.

@@ -261,12 +261,13 @@ class Outcomes:
     ) -> OutcomeReport:
         """Say how a task went; the rules, pitfalls and skills that were used are credited for it, each once for a task.
 
-        Used is what `used` names; without it, what was shown and left a third of its longer words in what the session did,
-        if that changed a file or committed (with `reinforcement.counts: shown` all that was shown). What the agent itself said
-        (`[memory-kb: helpful ID]`) counts too. In a session that hooks log, all of it counts when that ends.
+        Used is what `used` names; without it, what was shown and left a third of its longer words in what the session
+        did, if that changed a file or committed (with `reinforcement.counts: shown` all that was shown). What the agent
+        itself said (`[memory-kb: helpful ID]`) counts too. In a session that hooks log, all of it counts when that
+        ends.
 
-        Where nothing was shown for the task by name, it is what hooks showed in its session: the one that is named here or by
-        `MEMORY_KB_SESSION`, else the one in which hooks showed this agent something last, within a day.
+        Where nothing was shown for the task by name, it is what hooks showed in its session: the one that is named here
+        or by `MEMORY_KB_SESSION`, else the one in which hooks showed this agent something last, within a day.
         """
         word = read_outcome(outcome)
         agent, task = redact(agent).text, redact(task).text
@@ -311,8 +312,8 @@ class Outcomes:
     def reinforce(self, session: str | None = None, *, dry_run: bool = False) -> RunReport:
         """Count what a session used of what it was shown, once for each entry.
 
-        Nothing counts if the session changed no file and made no commit. With `reinforcement.counts: shown` everything that
-        was shown counts, and without a session what was shown outside any, once a day for each entry.
+        Nothing counts if the session changed no file and made no commit. With `reinforcement.counts: shown` everything
+        that was shown counts, and without a session what was shown outside any, once a day for each entry.
         """
         now, log = self._vault.clock(), self._retrievals
         with self._writer.lock():

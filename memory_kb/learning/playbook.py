@@ -43,8 +43,9 @@ _HEADS = {
 class PlaybookRule(NamedTuple):
     """A rule or pitfall as it is listed and chosen.
 
-    `confidence` is what is left of it today, `stored_confidence` what the file says. `relevance` is the share of its tags
-    that fits the task, and `score` that times the confidence, times 1.5 for a pitfall; None where nothing was asked.
+    `confidence` is what is left of it today, `stored_confidence` what the file says. `relevance` is the share of its
+    tags that fits the task, and `score` that times the confidence, times 1.5 for a pitfall; None where nothing was
+    asked.
     """
 
     id: str

@@ -55,8 +55,8 @@ _NOT_INSIDE_A_WORD = (r"(?:(?<![^\W_])|(?<=\\[nrt]))", r"(?![^\W_])")
 class PurgedText(NamedTuple):
     """What is looked for, whatever its case, spacing and punctuation.
 
-    `whole` is the text, its paragraphs and the credentials in it, None where that is too short to be looked for; `parts`
-    are those, its sentences and lines, for files that nobody edits. Each has one of the `marks`, in lower case.
+    `whole` is the text, its paragraphs and the credentials in it, None where that is too short to be looked for;
+    `parts` are those, its sentences and lines, for files that nobody edits. Each has one of the `marks`, in lower case.
     """
 
     whole: re.Pattern[str] | None
@@ -228,7 +228,8 @@ class _Everywhere:
     def plan_copies(self, own: NoteText, span: tuple[int, int]) -> tuple[list[Change], tuple[str, ...]]:
         """Plan to take the text out of other notes, and out of the entry's own file around the entry.
 
-        Other notes lose the text where they have all of it, or a paragraph or credential of it. Return also what they keep.
+        Other notes lose the text where they have all of it, or a paragraph or credential of it. Return also what they
+        keep.
         """
         plan: list[Change] = []
         left: list[str] = []

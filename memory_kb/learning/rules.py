@@ -115,9 +115,9 @@ class SweepReport:
 def plan_sweep(memories: Iterable[Memory], today: date) -> tuple[SweepReport, tuple[Change, ...]]:
     """Plan to move rules between their levels, and to flag those that are worth a look.
 
-    The decay is computed and never stored, since it would compound from sweep to sweep. The day of a rule's last move is
-    its `maturity_since`; it moves one level a day at most. A flag goes when its reason does; one that a person took away
-    in the review comes back only after a new outcome.
+    The decay is computed and never stored, since it would compound from sweep to sweep. The day of a rule's last move
+    is its `maturity_since`; it moves one level a day at most. A flag goes when its reason does; one that a person took
+    away in the review comes back only after a new outcome.
     """
     promoted, demoted, flagged, changes = list[str](), list[str](), list[str](), list[Change | None]()
     for memory in filter(is_rule, memories):

@@ -57,8 +57,9 @@ def fit(text: str, tokens: int) -> str:
 class RemoteEmbedder:
     """An embedding model over the network, which reads `most_tokens` of one text.
 
-    A dimension of 0 in its space is learned from the first answer. `open_client` makes a client of the provider's package
-    and the HTTP client below it, which is what is closed; `ask` returns a row for each of some texts, within some seconds.
+    A dimension of 0 in its space is learned from the first answer. `open_client` makes a client of the provider's
+    package and the HTTP client below it, which is what is closed; `ask` returns a row for each of some texts, within
+    some seconds.
     """
 
     def __init__(

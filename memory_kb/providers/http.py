@@ -1,7 +1,7 @@
 """The HTTP client of all providers: limits, retries, and errors as sentences.
 
-The providers' packages write requests and read answers, and retry nothing: a wait of theirs could not be ended by closing,
-nor kept within the time limit of a search.
+The providers' packages write requests and read answers, and retry nothing: a wait of theirs could not be ended by
+closing, nor kept within the time limit of a search.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def open_http_client(base_url: str, headers: Mapping[str, str]) -> httpx2.Client
 class ProviderInfo(NamedTuple):
     """Who is asked, in words for messages: a provider, or the server at an address of one's own.
 
-    `key` is here to be cut out of messages; it is never shown. `key_names` are the variables that hold it, and `setting`
-    is the group of settings that chose the provider.
+    `key` is here to be cut out of messages; it is never shown. `key_names` are the variables that hold it, and
+    `setting` is the group of settings that chose the provider.
     """
 
     name: str
@@ -115,8 +115,9 @@ _WRONG_KEY = re.compile(r"api_key_invalid|invalid_api_key|api key not valid|api 
 class Refused(Exception):
     """What came instead of an answer.
 
-    `kind` is "unreachable", "timeout", "dropped" or "malformed" where no answer came, and there is no `status` then; else
-    it is "key", "model", "quota", "input", "busy" or "other". `retry_after` are the seconds that the server asks to wait.
+    `kind` is "unreachable", "timeout", "dropped" or "malformed" where no answer came, and there is no `status` then;
+    else it is "key", "model", "quota", "input", "busy" or "other". `retry_after` are the seconds that the server asks
+    to wait.
     """
 
     def __init__(self, kind: str, said: str, status: int | None = None, retry_after: float | None = None) -> None:

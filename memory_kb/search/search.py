@@ -132,8 +132,9 @@ class SearchTrace(NamedTuple):
 
     `sections` are all candidates as wholes, the best first; `scored` are the passages of the first of them, `kept`
     those that no more specific scope says again, `groups` the kept ones folded, each text once, as they compete, and
-    `ordered` the groups after the reranking. `named` has the query's words that each of the first sections says, and those that it lacks. `coverage` is about the share of the query, by the rarity of its words,
-    that the best passage says.
+    `ordered` the groups after the reranking. `named` has the query's words that each of the first sections says, and
+    those that it lacks. `coverage` is about the share of the query, by the rarity of its words, that the best passage
+    says.
     """
 
     found: Found

@@ -158,9 +158,9 @@ class Searching:
     def show(self, wanted: str, *, vaults: Sequence[str] = ()) -> EntryView:
         """Return an entry with its source text, also one of an agent's own memory.
 
-        It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name. What the vault
-        has comes first. With `vaults` it is an entry of these vaults of the team's index, with its indexed text; its path
-        may have the vault's name before it.
+        It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name. What
+        the vault has comes first. With `vaults` it is an entry of these vaults of the team's index, with its indexed
+        text; its path may have the vault's name before it.
 
         Raises:
             ProviderFailed: the server of the team's index does not answer.

@@ -116,7 +116,8 @@ def score_nearness(question: VectorQuery) -> Nearness:
     Half of it is how near the passage is, half how near those of its chunk are on average. What counts is how far that
     exceeds all others, in standard deviations of this question's cosines: it is the same for models whose cosines are
     high and narrow. A table too small to have a deviation worth the name is measured by what is left to 1 instead.
-    Where the nearest of many is no nearer than by chance, as in a language that the model does not know, it is trusted less.
+    Where the nearest of many is no nearer than by chance, as in a language that the model does not know, it is trusted
+    less.
     """
     import numpy as np
 

@@ -1,7 +1,8 @@
 """Read conversations kept as Markdown: by people, Cursor and SpecStory by turns, by aider by the signs of its lines.
 
 SpecStory saves other agents' sessions in `.specstory/history/*.md`; Cursor exports chats, and keeps transcripts in
-`~/.cursor/projects/<project>/agent-transcripts/*.jsonl`; aider logs all sessions of a project in `.aider.chat.history.md`.
+`~/.cursor/projects/<project>/agent-transcripts/*.jsonl`; aider logs all sessions of a project in
+`.aider.chat.history.md`.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def _time_in(text: str) -> str:
 def turns_of(lines: Iterable[RawLine], styles: Mapping[str, re.Pattern[str]] = _STYLES) -> Iterator[Turn]:
     """Yield the turns of a conversation, after what comes before the first.
 
-    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so that
-    a `User:` inside an answer is no turn where headings mark them. Marks inside of code are none.
+    `styles` are the ways in which turns may be marked. The first mark decides how turns are marked in this file, so
+    that a `User:` inside an answer is no turn where headings mark them. Marks inside of code are none.
 
     Example:
         >>> [tuple(turn[:2]) for turn in turns_of([b"User: hi", b"Assistant:", b"hello", b"there"])]

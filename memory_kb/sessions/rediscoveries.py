@@ -29,8 +29,8 @@ _RUN = frozenset({"run", "test", "build", "lint", "install", "deploy", "commit"}
 class Need(NamedTuple):
     """One thing that a session found out, and the event from which on it was needed.
 
-    The fact is the command that worked, the file, the error's message, or what the person said; `failures` are the events
-    with the commands that failed for want of it, each with its tokens.
+    The fact is the command that worked, the file, the error's message, or what the person said; `failures` are the
+    events with the commands that failed for want of it, each with its tokens.
     """
 
     sort: str

@@ -130,7 +130,8 @@ def update_body(body: str, new: SkillText, described: str | None, newline: str =
     """Return a body with those parts replaced that `new` speaks of; every other byte stays.
 
     A part that says the same stays as it is written, a missing section is put where it belongs, and prose around a list
-    stays. `described` is the description so far: where the body does not repeat it, people's words under the title stay.
+    stays. `described` is the description so far: where the body does not repeat it, people's words under the title
+    stay.
     """
     if new.description is not None:
         body = _update_description(body, new.description, described or "", newline)

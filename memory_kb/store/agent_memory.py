@@ -1,7 +1,8 @@
 """Locate the memories and instructions that agents keep; they are read and never written.
 
-Claude Code keeps `~/.claude/projects/<project>/memory/` (`MEMORY.md` with a line for each topic file beside it), agents'
-own folders and rules; Codex keeps `~/.codex/memories/`; all read instructions in CLAUDE.md, AGENTS.md or GEMINI.md.
+Claude Code keeps `~/.claude/projects/<project>/memory/` (`MEMORY.md` with a line for each topic file beside it),
+agents' own folders and rules; Codex keeps `~/.codex/memories/`; all read instructions in CLAUDE.md, AGENTS.md or
+GEMINI.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Record every run with the bytes before and after, so that it can be completed or reverted.
 
-A run is all that one verb writes at a time: its changes are made together or not at all, and `undo` reverts them together.
+A run is all that one verb writes at a time: its changes are made together or not at all, and `undo` reverts them
+together.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def find_aside(machine: Path) -> list[Path]:
 def adopt(folder: Path, *, dry_run: bool) -> tuple[str, ...]:
     """Take sessions and vectors of what was set aside beside a machine folder; say what it holds and what became of it.
 
-    Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not followed.
+    Unfinished runs and everything else stay where they are. Sessions that are there already are not replaced, links not
+    followed.
     """
     lines = []
     for aside in find_aside(folder):

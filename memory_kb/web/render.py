@@ -64,8 +64,8 @@ Embedded = tuple[str, str]
 class LinkBase(NamedTuple):
     """The place of a text, and what links in it may lead to.
 
-    `leads` says whether there is an entry of that name; None where it is not known. `embedded` are the notes that it shows, by
-    the name it gives them. `passage` are its lines to be marked, from 0, the last one not included.
+    `leads` says whether there is an entry of that name; None where it is not known. `embedded` are the notes that it
+    shows, by the name it gives them. `passage` are its lines to be marked, from 0, the last one not included.
     `keeps_lines` says whether the lines of a paragraph are shown as they are written.
     """
 

@@ -177,7 +177,8 @@ class Handoffs:
     ) -> HandoffReport:
         """Write down what the next agent has to know; one that says what the last one says is that one.
 
-        `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git says.
+        `patterns` are ids of entries that matter now, `git_state` is what to say of the repository in place of what git
+        says.
         """
         place = self._vault.place_for("project", job, task_id)
         goes, comes = as_text(from_agent), as_text(to_agent)
