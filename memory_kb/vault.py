@@ -276,15 +276,15 @@ def _vaults_around(folder: Path) -> Iterator[Enclosing]:
             yield Enclosing(place, is_among_notes=False)
 
 
-def locate(path: str, *, is_memory: bool) -> Location:
+def place_of_path(path: str, *, is_memory: bool) -> Location:
     """Return the scope and learning type of a file from its path alone.
 
     Example:
-        >>> locate("memory/jobs/api/tasks/t1/learnings/a.md", is_memory=True)
+        >>> place_of_path("memory/jobs/api/tasks/t1/learnings/a.md", is_memory=True)
         Location(scope='task', job='api', task='t1', learning_type='task')
-        >>> locate("~global/institutional.md", is_memory=True).learning_type
+        >>> place_of_path("~global/institutional.md", is_memory=True).learning_type
         'institutional'
-        >>> locate("memory/jobs/api/x.md", is_memory=False).scope
+        >>> place_of_path("memory/jobs/api/x.md", is_memory=False).scope
         'project'
     """
     is_global = path.startswith(GLOBAL_PREFIX)

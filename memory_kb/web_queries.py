@@ -17,7 +17,7 @@ from memory_kb.index.editor_catalog import Suggested, suggest_names, suggest_tag
 from memory_kb.index.link_map import LinkMap, find_node, read_around, read_busiest, read_links
 from memory_kb.index.link_names import named, resolve
 from memory_kb.index.lint_cache import LINT_CACHE, LintCache, LintPass
-from memory_kb.index.listing import Listing, find, view
+from memory_kb.index.listing import Listing, find_entry_by_name, view
 from memory_kb.model import KINDS, SCOPES, STATUSES, Filters, FilterWords
 from memory_kb.providers.spending import SpendLog
 from memory_kb.reports import EntryView
@@ -224,8 +224,8 @@ class Browsing:
 
     def suggest(self, word: str, most: int, *, of_tags: bool = False) -> tuple[Suggested, ...]:
         """Return names of entries that go with a word, with what links to each; or tags."""
-        find = suggest_tags if of_tags else suggest_names
-        return self._index.read(lambda index: find(index, word, most))
+        suggest = suggest_tags if of_tags else suggest_names
+        return self._index.read(lambda index: suggest(index, word, most))
 
     def link_map(self) -> LinkMap:
         """Return all entries and the links between them."""
@@ -241,7 +241,7 @@ class Browsing:
         def read(store: LintCache, index: SqliteIndex) -> LinkMap:
             center = find_node(store, wanted, path)
             if center is None:
-                entry = find(self._vault, index, wanted)
+                entry = find_entry_by_name(self._vault, index, wanted)
                 center = find_node(store, entry.id, entry.path)
             return LinkMap((), ()) if center is None else read_around(store, center, steps, limit)
 

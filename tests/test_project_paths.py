@@ -12,7 +12,7 @@ from conftest import Files, Run
 from support import entry, ids
 
 from memory_kb import KnowledgeBase
-from memory_kb.store.project_files import locate
+from memory_kb.store.project_files import path_in_project
 
 MakeVault = Callable[[Files], Path]
 Open = Callable[..., KnowledgeBase]
@@ -90,23 +90,23 @@ def test_a_file_outside_matches_nothing_and_suppresses_nothing(
 
 
 def test_from_outside_a_path_is_the_projects(project: Path, tmp_path: Path) -> None:
-    assert locate("edge/agent/loop.py", project, tmp_path) == "edge/agent/loop.py"
-    assert locate("./web/new.ts", project, tmp_path) == "web/new.ts"
-    assert locate("../other.py", project, tmp_path) is None
-    assert locate(str(project), project, tmp_path) == "."
+    assert path_in_project("edge/agent/loop.py", project, tmp_path) == "edge/agent/loop.py"
+    assert path_in_project("./web/new.ts", project, tmp_path) == "web/new.ts"
+    assert path_in_project("../other.py", project, tmp_path) is None
+    assert path_in_project(str(project), project, tmp_path) == "."
 
 
 def test_a_link_inside_keeps_its_name(project: Path, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (project / "lib").symlink_to(tmp_path / "shared")
-    assert locate("lib/a.py", project, project) == "lib/a.py"
-    assert locate(f"{project}/lib/a.py", project, project) == "lib/a.py"
-    assert locate("lib/../secret.py", project, project) is None
+    assert path_in_project("lib/a.py", project, project) == "lib/a.py"
+    assert path_in_project(f"{project}/lib/a.py", project, project) == "lib/a.py"
+    assert path_in_project("lib/../secret.py", project, project) is None
 
 
 def test_another_case_is_another_file_where_it_is(project: Path) -> None:
     if not os.path.exists(project / "EDGE"):
-        assert locate("EDGE/agent/loop.py", project, project) == "EDGE/agent/loop.py"
+        assert path_in_project("EDGE/agent/loop.py", project, project) == "EDGE/agent/loop.py"
 
 
 @pytest.mark.parametrize("file", ["a\0b.py", "x" * 5_000, "file://", "\udcff.py", "."])

@@ -12,7 +12,7 @@ from conftest import Files
 from memory_kb.errors import VaultNotFound
 from memory_kb.model import Location
 from memory_kb.store.walk import walk
-from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, locate
+from memory_kb.vault import HOME_NOTE, Vault, default_status, find_vault, is_memory_folder, place_of_path
 
 MakeVault = Callable[[Files], Path]
 
@@ -144,19 +144,19 @@ def test_the_home(vault: MakeVault, tmp_path: Path) -> None:
     ],
 )
 def test_the_scope_of_a_path(path: str, location: Location) -> None:
-    assert locate(path, is_memory=True) == location
+    assert place_of_path(path, is_memory=True) == location
 
 
 @pytest.mark.parametrize(
     "path", ["a.md", "memory/jobs/api/tasks/t/a.md", "institutional.md", "proxy.md", "archive/x.md"]
 )
 def test_a_plain_folder_has_project_scope(path: str) -> None:
-    assert locate(path, is_memory=False) == Location("project")
+    assert place_of_path(path, is_memory=False) == Location("project")
     assert default_status(path, is_memory=False) == "active"
 
 
 def test_the_home_beside_a_plain_folder_is_global() -> None:
-    assert locate("~global/proxy-tasks/a.md", is_memory=False) == Location("global", learning_type="proxy")
+    assert place_of_path("~global/proxy-tasks/a.md", is_memory=False) == Location("global", learning_type="proxy")
     assert default_status("~global/archive/2026-01/a.md", is_memory=False) == "archived"
 
 
@@ -189,7 +189,7 @@ def test_the_folder_of_a_scope_is_located_there_again(
     found = find(vault({"memory/config.yaml": ""}), tmp_path / "home")
     assert found.scope_folder(*place) == tmp_path / folder
     shown = found.show(tmp_path / folder / "learnings/a.md")
-    assert locate(shown, is_memory=True) == Location(*place)
+    assert place_of_path(shown, is_memory=True) == Location(*place)
     assert found.resolve(shown) == tmp_path / folder / "learnings/a.md"
 
 

@@ -270,7 +270,7 @@ class Hooks:
         shown, today = self._shown_in(session or self._vault.session), self._vault.today()
 
         def explain(index: SqliteIndex) -> WhyNot:
-            entry = listing.find(self._vault, index, wanted)
+            entry = listing.find_entry_by_name(self._vault, index, wanted)
             if not settings.hooks:
                 why = Absence("off", "context.hooks is off")
             elif not task:
@@ -353,7 +353,7 @@ class Hooks:
 def _file_of(call: HookCall, project: Path) -> str | None:
     """Return the one file of the project that a tool opened or edited, if it did not fail."""
     from memory_kb.agents.payloads import FILE_ARGUMENTS, PATCH, read_edits
-    from memory_kb.store.project_files import locate
+    from memory_kb.store.project_files import path_in_project
 
     args = next((event.args for event in call.events if event.type == "tool_call" and event.args), None)
     if args is None or any(event.ok is False for event in call.events):
@@ -363,10 +363,10 @@ def _file_of(call: HookCall, project: Path) -> str | None:
     command = str(args.get("command"))
     paths: list[str | None] = []
     if named:
-        paths = [locate(named, project, here)]
+        paths = [path_in_project(named, project, here)]
     elif _SHOWS.match(command):
         words = re.findall(r"[^\s'\"|;&<>()]+", command)[1:_MAX_WORDS]
-        paths = [locate(word, project, here) for word in words if not word.startswith("-")]
+        paths = [path_in_project(word, project, here) for word in words if not word.startswith("-")]
     elif any(PATCH in str(value) for value in args.values()):
         paths = [one.path for one in read_edits(args, project, here)]
     return next((path for path in paths if path and (project / path).is_file()), None)

@@ -251,11 +251,11 @@ def _read_result(payload: Mapping[str, Any]) -> tuple[str, str, bool | None]:
 
     Where a model calls its tools from a script, the record of a call that is over alone names it.
     """
-    from memory_kb.sessions.codex import read_outcome
+    from memory_kb.sessions.codex import read_tool_outcome
 
     item = payload.get("item")
     if item is None:
-        return (payload["call_id"], *read_outcome(payload["output"]))
+        return (payload["call_id"], *read_tool_outcome(payload["output"]))
     text = text_of(item.get("aggregated_output", item.get("stdout")))
     return item["id"], text, {"completed": True, "failed": False}.get(item["status"])
 
@@ -270,7 +270,7 @@ _CHANGED = re.compile(r"(?:^[-+].*\n?)+", re.MULTILINE)
 def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None) -> list[Edit]:
     """Return what a tool would do to files of a project, each with its text before and after."""
     from memory_kb.learning.guards import Edit
-    from memory_kb.store.project_files import locate
+    from memory_kb.store.project_files import path_in_project
 
     texts = (args.get(name) for name in ("command", "input", "patch", "value"))
     patch = next((text for text in texts if isinstance(text, str) and text.lstrip().startswith(PATCH)), None)
@@ -278,7 +278,7 @@ def read_edits(args: Mapping[str, Any], project: Path, here: Path | None = None)
     changes = _read_patch(patch) if patch else iter([(named, args)] if named else [])
     edits = list[Edit]()
     for name, change in changes:
-        path = locate(name, project, here or project)
+        path = path_in_project(name, project, here or project)
         if path:
             before = _read_text(project / path)
             edits.append(Edit(path, before, _apply(change, before)))

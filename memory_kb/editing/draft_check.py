@@ -22,7 +22,7 @@ from memory_kb.markdown.scanner import find_anchor, say_missing
 from memory_kb.store.attachments import Attachments
 from memory_kb.store.project_files import project_files
 from memory_kb.text import count_tokens, short_id, shorten
-from memory_kb.vault import Vault, default_status, locate
+from memory_kb.vault import Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
     from memory_kb.index.vault_index import VaultIndex
@@ -126,7 +126,7 @@ class DraftCheck:
         there = [
             f"{one.path}:{one.line}"
             for one in self._catalog.ids.get(memory.id, ())
-            if one.path != self._path and locate(one.path, is_memory=self._is_memory)[:3] == memory.place[:3]
+            if one.path != self._path and place_of_path(one.path, is_memory=self._is_memory)[:3] == memory.place[:3]
         ]
         is_twice = sum((one.id, one.place) == (memory.id, memory.place) for one in self._memories) > 1
         return there or ([f"{self._path}:{memory.line}"] if is_twice else [])

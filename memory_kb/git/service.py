@@ -243,7 +243,7 @@ class Git:
         """Return an entry as the commits left it, the newest first, through renames and moves."""
 
         def find(index: SqliteIndex) -> tuple[str, Sought]:
-            entry = listing.find(self._vault, index, wanted)
+            entry = listing.find_entry_by_name(self._vault, index, wanted)
             has_own_id = "id" in read_metadata(entry)
             return entry.path, Sought(entry.id, has_own_id, entry.title)
 

@@ -36,7 +36,7 @@ from memory_kb.store.files import read_if_there, read_note_text
 from memory_kb.store.saved_queries import QUERIES, Queries, names_entry, parse_queries
 from memory_kb.store.walk import walk
 from memory_kb.text import hash_of, readable_name
-from memory_kb.vault import Vault, locate
+from memory_kb.vault import Vault, place_of_path
 
 
 def queries_path(vault: Vault) -> str:
@@ -193,7 +193,7 @@ class _Check:
         for entry in self._entries:
             if entry.metadata is None or '"id"' not in entry.metadata:
                 continue
-            place = locate(entry.path, is_memory=True)
+            place = place_of_path(entry.path, is_memory=True)
             key = (entry.id, entry.scope, f"{place.job}/{place.task}" if entry.scope in ("job", "task") else "")
             earlier = first.setdefault(key, entry)
             if earlier is not entry:

@@ -31,7 +31,7 @@ from memory_kb.markdown import scanner
 from memory_kb.markdown.document import parse_document
 from memory_kb.model import EVERYTHING, FileStat, Memory, StoredEntry
 from memory_kb.text import encode, hash_of
-from memory_kb.vault import default_status, locate
+from memory_kb.vault import default_status, place_of_path
 
 #: What cannot be in a link.
 UNFIT = frozenset("[]|#^\\\n")
@@ -287,7 +287,7 @@ def read_unsaved(path: str, text: str, *, is_memory: bool) -> list[Memory]:
         >>> [(one.id, one.text) for one in read_unsaved("a.md", "---\\nid: x\\n---\\nOne.\\n", is_memory=False)]
         [('x', 'One.')]
     """
-    data, place = encode(text), locate(path, is_memory=is_memory)
+    data, place = encode(text), place_of_path(path, is_memory=is_memory)
     status = default_status(path, is_memory=is_memory)
     chunks = read_note(RawNote(FileStat(path, path, len(data), 0, 0), data, is_cut=False), place, status).chunks
     firsts = [chunk for chunk in chunks if chunk.part == 0]

@@ -64,7 +64,7 @@ def view(entry: StoredEntry, text: str | None = None) -> EntryView:
     )
 
 
-def find(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
+def find_entry_by_name(vault: Vault, index: SqliteIndex, wanted: str) -> StoredEntry:
     """Return the entry that an id, its unique beginning, `path.md:LINE`, a title, an alias or a file's name stands for.
 
     Of the same id at several scopes the most specific one is meant.
@@ -194,7 +194,7 @@ class Listing:
 
         It is named by its id, a unique beginning of one, `path.md:LINE`, its title, an alias or its file's name.
         """
-        entry = self._index.read(lambda index: find(self._vault, index, wanted))
+        entry = self._index.read(lambda index: find_entry_by_name(self._vault, index, wanted))
         text, _ = decode_note(read_note_text(entry.path, self._vault.resolve(entry.path)).data)
         for parsed in parse_document(text, entry.path).entries:
             if parsed.id == entry.id:
@@ -217,7 +217,7 @@ class Listing:
 
         Links are typed relations, `[[wikilinks]]` and relative Markdown links.
         """
-        return self._index.read(lambda index: _find_links(index, find(self._vault, index, wanted)))
+        return self._index.read(lambda index: _find_links(index, find_entry_by_name(self._vault, index, wanted)))
 
     def stats(self) -> Stats:
         """Return how much the vault holds, by kind, type, status and scope."""

@@ -15,7 +15,7 @@ from memory_kb.index.sqlite import SqliteIndex
 from memory_kb.model import FileStat, Problem, Region, SyncReport
 from memory_kb.store.walk import walk, walk_region, walk_root
 from memory_kb.text import hash_of
-from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, locate
+from memory_kb.vault import GLOBAL_PREFIX, Vault, default_status, place_of_path
 
 if TYPE_CHECKING:
     from memory_kb.index.rows import RawNote, ReadNote
@@ -353,7 +353,7 @@ def read_as_indexed(vault: Vault, raw: "RawNote") -> "ReadNote":
     from memory_kb.index.rows import read_note
 
     path, is_memory = raw.stat.path, vault.memory is not None
-    return read_note(raw, locate(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
+    return read_note(raw, place_of_path(path, is_memory=is_memory), default_status(path, is_memory=is_memory))
 
 
 def pending_passages(vault: Vault, index: SqliteIndex) -> "Iterator[EmbeddedPassage]":

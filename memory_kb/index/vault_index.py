@@ -171,9 +171,9 @@ class VaultIndex:
 
     def place_file(self, file: str) -> str | None:
         """Return a file's path relative to the project, None for one outside."""
-        from memory_kb.store.project_files import locate
+        from memory_kb.store.project_files import path_in_project
 
-        return locate(file, self._vault.project, working_folder())
+        return path_in_project(file, self._vault.project, working_folder())
 
     def take_notices(self) -> tuple[str, ...]:
         """Return what was fixed since the last call."""

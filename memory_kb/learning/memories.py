@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_kb.errors import MemoryKBError
-from memory_kb.index.listing import find
+from memory_kb.index.listing import find_entry_by_name
 from memory_kb.learning.ingest import Gate, IngestPlan, IngestPlanner, Learning
 from memory_kb.markdown.sections import SECTION
 from memory_kb.markdown.splice import find_entry
@@ -97,7 +97,7 @@ class Memories:
         """Return the entry that an id, its unique beginning or `path.md:LINE` names."""
 
         def read(index: SqliteIndex) -> Memory:
-            entry = find(self._vault, index, wanted)
+            entry = find_entry_by_name(self._vault, index, wanted)
             return next(one for one in _read(index, EVERYTHING, entry.path) if one.id == entry.id)
 
         return self._index.read(read)

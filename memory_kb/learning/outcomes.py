@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memory_kb.credentials import redact
 from memory_kb.learning.confidence import add_outcome, read_evidence
 from memory_kb.learning.playbook import RULE_KINDS, in_force, plan_feedback
-from memory_kb.learning.rules import read_outcome
+from memory_kb.learning.rules import parse_outcome
 from memory_kb.learning.used_entries import changed_files, keep_used, read_marks, words_of_work
 from memory_kb.model import EVERYTHING, SCOPES, Memory
 from memory_kb.reports import RunReport
@@ -269,7 +269,7 @@ class Outcomes:
         Where nothing was shown for the task by name, it is what hooks showed in its session: the one that is named here
         or by `MEMORY_KB_SESSION`, else the one in which hooks showed this agent something last, within a day.
         """
-        word = read_outcome(outcome)
+        word = parse_outcome(outcome)
         agent, task = redact(agent).text, redact(task).text
         names = [redact(task_id).text, task] if task_id else [task]
         with self._writer.lock(dry_run=dry_run):

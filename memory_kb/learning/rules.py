@@ -186,7 +186,7 @@ class Rules:
 
     def feedback(self, wanted: str, outcome: str, *, reason: str | None = None, dry_run: bool = False) -> RunReport:
         """Count an outcome of one rule or pitfall: `success`, `failure` or `mixed`."""
-        credit = read_outcome(outcome)
+        credit = parse_outcome(outcome)
         with self._writer.lock(dry_run=dry_run):
             found = self._memories.find(wanted)
             if not is_rule(found):
@@ -261,7 +261,7 @@ def _visible(filters: Filters) -> Filters:
     return EVERYTHING._replace(kinds=RULE_KINDS, job=filters.job, task=filters.task)
 
 
-def read_outcome(word: str) -> str:
+def parse_outcome(word: str) -> str:
     """Return the outcome that a word means: `helpful`, `harmful` and `partial` have other names."""
     known = {"helpful": "success", "harmful": "failure", "partial": "mixed"} | {one: one for one in OUTCOMES}
     if word.lower() not in known:

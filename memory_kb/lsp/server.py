@@ -35,7 +35,7 @@ from memory_kb.markdown.scanner import find_section
 from memory_kb.model import Span
 from memory_kb.serving.workers import make_say
 from memory_kb.store.render_changes import Composition
-from memory_kb.vault import locate
+from memory_kb.vault import place_of_path
 
 _say = make_say("lsp")
 #: Seconds of quiet after which a note is examined, and between two looks at the vault.
@@ -371,7 +371,7 @@ async def _code_actions(ls: NoteServer, params: lsp.CodeActionParams) -> list[ls
     page, notes, said = await ls.page(params.text_document), ls.notes, params.context.diagnostics
     if page is None or notes.vault is None:
         return None
-    place = locate(page.path, is_memory=notes.vault.memory is not None)
+    place = place_of_path(page.path, is_memory=notes.vault.memory is not None)
     offered = list(offer_actions(page, page.ruler.offset(params.range.start), place, said))
     if ls.can_operate:
         missing = [one for one in said if one.source == SOURCE and one.code == "link"]

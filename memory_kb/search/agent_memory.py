@@ -55,7 +55,7 @@ class HostMemory:
             return None
         from dataclasses import replace
 
-        from memory_kb.index.listing import find, view
+        from memory_kb.index.listing import find_entry_by_name, view
 
         assert self._index is not None
         path, _, line = wanted.rpartition(":")
@@ -64,7 +64,7 @@ class HostMemory:
                 inside = self._index.entries_in(path)
                 entry = next((one for one in inside if one.line <= int(line) <= one.end_line), None)
             else:
-                entry = find(self._vault, self._index, wanted)
+                entry = find_entry_by_name(self._vault, self._index, wanted)
             if entry is None:
                 return None
             lines = self._files[entry.path].file.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -281,7 +281,7 @@ class Searching:
                 if unread:
                     absence, degraded = Absence("not-indexed", unread), (*unnamed, *asked.reasons)
                     return WhyNot(query, wanted, wanted.partition(":")[0], *absence, degraded=degraded)
-                entry = inventory.find(self._vault, index, wanted)
+                entry = inventory.find_entry_by_name(self._vault, index, wanted)
                 return self._explain(index, entry, constructed, asked, unnamed)
 
         if not vaults:

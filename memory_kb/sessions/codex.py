@@ -88,7 +88,7 @@ def _read_item(kind: object, item: Mapping[str, Any], calls: Calls) -> Iterator[
         args = _arguments(item.get("arguments", item.get("action", item.get("input"))))
         yield calls.call(name, args, item.get("call_id") or item.get("id"))
     elif kind in _OUTPUTS:
-        content, ok = read_outcome(item.get("output", item.get("tools")))
+        content, ok = read_tool_outcome(item.get("output", item.get("tools")))
         yield calls.result(item.get("call_id"), content, ok=ok)
     elif kind == "compacted" and item.get("message"):
         yield notice(item["message"], "summary")
@@ -110,11 +110,11 @@ def _arguments(value: object) -> object:
     return value
 
 
-def read_outcome(output: object) -> tuple[str, bool | None]:
+def read_tool_outcome(output: object) -> tuple[str, bool | None]:
     """Return what a tool said and whether it succeeded, if that can be known.
 
     Example:
-        >>> read_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_outcome("Exit code: 0")
+        >>> read_tool_outcome('{"output": "boom", "metadata": {"exit_code": 2}}'), read_tool_outcome("Exit code: 0")
         (('boom', False), ('Exit code: 0', True))
     """
     output = _arguments(output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory_kb.episodes.error_pitfalls import find_hard_events
 from memory_kb.errors import ProviderFailed
-from memory_kb.learning.rules import read_outcome
+from memory_kb.learning.rules import parse_outcome
 from memory_kb.model import Location, make_place
 from memory_kb.reports import StepReport
 from memory_kb.session_facts import TraceSession
@@ -149,7 +149,7 @@ class SessionEnd:
     def _feedback(self) -> PartResult:
         """Credit what the session's agents were shown: when somebody said how it went, and else what they said of entries."""
         outcome = (self.ended.end.args or {}).get("outcome") if self.ended.end else None
-        word = read_outcome(outcome) if outcome in OUTCOMES else None
+        word = parse_outcome(outcome) if outcome in OUTCOMES else None
         runs = self.outcomes.credit_session(self.session, word, dry_run=self.dry_run)
         if word is None and not any(run.changes for run in runs):
             return PartResult("nobody said how it went", is_skipped=True)

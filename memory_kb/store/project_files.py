@@ -96,7 +96,7 @@ def project_files(vault: Vault, seconds: float = 60.0) -> ProjectFiles:
     return ProjectFiles(vault.project, vault.environ, seconds)
 
 
-def locate(file: str, project: Path, here: Path) -> str | None:
+def path_in_project(file: str, project: Path, here: Path) -> str | None:
     """Return a file's path relative to a project, with slashes; None for a file outside.
 
     A relative path is resolved from the current folder, if that is in the project, and from the

@@ -230,7 +230,7 @@ def read_lines(path: Path, offset: int = 0, limit: int = MAX_LINE) -> Iterator[L
 _END_TAIL = 262_144
 
 
-def read_outcome(file: Path) -> str | None:
+def read_session_outcome(file: Path) -> str | None:
     """Return the outcome that the end of a session names, or None where it names none or goes on."""
     try:
         ends = [event for event in _recent_events(file, _END_TAIL) if event.event == "end"]
