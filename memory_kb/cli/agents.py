@@ -56,7 +56,7 @@ def install_verb(options: Options, /, agent: str | None, scope: str, folder: str
     if not options.dry_run:
         with Progress() as progress:
             kb.sync(embed=False, progress=progress)
-    code = carry_out(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
+    code = confirm_and_run(options, lambda dry: kb.install(agent, dry_run=dry, **where), yes=yes)
     if code or options.dry_run or options.as_json:
         return code
     return 0 if print_checks(kb.prove_agent(agent, **where)) else FINDINGS
@@ -97,11 +97,13 @@ def uninstall_verb(options: Options, /, agent: str, scope: str, folder: str | No
     \b
     memory-kb uninstall claude-code
     """
-    return carry_out(options, lambda dry: options.kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes)
+    return confirm_and_run(
+        options, lambda dry: options.kb.uninstall(agent, scope=scope, folder=folder, dry_run=dry), yes=yes
+    )
 
 
-def carry_out(options: Options, work: Callable[[bool], RunReport], *, yes: bool) -> int:
-    """Do it, or show what it would do; on a terminal show it first and ask."""
+def confirm_and_run(options: Options, work: Callable[[bool], RunReport], *, yes: bool) -> int:
+    """Run a change, or preview it with `--dry-run`; on a terminal, first show it and ask for confirmation."""
     if not (options.dry_run or yes or options.as_json) and sys.stdin.isatty():
         preview = work(True)
         print_preview(preview)
@@ -138,9 +140,9 @@ def bridge_verb(options: Options, /, agent: str, remove: bool, yes: bool) -> int
             return FINDINGS if problems else 0
         return print_findings(problems)
     if remove:
-        return carry_out(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
+        return confirm_and_run(options, lambda dry: kb.bridges.remove(agent, dry_run=dry), yes=yes)
     take = yes or (sys.stdin.isatty() and not options.as_json)
-    return carry_out(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
+    return confirm_and_run(options, lambda dry: kb.bridges.bridge(agent, take=take, dry_run=dry), yes=yes)
 
 
 _NO_RULES = "There are no policies or rules yet."
