@@ -131,16 +131,16 @@ def test_a_changed_file_is_planned_anew(place: Path) -> None:
 
 def test_an_edit_at_the_last_moment_wins_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the comparison of the hashes and the writing there is time for somebody else."""
-    from memory_kb.store.journal import DecisionLog
+    from memory_kb.store.journal import Journal
 
     theirs = b"A person wrote this.\n"
-    begin = DecisionLog.begin
+    begin = Journal.begin
 
-    def edit_and_begin(log: DecisionLog, *how: object) -> int:
+    def edit_and_begin(journal: Journal, *how: object) -> int:
         (place / "vault" / MANY.path).write_bytes(theirs)
-        return begin(log, *how)  # type: ignore[arg-type]
+        return begin(journal, *how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(DecisionLog, "begin", edit_and_begin)
+    monkeypatch.setattr(Journal, "begin", edit_and_begin)
     with open_at(place) as kb:
         report = kb.writer.run("test", plan_all(kb))
         assert [conflict.id for conflict in report.conflicts] == ["a", "b"]

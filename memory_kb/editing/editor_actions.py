@@ -135,9 +135,9 @@ class Proposals:
             raise UsageError("one thing is renamed at a time", "name one of --title, --file and --folder")
         if folder:
             source = self._memories.find(wanted).path
-            return self._carry_out_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
+            return self._run_on_whole_files(lambda: self._plan_moving(source, new), dry_run=dry_run)
         found, way = self._memories.find(wanted), "file" if file else "title" if title else "id"
-        return self._carry_out_whole_files(
+        return self._run_on_whole_files(
             lambda: self._plan_renaming(RenamedEntry(found.path, found.id, way), new, {}), dry_run=dry_run
         )
 
@@ -177,7 +177,7 @@ class Proposals:
             paths |= dict.fromkeys(path for path in sorted({one.path for one in catalog.entries}) if mentions(path))
         return plan_moving(moving, self._notes(paths, drafts))
 
-    def _carry_out_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
+    def _run_on_whole_files(self, plan: Callable[[], Sequence[Change]], *, dry_run: bool) -> RunReport:
         if dry_run:
             return self._writer.run("rename", plan(), dry_run=True)
         with self._writer.lock():

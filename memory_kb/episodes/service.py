@@ -203,7 +203,7 @@ class Episodes:
                 elif ageing == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
                     yield from plan_summary(one, self._memories.as_written, days)
 
-        return self._memories.carry_out("age", plan, dry_run=dry_run)
+        return self._memories.run_plan("age", plan, dry_run=dry_run)
 
 
 @dataclass(frozen=True)

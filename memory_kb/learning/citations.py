@@ -382,7 +382,7 @@ class Citations:
         def plan(memories: Sequence[Memory]) -> Plan:
             return [_plan_citing(one, citations) for one in _read_again([found], memories)]
 
-        run = self._memories.carry_out("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
+        run = self._memories.run_plan("cite", plan, plan([found]) if citations else (), dry_run=dry_run)
         recorded, left = (tuple(one.reference.text for one in some) for some in (citations, suggested))
         return CitedReport(found.id, recorded, () if from_text else left, () if references else tuple(refused), run)
 
@@ -405,14 +405,14 @@ class Citations:
 
         if update:
             changes, notices = _plan_renewal(memories, project, today)
-            run = self._memories.carry_out(
+            run = self._memories.run_plan(
                 "verify",
                 lambda fresh: _plan_renewal(_read_again(memories, fresh), self._project(), today)[0],
                 changes,
                 dry_run=dry_run,
             )
         elif flag:
-            run = self._memories.carry_out(
+            run = self._memories.run_plan(
                 "verify", lambda fresh: _plan_flags(_read_again(memories, fresh), project, today), dry_run=dry_run
             )
         if run.run:

@@ -167,7 +167,7 @@ class Lifecycle:
             chosen, notices = ((), ()) if dry_run else self._judge(memories)
             general = [make_copy(one, [one], Location("global"), now) for one in chosen]
             plan = self._memories.plan_ingest([*learnings, *general])
-            report = self._memories.carry_out(
+            report = self._memories.run_plan(
                 "promote",
                 lambda fresh: plan_job_promotion(fresh, now)[1],
                 (*changes, *plan.changes),
@@ -211,4 +211,4 @@ class Lifecycle:
                     to = archive_path(memory, self._vault.folder_of(memory.place), today)
                     yield from plan_archiving(memory, to, reason)
 
-        return self._memories.carry_out("archive", plan, dry_run=dry_run)
+        return self._memories.run_plan("archive", plan, dry_run=dry_run)

@@ -327,7 +327,7 @@ class Outcomes:
             changes, begun = plan_reinforcements(due, memories, now)
             if begun and not dry_run:
                 log.credit(format_time(now), begun)
-            report = self._memories.carry_out(
+            report = self._memories.run_plan(
                 "reinforce", lambda held: plan_reinforcements(due, held, now)[0], changes, dry_run=dry_run
             )
             if begun and not dry_run:
@@ -452,7 +452,7 @@ class Outcomes:
         self._log.append(about)
         run, left = None, set[str | None](about.marks)
         try:
-            run = self._memories.carry_out("outcome", planner, changes)
+            run = self._memories.run_plan("outcome", planner, changes)
             left = {conflict.id for conflict in run.conflicts}
         finally:
             kept = {name: mark for name, mark in about.marks.items() if name not in left}

@@ -195,7 +195,7 @@ class Rules:
             because = " ".join((reason or "").split())
             said = f"Feedback: {credit}, {because}." if because else f"Feedback: {credit}."
             today = self._vault.today()
-            return self._memories.carry_out(
+            return self._memories.run_plan(
                 "rules feedback",
                 lambda memories: [
                     plan_feedback(memory, credit, today, said)
@@ -210,7 +210,7 @@ class Rules:
         today = self._vault.today()
         with self._writer.lock(dry_run=dry_run):
             found, changes = plan_sweep(self._memories.all(_visible(EVERYTHING)), today)
-            run = self._memories.carry_out("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
+            run = self._memories.run_plan("sweep", lambda fresh: plan_sweep(fresh, today)[1], changes, dry_run=dry_run)
         return replace(found, run=run)
 
     def import_(

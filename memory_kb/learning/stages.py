@@ -135,7 +135,7 @@ class Stages:
         """Retire what was learned for a stage that is over."""
         ended = _check_stage(stage)
         place = make_place("project", job, None)
-        return self._memories.carry_out(
+        return self._memories.run_plan(
             "stage", lambda memories: plan_retirements(memories, ended, place), dry_run=dry_run
         )
 
@@ -152,7 +152,7 @@ class Stages:
             def plan(memories: Sequence[Memory]) -> Plan:
                 return (mark, *(() if before == UNKNOWN else plan_retirements(memories, before, place)))
 
-            run = self._memories.carry_out("stage", plan, dry_run=dry_run)
+            run = self._memories.run_plan("stage", plan, dry_run=dry_run)
         return StageReport(before, stage, notice, run)
 
     def _stage_file(self, place: Location) -> str:

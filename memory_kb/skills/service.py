@@ -191,7 +191,7 @@ class Skills:
 
         with self._writer.lock(dry_run=dry_run):
             skill = find_skill(self.skills(), wanted)
-            run = self._memories.carry_out("skills feedback", plan, dry_run=dry_run)
+            run = self._memories.run_plan("skills feedback", plan, dry_run=dry_run)
         return SkillWritten(skill.id, name_of(skill), skill.path, "counted", run)
 
     def skills(self, job: str | None = None, task: str | None = None) -> tuple[Memory, ...]:

@@ -22,7 +22,7 @@ from memory_kb.store.files import (
     sweep_scratch,
     sync_folders,
 )
-from memory_kb.store.journal import DecisionLog, FileRecord, Run
+from memory_kb.store.journal import FileRecord, Journal, Run
 from memory_kb.store.render_changes import Decision
 from memory_kb.text import hash_of
 
@@ -57,7 +57,7 @@ def make_edit(
     return FileEdit(path, file, before, after, mode_of(file), prune)
 
 
-def carry_out(run: Run, edits: Sequence[FileEdit], log: DecisionLog) -> None:
+def apply_run(run: Run, edits: Sequence[FileEdit], journal: Journal) -> None:
     """Write the files of a run. The lock must be held.
 
     Raises:
@@ -65,16 +65,16 @@ def carry_out(run: Run, edits: Sequence[FileEdit], log: DecisionLog) -> None:
         UnreadableInput: a file or the log cannot be written; everything is as it was.
     """
     staged: list[Staged] = []
-    sweep_scratch(log.scratch, (edit.file.parent for edit in edits))
+    sweep_scratch(journal.scratch, (edit.file.parent for edit in edits))
     try:
         ordered = sorted(edits, key=lambda edit: _order(edit.before, edit.after))
-        staged.extend(Staged(edit, log.scratch) for edit in ordered)
+        staged.extend(Staged(edit, journal.scratch) for edit in ordered)
         flush_all(staged)
-        start = log.begin(run)
-        _commit_all(staged, log, start)
+        start = journal.begin(run)
+        _commit_all(staged, journal, start)
     finally:
         discard(staged)
-    log.end(run.id)
+    journal.end(run.id)
 
 
 def _order(before: object, after: object) -> int:
@@ -82,19 +82,19 @@ def _order(before: object, after: object) -> int:
     return 0 if before is None else 1 if after is not None else 2
 
 
-def _commit_all(staged: Sequence[Staged], log: DecisionLog, start: int) -> None:
+def _commit_all(staged: Sequence[Staged], journal: Journal, start: int) -> None:
     done: list[FileEdit] = []
     try:
         for one in staged:
             one.commit()
             done.append(one.edit)
     except (ChangedOnDisk, UnreadableInput) as exc:
-        if not _revert(done, log.scratch):
+        if not _revert(done, journal.scratch):
             raise UnreadableInput(
                 f"{exc}; part of the run is written",
                 "`memory-kb doctor --fix` completes it when the files can be written",
             ) from exc
-        log.strike_out(start)
+        journal.strike_out(start)
         if isinstance(exc, ChangedOnDisk):
             raise
         raise UnreadableInput(f"{exc}; everything is as it was", exc.hint) from exc
@@ -112,29 +112,29 @@ def _revert(edits: Sequence[FileEdit], scratch: Path) -> bool:
     return is_well
 
 
-def recover(log: DecisionLog, resolve: Resolve) -> tuple[str, ...]:
+def recover(journal: Journal, resolve: Resolve) -> tuple[str, ...]:
     """Complete the run that was killed, if the last one was; say what became of it. The lock must be held.
 
     A run of which no file was written never happened, and is struck out. Otherwise the files that
     are still as before are written; those that somebody has changed since are left.
     """
-    run = log.unfinished()
+    run = journal.unfinished()
     if run is None:
         return ()
     files = run.files
     name = f"run {run.id} ({run.verb})"
     if not run.is_ours:
-        log.end(run.id, [file.path for file in files], "not ours")
+        journal.end(run.id, [file.path for file in files], "not ours")
         return (f"{name} is unfinished and was not written by this machine; nothing of it was done",)
     states = {file.path: _state(file, resolve) for file in files}
     if not run.is_whole or set(states.values()) <= {"before"}:
         for file in files:
             with contextlib.suppress(UnreadableInput):
                 prune_folders(resolve(file.path), file.made)
-        log.strike_out(run.start)
+        journal.strike_out(run.start)
         return (f"{name} was killed before it wrote anything; it is struck out",)
-    left = _complete(run, states, log, resolve)
-    log.end(run.id, left, "completed")
+    left = _complete(run, states, journal, resolve)
+    journal.end(run.id, left, "completed")
     rest = f", except {', '.join(left)}" if left else ""
     return (f"{name} was killed while it wrote; it is completed{rest}",)
 
@@ -149,7 +149,7 @@ def _state(file: FileRecord, resolve: Resolve) -> str:
     return "after" if found == file.after else "before" if found == file.before else "other"
 
 
-def _complete(run: Run, states: Mapping[str, str], log: DecisionLog, resolve: Resolve) -> list[str]:
+def _complete(run: Run, states: Mapping[str, str], journal: Journal, resolve: Resolve) -> list[str]:
     """Write the files of a run that are as before; return those that are left.
 
     Where a new file cannot be made nothing is changed or removed, since its text may come from there.
@@ -167,7 +167,7 @@ def _complete(run: Run, states: Mapping[str, str], log: DecisionLog, resolve: Re
         try:
             place = resolve(file.path)
             held = read_if_there(file.path, place)
-            apply(replay(file, run, log, place, held, is_forward=True), log.scratch)
+            apply(replay(file, run, journal, place, held, is_forward=True), journal.scratch)
         except (ChangedOnDisk, UnreadableInput):
             left.append(file.path)
             is_made = is_made and file.before is not None
@@ -175,7 +175,7 @@ def _complete(run: Run, states: Mapping[str, str], log: DecisionLog, resolve: Re
 
 
 def replay(
-    file: FileRecord, run: Run, log: DecisionLog, place: Path, held: bytes | None, *, is_forward: bool
+    file: FileRecord, run: Run, journal: Journal, place: Path, held: bytes | None, *, is_forward: bool
 ) -> FileEdit:
     """Return the edit that brings a file, which holds these bytes, from before a run to after it, or back.
 
@@ -183,7 +183,7 @@ def replay(
         UnreadableInput: the log no longer has the bytes.
     """
     data = held or b""
-    decisions = [log.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
+    decisions = [journal.unpack(one) for one in run.decisions if file.path in (one.path, one.to)]
     splices = [splice for one in decisions for splice in one.splices if splice.path == file.path]
     for splice in splices if is_forward else map(invert, reversed(splices)):
         data = data[: splice.at] + splice.after + data[splice.at + len(splice.before) :]

@@ -86,8 +86,8 @@ class Run(NamedTuple):
         return tuple(one for one in self.decisions if one.path not in self.left and one.to not in self.left)
 
 
-class DecisionLog:
-    """The decisions of one vault; whoever writes to it holds the vault's lock."""
+class Journal:
+    """The record of all runs of one vault; the vault's lock must be held to write to it."""
 
     def __init__(self, folder: Path, seal: Seal) -> None:
         self._folder, self._seal = folder, seal
@@ -99,7 +99,7 @@ class DecisionLog:
         return self._folder.parent / "tmp"
 
     def begin(self, run: Run) -> int:
-        """Write down a run that is about to happen, forced to the disk; return where it begins.
+        """Record a run that is about to happen, forced to the disk; return where it begins.
 
         Raises:
             UnreadableInput: it cannot be written; the log is as it was.
@@ -130,13 +130,13 @@ class DecisionLog:
         first = dump_line({name: value for name, value in head.items() if name != "seal"})
         return self._seal.sign(b"run\n" + first + b"".join(changes))
 
-    def end(self, run: str, left: Sequence[str] = (), note: str = "done") -> None:
-        """Write down that a run came to its end.
+    def end(self, run: str, left: Sequence[str] = (), how: str = "done") -> None:
+        """Record that a run came to its end, how, and which files it left as they were.
 
         Where that fails, the next run finds out by itself.
         """
         with contextlib.suppress(OSError):
-            append_lines(self.file, [{"run": run, "end": note, "left": list(left)}])
+            append_lines(self.file, [{"run": run, "end": how, "left": list(left)}])
 
     def strike_out(self, start: int) -> None:
         """Take the last run, which changed nothing, out of the log."""

@@ -29,7 +29,7 @@ class Decision(NamedTuple):
         action: what is done, in one word, such as `set`.
         to: the file that the entry moves to.
         splices: the bytes that it exchanges, in the file as the decisions before left it.
-        packed: the same as they are in the journal, which `DecisionLog.unpack` reads.
+        packed: the same as they are in the journal, which `Journal.unpack` reads.
     """
 
     action: str

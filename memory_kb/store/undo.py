@@ -11,7 +11,7 @@ from memory_kb.errors import UnknownRun, UnreadableInput
 from memory_kb.reports import ChangeView, Conflict, RunReport, RunView
 from memory_kb.store.apply_run import Resolve, invert, make_run, replay
 from memory_kb.store.files import FileEdit, read_if_there
-from memory_kb.store.journal import DecisionLog, FileRecord, Run
+from memory_kb.store.journal import FileRecord, Journal, Run
 from memory_kb.store.render_changes import Decision, FileOutcome, Files, connected_groups, diff
 from memory_kb.store.safe_paths import find_target
 from memory_kb.store.writer import Writer, scopes_of
@@ -106,7 +106,7 @@ def _summary(run: Run) -> str:
     return f"{', '.join(f'{word} {count}' for word, count in counts.items())} in {len(run.written)} files"
 
 
-def plan_undo(run: Run, log: DecisionLog, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
+def plan_undo(run: Run, journal: Journal, resolve: Resolve, held: Files = MappingProxyType({})) -> UndoPlan:
     """Plan to bring the files of a run back to what they were before it.
 
     A file that is no longer what the run made of it stays, with those that moved to or from it. Some files may be
@@ -116,12 +116,12 @@ def plan_undo(run: Run, log: DecisionLog, resolve: Resolve, held: Files = Mappin
     edits: list[FileEdit] = []
     conflicts: list[Conflict] = []
     for unit in _units(run):
-        planned, reasons = _plan_unit([files[path] for path in files if path in unit], run, log, resolve, held)
+        planned, reasons = _plan_unit([files[path] for path in files if path in unit], run, journal, resolve, held)
         edits += planned
         conflicts += reasons
     written = {edit.path for edit in edits}
     decisions = [
-        _inverse(log.unpack(one), written) for one in reversed(run.made) if one.path in written or one.to in written
+        _inverse(journal.unpack(one), written) for one in reversed(run.made) if one.path in written or one.to in written
     ]
     return UndoPlan(tuple(decisions), tuple(edits), tuple(conflicts))
 
@@ -136,7 +136,7 @@ def _units(run: Run) -> list[set[str]]:
 def _plan_unit(
     files: Sequence[FileRecord],
     run: Run,
-    log: DecisionLog,
+    journal: Journal,
     resolve: Resolve,
     held: Files,
 ) -> tuple[list[FileEdit], list[Conflict]]:
@@ -152,7 +152,7 @@ def _plan_unit(
             if found != file.after:
                 message = f"{file.path} {'is gone' if found is None else 'was edited since'}; it is left as it is"
                 return [], [Conflict(one.path, None, reason, message) for one in files]
-            edits.append(replay(file, run, log, place, data, is_forward=False))
+            edits.append(replay(file, run, journal, place, data, is_forward=False))
         except UnreadableInput as exc:
             return [], [Conflict(one.path, None, reason, str(exc)) for one in files]
     return edits, []

@@ -13,24 +13,24 @@ from memory_kb.credentials import find_secret, redact
 from memory_kb.errors import ChangedOnDisk, MemoryKBError, VaultNotFound
 from memory_kb.model import Problem
 from memory_kb.reports import ChangeView, RunReport
-from memory_kb.store.apply_run import carry_out, make_edit, make_run, recover
+from memory_kb.store.apply_run import apply_run, make_edit, make_run, recover
 from memory_kb.store.changes import Change, Plan
 from memory_kb.store.files import FileEdit, NoteText, mode_of, read_if_there, read_note_text
-from memory_kb.store.journal import DecisionLog, Run
+from memory_kb.store.journal import Journal, Run
 from memory_kb.store.machine_folder import prepare_machine
 from memory_kb.store.render_changes import Composition, Decision, compose, diff, paths_of
 from memory_kb.store.safe_paths import explain_unsafe, find_target
 from memory_kb.vault import GLOBAL_PREFIX, MACHINE, Vault, count_day_folders, hold_lock
 
-#: Seconds to wait for another process that writes.
-LONG_PATIENCE = 60.0
+#: Seconds to wait for the lock of the vault while another process writes.
+WRITE_LOCK_SECONDS = 60.0
 #: Given the path of a file that changed since, the changes to make to it now.
 Replan = Callable[[str], Plan]
 _REPLANS = 3
 
 
 class Writer:
-    """What the writing verbs share: notes to plan with, and plans carried out.
+    """What the writing verbs share: it reads the notes that they plan with, and runs their plans.
 
     `index_written` has the index read files that were just written, and returns sentences about what failed.
     """
@@ -57,7 +57,7 @@ class Writer:
         return other
 
     @contextmanager
-    def lock(self, *scopes: str, patience: float = LONG_PATIENCE, dry_run: bool = False) -> Iterator[None]:
+    def lock(self, *scopes: str, patience: float = WRITE_LOCK_SECONDS, dry_run: bool = False) -> Iterator[None]:
         """Hold the locks of the scopes that are about to be written, those that this thread does not hold already.
 
         The vault's own lock is always held and taken first, the home's last: the vault's journal
@@ -123,11 +123,11 @@ class Writer:
             return RunReport(None, verb)
         with self.lock(*scopes_of(paths_of(changes))):
             recovered = self.recover_held()
-            report = self._carry_out(verb, changes, replan)
+            report = self._compose_and_write(verb, changes, replan)
         notices, self._notices = self._notices, ()
         return report._replace(notices=(*notices, *recovered, *report.notices))
 
-    def _carry_out(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> RunReport:
+    def _compose_and_write(self, verb: str, changes: Sequence[Change], replan: Replan | None) -> RunReport:
         """Compose the changes and write them, again where somebody wrote to one of the files in between."""
         for attempt in range(1, _REPLANS + 1):
             composition = self._compose(changes, replan)
@@ -206,22 +206,21 @@ class Writer:
         """Write the files of a run, all or none, then index them; return what could not be indexed."""
         if not edits:
             return ()
-        carry_out(run, edits, self.journal)
+        apply_run(run, edits, self.journal)
         return self._index_written(edit.path for edit in edits)
 
     @property
-    def journal(self) -> DecisionLog:
-        """The log of what runs of this vault wrote."""
-        return DecisionLog(self._vault.machine / "log", self._vault.seal)
+    def journal(self) -> Journal:
+        """The record of all runs of this vault."""
+        return Journal(self._vault.machine / "log", self._vault.seal)
 
     def recover_held(self) -> tuple[str, ...]:
         """Complete or strike out a run that was killed, and say so; the vault's lock is held."""
-        log = self.journal
-        run = log.unfinished()
+        run = self.journal.unfinished()
         if run is None:
             return ()
         with self.lock(*scopes_of(file.path for file in run.files)):
-            return recover(log, self.writable)
+            return recover(self.journal, self.writable)
 
 
 def _planned_anew(path: str, plan: Sequence[Change], composition: Composition, replan: Replan) -> Sequence[Change]:

@@ -217,7 +217,7 @@ class Ledgers:
 
         memories = self._memories.all(_LEDGERS)
         if known := _find_ledger(memories, agent, place):
-            run = self._memories.carry_out("ledger set", plan, dry_run=dry_run)
+            run = self._memories.run_plan("ledger set", plan, dry_run=dry_run)
             action = "updated" if run.changes or run.conflicts else "unchanged"
             return LedgerReport(apply_checkpoint(read_ledger(known), given, now), action, run)
         taken = {one.id for one in memories if one.place[:3] == place[:3]}
