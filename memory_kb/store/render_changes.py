@@ -60,7 +60,7 @@ class FileOutcome(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """What a plan comes to; `stale` are the files that are not what the plan was made against."""
+    """A plan turned into bytes; `stale` are the files that are not what the plan was made against."""
 
     decisions: tuple[Decision, ...]
     files: tuple[FileOutcome, ...]
@@ -94,10 +94,12 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
         >>> compose(plan, {"a.md": note.data}).files[0].after
         b'---\\nid: x\\nimportance: 0.9\\nstatus: active\\n---\\nText.\\n'
     """
-    together = connected_groups(_keys(change) for change in changes)
+    # Changes that must be made together share one set; its id() is the number of their group.
+    together = connected_groups(_bonds(change) for change in changes)
     groups = [id(together[change.path, change.entry_id]) for change in changes]
-    stale = dict(_stale(changes, files))
+    stale = dict(_find_stale(changes, files))
     refused = {groups[number]: _Refusal(message) for number, message in reversed(stale.items())}
+    # Each round starts from the original files, without the groups that failed in the rounds before.
     while True:
         working = _PlannedFiles(files, refuse_secrets=refuse_secrets)
         wanted = [one for one in zip(groups, changes, strict=True) if one[0] not in refused]
@@ -120,7 +122,7 @@ def compose(changes: Sequence[Change], files: Files, *, refuse_secrets: bool = F
 
 
 def connected_groups(bonds: Iterable[Collection[T]]) -> dict[T, set[T]]:
-    """Return for all that is in some bonds the things that it is connected with, itself included.
+    """Return for each item the set of all items that it is connected with, itself included; items of one bond are connected.
 
     Example:
         >>> [sorted(one) for one in connected_groups([("a", "b"), ("c",), ("b", "d")]).values()][:3]
@@ -158,7 +160,7 @@ def _perform_all(
     return decisions, failed
 
 
-def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
+def _find_stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]:
     """Yield the changes whose file is not what they were planned against."""
     made: set[str] = set()
     hashes = {path: None if data is None else hash_of(data) for path, data in files.items()}
@@ -171,10 +173,10 @@ def _stale(changes: Sequence[Change], files: Files) -> Iterable[tuple[int, str]]
         made.update(path for path in (change.to, change.path if change.word == "create" else None) if path)
 
 
-def _keys(change: Change) -> list[tuple[str | None, ...]]:
+def _bonds(change: Change) -> list[tuple[str | None, ...]]:
     """Return what a change shares with those that are made together with it or not at all."""
-    keys: list[tuple[str | None, ...]] = [(change.path, change.entry_id)]
-    return [*keys, (change.together,)] if change.together else keys
+    bonds: list[tuple[str | None, ...]] = [(change.path, change.entry_id)]
+    return [*bonds, (change.together,)] if change.together else bonds
 
 
 def _is_of_file(change: Change) -> bool:
@@ -192,7 +194,12 @@ class _PlannedFiles:
         self._refuse_secrets = refuse_secrets
 
     def decide(self, change: Change) -> Decision:
-        """Make one change; the plan is composed anew without it if it cannot be made."""
+        """Apply one change to the planned files, and return it as a decision.
+
+        Raises:
+            CannotSplice: the files are not as it needs them.
+            SecretRefused: it would bring in a credential.
+        """
         splices = tuple(one for one in self._perform(change) if one.before != one.after)
         if self._refuse_secrets and (splices or _is_of_file(change)):
             self._refuse_secret((change.path, change.to or "", *(decode(splice.after) for splice in splices)))
