@@ -29,7 +29,7 @@ from memory_kb.episodes.consolidation import (
 )
 from memory_kb.episodes.diary_text import EpisodeRecord
 from memory_kb.episodes.error_pitfalls import pitfall_confidence
-from memory_kb.learning.memories import Meanings
+from memory_kb.learning.memories import EntryVectors
 from memory_kb.model import Location, Memory
 
 Open = Callable[..., KnowledgeBase]
@@ -342,6 +342,6 @@ def test_vectors_decide_where_there_are_any() -> None:
         for name, goal in (("a", "Fix the login"), ("b", "Repair signing in"), ("c", "Fix the login"))
     ]
     rows = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
-    found = cluster_episodes(episodes, Meanings(rows, {("a.md", 1): 0, ("b.md", 1): 1, ("c.md", 1): 2}))
+    found = cluster_episodes(episodes, EntryVectors(rows, {("a.md", 1): 0, ("b.md", 1): 1, ("c.md", 1): 2}))
     assert [[one.memory.id for one in cluster] for cluster in found] == [["a", "b"]]
     assert [[one.memory.id for one in cluster] for cluster in cluster_episodes(episodes)] == [["a", "c"]]

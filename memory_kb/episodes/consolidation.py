@@ -26,7 +26,7 @@ from memory_kb.store.changes import Change
 from memory_kb.text import counted, jaccard, moment_text, parse_date
 
 if TYPE_CHECKING:
-    from memory_kb.learning.memories import Meanings
+    from memory_kb.learning.memories import EntryVectors
 
 #: Episodes are one cluster from these on, sentences one statement.
 CLUSTER_COSINE, CLUSTER_LEXICAL, SAME_STATEMENT = 0.7, 0.4, 0.5
@@ -124,21 +124,21 @@ def is_new(one: EpisodeRecord, sources: frozenset[str], now: datetime) -> bool:
 
 
 def cluster_episodes(
-    episodes: Sequence[EpisodeRecord], meanings: Meanings | None = None
+    episodes: Sequence[EpisodeRecord], vectors: EntryVectors | None = None
 ) -> list[tuple[EpisodeRecord, ...]]:
     """Return the clusters of at least two alike episodes, the oldest of each as its seed.
 
     Two are alike from a cosine of 0.7 on where both have a vector. Else their words decide: what they
     state, or their goals where they state nothing, share at least 0.4 of them.
     """
-    row_of = meanings.row_of if meanings else {}
+    row_of = vectors.row_of if vectors else {}
     keys = [(one.memory.path, one.memory.line) for one in episodes]
     have = [place for place, key in enumerate(keys) if key in row_of]
     said = ["\n".join(_statements(one.diary)) or one.diary.goal or one.diary.title for one in episodes]
     pairs = set(near_pairs([word_set(text) for text in said], CLUSTER_LEXICAL))
     pairs = {pair for pair in pairs if not {pair.one, pair.other} <= set(have)}
-    if meanings and have:
-        for pair in cosine_pairs(meanings.rows[[row_of[keys[place]] for place in have]], CLUSTER_COSINE):
+    if vectors and have:
+        for pair in cosine_pairs(vectors.rows[[row_of[keys[place]] for place in have]], CLUSTER_COSINE):
             pairs.add(Pair(have[pair.one], have[pair.other], pair.similarity))
     return [tuple(episodes[place] for place in cluster) for cluster in seeded_clusters(pairs)]
 
@@ -227,7 +227,7 @@ class Consolidation:
 
     memories: Sequence[Memory]
     now: datetime
-    meanings: Meanings | None
+    vectors: EntryVectors | None
     made_ids: Collection[str]
     weigh: Callable[[str, Collection[str]], SessionCounts]
     made_since: frozenset[str]
@@ -240,7 +240,7 @@ class Consolidation:
         episodes = with_stated(recent_episodes(self.memories, self.now, self.made_since), self.memories)
         sources = frozenset(source for memory in self.memories for source in memory.words("sources"))
         done: list[Learning | Change | DroppedPattern | None] = []
-        for group in cluster_episodes(episodes, self.meanings):
+        for group in cluster_episodes(episodes, self.vectors):
             if any(is_new(one, sources, self.now) for one in group):
                 done += map(self._settle_pattern, find_patterns(group))
         done += map(self._settle_pitfall, find_pitfalls(episodes))

@@ -240,10 +240,10 @@ def references(memories: Iterable[Memory]) -> Callable[[Memory], bool]:
     return is_referenced
 
 
-def plan_summary(memory: Memory, as_written: Callable[[Memory], Memory], days: int) -> Plan:
+def plan_summary(memory: Memory, read_from_file: Callable[[Memory], Memory], days: int) -> Plan:
     """Plan to summarise an episode that was built from a log, while nobody has edited its action log."""
     try:
-        written = as_written(memory)
+        written = read_from_file(memory)
     except MemoryKBError:
         return ()
     if (memory.word("built_from") or "").rpartition(".")[2] != log_digest(written.text):

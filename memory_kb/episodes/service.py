@@ -108,7 +108,9 @@ class Episodes:
             return plan_episode(episode, there, self._vault.folder_of, now, was_made=was_made)
         if notices is not None:
             episode = make_episode(place, now, is_first=is_first, diary=self._ask_diary(trace, notices))
-        return plan_episode(episode, self._memories.as_written(there) if there else None, self._vault.folder_of, now)
+        return plan_episode(
+            episode, self._memories.read_from_file(there) if there else None, self._vault.folder_of, now
+        )
 
     def _ask_diary(self, trace: Trace, notices: list[str]) -> DiaryLists | None:
         """Return the lists that need judgment as a language model fills them in, None where there is no model."""
@@ -167,11 +169,11 @@ class Episodes:
         def is_episode(memory: Memory) -> bool:
             return memory.kind == "episode" and memory.is_live
 
-        memories, meanings = self._memories.with_meanings(lambda _: True, is_episode)
+        memories, vectors = self._memories.read_with_vectors(lambda _: True, is_episode)
         learnings, changes, dropped = Consolidation(
             memories,
             self._vault.clock(),
-            meanings,
+            vectors,
             self._memories.made_ids(),
             self._evidence.session_evidence,
             self._memories.made_since(self._vault.today() - timedelta(days=WINDOW_DAYS)),
@@ -201,7 +203,7 @@ class Episodes:
                     reason = f"It is {days} days old and nothing refers to it."
                     yield from plan_archiving(one, archive_path(one, folder_of(one.place), today), reason)
                 elif ageing == "summary" and one.metadata.get("detail") == "full" and one.word("built_from"):
-                    yield from plan_summary(one, self._memories.as_written, days)
+                    yield from plan_summary(one, self._memories.read_from_file, days)
 
         return self._memories.run_plan("age", plan, dry_run=dry_run)
 

@@ -36,7 +36,7 @@ from memory_kb.store.changes import Change, move, plan_fields, remove, set_body,
 from memory_kb.text import counted, jaccard, parse_date
 
 if TYPE_CHECKING:
-    from memory_kb.learning.memories import Meanings, Memories
+    from memory_kb.learning.memories import EntryVectors, Memories
     from memory_kb.providers.models import Models
     from memory_kb.store.writer import Writer
     from memory_kb.vault import Vault
@@ -51,7 +51,7 @@ _LAST = ("last_reinforced", "last_applied")
 
 
 def _find_clusters(
-    memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None
+    memories: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
     """Yield the entries that say the same.
 
@@ -65,7 +65,7 @@ def _find_clusters(
             groups.setdefault(_what_must_agree(memory), []).append(memory)
     for group in groups.values():
         if len(group) > 1:
-            yield from _cluster(group, meanings, threshold)
+            yield from _cluster(group, vectors, threshold)
 
 
 def _what_must_agree(memory: Memory) -> tuple[object, ...]:
@@ -74,14 +74,14 @@ def _what_must_agree(memory: Memory) -> tuple[object, ...]:
 
 
 def _cluster(
-    group: Sequence[Memory], meanings: Meanings | None, threshold: float | None
+    group: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None
 ) -> Iterator[tuple[Memory, ...]]:
     same: dict[str, list[Memory]] = {}
     for memory in group:
         same.setdefault(" ".join(comparable(memory.text).split()), []).append(memory)
     members = [one for text, one in same.items() if text]
     speakers = [longest(one) for one in members]
-    pairs = _pairs(speakers, meanings) if threshold is None else _paraphrases(speakers, threshold)
+    pairs = _pairs(speakers, vectors) if threshold is None else _paraphrases(speakers, threshold)
     alone = (Pair(place, place, 1.0) for place in range(len(members)))
     for cluster in linked_clusters((*pairs, *alone)):
         joined = tuple(memory for place in cluster for memory in members[place])
@@ -94,15 +94,15 @@ def _paraphrases(speakers: Sequence[Memory], threshold: float) -> Iterator[Pair]
     return overlap_pairs([one if len(one) >= LEAST_WORDS else frozenset() for one in sets], threshold)
 
 
-def _pairs(speakers: Sequence[Memory], meanings: Meanings | None) -> Iterator[Pair]:
+def _pairs(speakers: Sequence[Memory], vectors: EntryVectors | None) -> Iterator[Pair]:
     sets = [word_set(memory.text) for memory in speakers]
     for pair in near_pairs(sets, MERGE_ABOVE, is_strict=True):
         if _say_the_same(speakers[pair.one], speakers[pair.other], sets[pair.one] ^ sets[pair.other]):
             yield pair
-    if meanings is None:
+    if vectors is None:
         return
-    places = [place for place, memory in enumerate(speakers) if (memory.path, memory.line) in meanings.row_of]
-    rows = meanings.rows[[meanings.row_of[speakers[place].path, speakers[place].line] for place in places]]
+    places = [place for place, memory in enumerate(speakers) if (memory.path, memory.line) in vectors.row_of]
+    rows = vectors.rows[[vectors.row_of[speakers[place].path, speakers[place].line] for place in places]]
     for near in cosine_pairs(rows, MERGE_COSINE):
         one, other = places[near.one], places[near.other]
         # Where a model's vectors are close together, a cosine alone proves nothing.
@@ -286,15 +286,15 @@ class Compactor:
             )
         is_meant = _choose(scope, job, task)
         with self._writer.lock(dry_run=dry_run):
-            memories, meanings = self._memories.with_meanings(lambda memory: is_meant(memory.place))
-            found = self._find(memories, meanings, threshold)
+            memories, vectors = self._memories.read_with_vectors(lambda memory: is_meant(memory.place))
+            found = self._find(memories, vectors, threshold)
             # What somebody writes to in this moment is left for the next run, with all that belongs to it.
             run = self._writer.run("compact", self._plan(found, is_loose=threshold is not None), dry_run=dry_run)
         left = sum(change.action in ("move", "remove") for change in run.changes)
         merged = sum(len(cluster) - 1 for cluster in found.clusters)
         return CompactReport(found.before, found.before - left, len(found.retired), len(found.copies), merged, run)
 
-    def _find(self, memories: Sequence[Memory], meanings: Meanings | None, threshold: float | None) -> _Compaction:
+    def _find(self, memories: Sequence[Memory], vectors: EntryVectors | None, threshold: float | None) -> _Compaction:
         """Return what leaves the live files; what it is held against are all entries, also those that take no part."""
         mine = [one for one in memories if is_machine_editable(one) and not one.path.startswith(self._archive_of(one))]
         live = [memory for memory in mine if memory.is_live]
@@ -307,7 +307,7 @@ class Compactor:
         gone = (memory for memory in mine if memory.status == "retired")
         retired = [memory for memory in gone if in_file[memory.path, memory.id] == 1]
         single = [memory for memory in live if memory.path not in left and in_scope[memory.place, memory.id] == 1]
-        clusters = list(_find_clusters(single, meanings, threshold))
+        clusters = list(_find_clusters(single, vectors, threshold))
         return _Compaction(len(live) + len(retired), retired, copies, clusters)
 
     def _plan(self, found: _Compaction, *, is_loose: bool) -> list[Change]:
@@ -333,7 +333,7 @@ class Compactor:
 
     def _body_of(self, memory: Memory) -> str:
         try:
-            return self._memories.as_written(memory).text
+            return self._memories.read_from_file(memory).text
         except (CannotSplice, UnreadableInput):
             return memory.text
 

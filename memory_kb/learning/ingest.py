@@ -25,7 +25,9 @@ _NAMESPACE = uuid.UUID("6f1d0c3e-6a5e-5b0e-9f35-4d6b0f5a2c11")
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """A learning that a producer found.
+    """A draft with its place, its source and a key.
+
+    `Memories.ingest` makes it a new entry, counts it as one more sighting of an entry that says the same, or leaves it out.
 
     Attributes:
         key: what makes it this one and no other, such as `session/scope/seq`: offered again, it is
@@ -63,7 +65,7 @@ def id_of(key: str) -> str:
 
 
 class GateVerdict(NamedTuple):
-    """What becomes of a proposed rule.
+    """What the gate decides about a proposed rule.
 
     `decision` is `accept`, `draft` (nascent, with the confidence given), `reject`, or `helpful`: a
     mark on the rule `existing`, which says the same.
@@ -80,7 +82,7 @@ Gate = Callable[[Learning], GateVerdict | None]
 
 
 class Ingested(NamedTuple):
-    """What became of a learning.
+    """What was decided about a learning.
 
     `action` is `created`, `reinforced`, `known` where nothing is to be done, `forgotten` where it
     was retired or rejected before, or `refused` with the reason in `message`.
@@ -94,7 +96,7 @@ class Ingested(NamedTuple):
 
 
 class IngestPlan(NamedTuple):
-    """What became of the learnings, in their order, and the changes to make."""
+    """What was decided about the learnings, in their order, and the changes to make."""
 
     results: tuple[Ingested, ...]
     changes: tuple[Change, ...]
@@ -119,7 +121,9 @@ class _NewEntry:
 
 @dataclass(slots=True)
 class IngestPlanner:
-    """One pass over learnings, in the order in which they were found: what each is held against, and what comes of it.
+    """Decides about each learning, in their order, and collects the changes to make.
+
+    A learning becomes a new entry or reinforces one, is known or forgotten already, or is refused.
 
     Attributes:
         folder_of: returns the folder of a scope, as paths are written in output.
@@ -138,7 +142,7 @@ class IngestPlanner:
     _before: dict[tuple[Location, str, str], Ingested] = field(default_factory=dict)
 
     def plan(self, learnings: Iterable[Learning]) -> IngestPlan:
-        """Plan to keep some learnings."""
+        """Decide about some learnings, and return the decisions with the changes to make."""
         results = tuple(map(self._plan_one, learnings))
         new = (plan_entry(one.draft, one.learning.entry_id, one.path, one.at, one.learning.reason) for one in self._new)
         return IngestPlan(results, (*filter(None, self._changes), *new))
@@ -146,12 +150,17 @@ class IngestPlanner:
     def _plan_one(self, learning: Learning) -> Ingested:
         # The same text of the same plan, in any spacing and case, is not kept twice.
         words = learning.place, learning.draft.kind, fingerprint(comparable(learning.draft.text))
-        result = self._compare(learning, self._before.get(words))
+        result = self._decide(learning, self._before.get(words))
         if result.action in ("created", "forgotten"):
             self._before.setdefault(words, result)
         return result
 
-    def _compare(self, learning: Learning, same: Ingested | None) -> Ingested:
+    def _decide(self, learning: Learning, same: Ingested | None) -> Ingested:
+        """Decide about one learning; `same` is the decision about one with the same text in this plan.
+
+        It is checked in this order: whether it is valid, whether an entry has its key, whether one was made of it
+        and is gone, whether this plan or a stored entry says the same. What passes all of that is new.
+        """
         try:
             draft = not_from_the_future(check_draft(learning.draft), self.now)
         except UsageError as exc:
@@ -163,7 +172,7 @@ class IngestPlanner:
             memory = self._memory(known.path, known.id)
             # Only a proposal that another session makes again is counted; every other entry is known by its key alone.
             if draft.is_proposal and memory.status == "proposed" and learning.origin:
-                return self._see_again(learning, memory, at)
+                return self._reinforce(learning, memory, at)
             return Ingested(learning, memory.id, memory.path, "known")
         if self.was_made(learning.entry_id):
             return Ingested(learning, learning.entry_id, "", "forgotten", DELETED_BEFORE)
@@ -173,25 +182,26 @@ class IngestPlanner:
         if twin and twin.status in FORGOTTEN:
             return Ingested(learning, twin.id, twin.path, "forgotten", "the same was forgotten before")
         if twin and not (learning.replaces and twin.is_superseded):
-            return self._see_again(learning, self._memory(twin.path, twin.id), at)
-        return self._keep(learning, draft, at)
+            return self._reinforce(learning, self._memory(twin.path, twin.id), at)
+        return self._plan_new(learning, draft, at)
 
-    def _see_again(
+    def _reinforce(
         self, learning: Learning, memory: Memory, at: datetime, said: str = "", more: Mapping[str, Value] | None = None
     ) -> Ingested:
+        """Plan to count one more sighting of an entry, unless its sources name the origin already."""
         change = plan_sighting(memory, learning.origins, at, f"{learning.reason} {said}".strip(), more)
         self._changes.append(change)
         return Ingested(learning, memory.id, memory.path, "reinforced" if change else "known")
 
-    def _keep(self, learning: Learning, draft: Draft, at: datetime) -> Ingested:
-        """Plan to keep what nobody says yet, if it passes the gate."""
+    def _plan_new(self, learning: Learning, draft: Draft, at: datetime) -> Ingested:
+        """Plan a new entry, if the learning passes the gate."""
         verdict = self.gate(learning) if self.gate else None
         if verdict and verdict.decision == "reject":
             return Ingested(learning, "", "", "refused", verdict.reason)
         if verdict and verdict.existing:
             # A session that finds a rule again in nearly the same words marks it as helpful, once.
             more = count_outcome(verdict.existing, "success", at.astimezone(UTC).date())
-            seen = self._see_again(learning, verdict.existing, at, "It says nearly the same.", more)
+            seen = self._reinforce(learning, verdict.existing, at, "It says nearly the same.", more)
             return seen._replace(message=verdict.reason)
         fields = dict(draft.fields)
         if verdict and verdict.confidence is not None:

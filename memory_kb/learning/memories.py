@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     Planner = Callable[[Sequence[Memory]], Plan]
 
 
-class Meanings(NamedTuple):
-    """The vectors of entries, of length 1: `row_of` names the row of the entry at a path and line."""
+class EntryVectors(NamedTuple):
+    """The vectors of some entries, each of length 1; `row_of` maps the path and line of an entry to its row."""
 
     rows: Vectors
     row_of: Mapping[tuple[str, int], int]
@@ -88,7 +88,7 @@ class Memories:
         self._previewed: set[str | None] | None = set() if is_preview else None
 
     def all(self, filters: Filters = EVERYTHING) -> tuple[Memory, ...]:
-        """Return the entries that pass the filters as they are now, in path order."""
+        """Update the index, and return the entries that pass the filters, in path order."""
         return self._index.read(
             lambda index: self.cache.read(index) if filters == EVERYTHING else _read(index, filters)
         )
@@ -102,14 +102,14 @@ class Memories:
 
         return self._index.read(read)
 
-    def with_meanings(
-        self, is_meant: Callable[[Memory], bool], needs_vector: Callable[[Memory], bool] = lambda _: True
-    ) -> tuple[tuple[Memory, ...], Meanings | None]:
-        """Return some entries, and the vectors of those that need one where there are any."""
+    def read_with_vectors(
+        self, is_wanted: Callable[[Memory], bool], needs_vector: Callable[[Memory], bool] = lambda _: True
+    ) -> tuple[tuple[Memory, ...], EntryVectors | None]:
+        """Update the index; return the wanted entries, and the vectors of those that need one, if the vault has vectors."""
 
-        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], Meanings | None]:
-            meant = tuple(filter(is_meant, self.cache.read(index)))
-            return meant, _read_meanings(index, filter(needs_vector, meant)) if self._index.may_embed else None
+        def read(index: SqliteIndex) -> tuple[tuple[Memory, ...], EntryVectors | None]:
+            wanted = tuple(filter(is_wanted, self.cache.read(index)))
+            return wanted, _read_vectors(index, filter(needs_vector, wanted)) if self._index.may_embed else None
 
         return self._index.read(read)
 
@@ -121,7 +121,7 @@ class Memories:
             ]
         )
 
-    def as_written(self, memory: Memory) -> Memory:
+    def read_from_file(self, memory: Memory) -> Memory:
         """Return an entry with its text, and the hash of its file, as they are in the file now.
 
         Raises:
@@ -137,7 +137,7 @@ class Memories:
         if len(memory.text) < SECTION.whole:
             return memory.text
         try:
-            return as_read(self.as_written(memory).text.strip())
+            return as_read(self.read_from_file(memory).text.strip())
         except MemoryKBError:
             return memory.text
 
@@ -168,7 +168,7 @@ class Memories:
         dry_run: bool = False,
         gate: Gate | None = None,
     ) -> tuple[IngestPlan, RunReport]:
-        """Keep the learnings that are new, as one run; return what became of each.
+        """Keep the learnings that are new, as one run; return what was decided about each, and what was written.
 
         With `again` also what was kept before and is gone since. A `gate` is asked what becomes of those that would be
         new.
@@ -208,7 +208,7 @@ class Memories:
         return frozenset(entry_id for entry_id, time in made.items() if time >= since.isoformat())
 
 
-def _read_meanings(index: SqliteIndex, entries: Iterable[Memory]) -> Meanings | None:
+def _read_vectors(index: SqliteIndex, entries: Iterable[Memory]) -> EntryVectors | None:
     """Return the mean vector of each entry whose chunks all have one, in the space that has the most."""
     vector_file = max(index.vectors.vector_files(), key=lambda vector_file: vector_file.rows, default=None)
     table = index.vectors.table(vector_file.space) if vector_file else None
@@ -225,4 +225,4 @@ def _read_meanings(index: SqliteIndex, entries: Iterable[Memory]) -> Meanings | 
             mean = np.asarray(table.rows[places], np.float32).mean(axis=0)
             row_of[entry.path, entry.line] = len(means)
             means.append(mean / max(float(np.linalg.norm(mean)), 1e-9))
-    return Meanings(np.stack(means).astype(np.float32), row_of) if means else None
+    return EntryVectors(np.stack(means).astype(np.float32), row_of) if means else None

@@ -38,7 +38,7 @@ _RULE_LINE = regex(r"^---(?=[ \t]*\r?$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A learning before it has an id.
+    """The content of a new entry; its id, its place and the day of its making come later.
 
     `kind` and `priority` are words of the file format. `fields` are further values of its
     frontmatter; they win over what kind and priority imply.

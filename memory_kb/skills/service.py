@@ -354,7 +354,7 @@ class Skills:
         memories = self.skills()
         chosen = [find_skill(memories, name) for name in names] or usable_skills(memories)
         once = {(memory.path, memory.id): memory for memory in chosen}.values()
-        kept = list(map(self._memories.as_written, once))
+        kept = list(map(self._memories.read_from_file, once))
         goal = Path(target).expanduser()
         if goal.suffix.lower() in CATALOGUES:
             written = write_out("", "", goal, encode(render_catalogue(kept)), force=force, dry_run=dry_run)
