@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from memory_kb.agents.hooks import Hooks
     from memory_kb.agents.install import Agents
     from memory_kb.context.service import Contexts
-    from memory_kb.editing.drafts import Examination
-    from memory_kb.editing.editor_actions import Proposals
+    from memory_kb.editing.editor_actions import EditorActions
+    from memory_kb.editing.examination import Examination
     from memory_kb.editing.source import Editing
     from memory_kb.episodes.service import Diary, Episodes
     from memory_kb.git.ci import Evaluation
@@ -362,10 +362,10 @@ class KnowledgeBase:
         return Diary(self.memories)
 
     @functools.cached_property
-    def proposals(self) -> Proposals:
-        from memory_kb.editing.editor_actions import Proposals
+    def editor_actions(self) -> EditorActions:
+        from memory_kb.editing.editor_actions import EditorActions
 
-        return Proposals(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
+        return EditorActions(self.vault, self.index, self.writer, self.memories, self.examination, self.review)
 
     @functools.cached_property
     def editing(self) -> Editing:
@@ -377,7 +377,7 @@ class KnowledgeBase:
     def episodes(self) -> Episodes:
         from memory_kb.episodes.service import Episodes
 
-        return Episodes(self.vault, self.writer, self.memories, self.models, self.evidence, self.traces.of)
+        return Episodes(self.vault, self.writer, self.memories, self.models, self.rule_gate, self.traces.of)
 
     @functools.cached_property
     def evaluation(self) -> Evaluation:
@@ -386,14 +386,8 @@ class KnowledgeBase:
         return Evaluation(self.vault, self.index, self.contexts, self.git, self.searching, self._open_past)
 
     @functools.cached_property
-    def evidence(self) -> RuleGate:
-        from memory_kb.learning.rule_gate import RuleGate
-
-        return RuleGate(self.vault, self.memories)
-
-    @functools.cached_property
     def examination(self) -> Examination:
-        from memory_kb.editing.drafts import Examination
+        from memory_kb.editing.examination import Examination
 
         return Examination(self.vault, self.index, self.writer)
 
@@ -411,7 +405,7 @@ class KnowledgeBase:
             self.vault,
             self.writer,
             self.memories,
-            self.evidence,
+            self.rule_gate,
             self.stage,
             self.models,
             self.sessions.files,
@@ -484,6 +478,12 @@ class KnowledgeBase:
         return Review(self.vault, self.index, self.writer, self.memories)
 
     @functools.cached_property
+    def rule_gate(self) -> RuleGate:
+        from memory_kb.learning.rule_gate import RuleGate
+
+        return RuleGate(self.vault, self.memories)
+
+    @functools.cached_property
     def rules(self) -> Rules:
         from memory_kb.learning.rules import Rules
 
@@ -542,11 +542,11 @@ class KnowledgeBase:
     learn = _Verb(lambda kb: kb.entries.learn)
     supersede = _Verb(lambda kb: kb.entries.supersede)
     forget = _Verb(lambda kb: kb.entries.forget)
-    rename = _Verb(lambda kb: kb.proposals.rename)
-    propose = _Verb(lambda kb: kb.proposals.propose)
-    propose_renaming = _Verb(lambda kb: kb.proposals.propose_renaming)
-    propose_moving = _Verb(lambda kb: kb.proposals.propose_moving)
-    entry_use = _Verb(lambda kb: kb.proposals.entry_use)
+    rename = _Verb(lambda kb: kb.editor_actions.rename)
+    propose = _Verb(lambda kb: kb.editor_actions.propose)
+    propose_renaming = _Verb(lambda kb: kb.editor_actions.propose_renaming)
+    propose_moving = _Verb(lambda kb: kb.editor_actions.propose_moving)
+    entry_use = _Verb(lambda kb: kb.editor_actions.entry_use)
     examine = _Verb(lambda kb: kb.examination.examine)
     catalog = _Verb(lambda kb: kb.examination.catalog)
     find_headings = _Verb(lambda kb: kb.examination.find_headings)
@@ -567,7 +567,7 @@ class KnowledgeBase:
     episode = _Verb(lambda kb: kb.episodes.episode)
     sweep = _Verb(lambda kb: kb.rules.sweep)
     outcome = _Verb(lambda kb: kb.outcomes.outcome)
-    weigh_rule = _Verb(lambda kb: kb.evidence.weigh_rule)
+    weigh_rule = _Verb(lambda kb: kb.rule_gate.weigh_rule)
     exposure = _Verb(lambda kb: kb.exposures.exposure)
     procedure = _Verb(lambda kb: kb.skills.procedure)
     reinforce = _Verb(lambda kb: kb.outcomes.reinforce)

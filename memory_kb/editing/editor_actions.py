@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from memory_kb.editing.drafts import Drafts, Examination
+from memory_kb.editing.examination import Drafts, Examination
 from memory_kb.editing.renaming import (
     HeadingRenaming,
     Moving,
@@ -85,7 +85,7 @@ class RenamedEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Proposals:
+class EditorActions:
     """The verb rename, and what the language server asks."""
 
     _vault: Vault

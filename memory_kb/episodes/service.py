@@ -62,7 +62,7 @@ class Episodes:
     _writer: Writer
     _memories: Memories
     _models: Models
-    _evidence: RuleGate
+    _rule_gate: RuleGate
     _trace: TraceSession
 
     def reflect(
@@ -175,7 +175,7 @@ class Episodes:
             self._vault.clock(),
             vectors,
             self._memories.made_ids(),
-            self._evidence.session_evidence,
+            self._rule_gate.session_evidence,
             self._memories.made_since(self._vault.today() - timedelta(days=WINDOW_DAYS)),
         ).plan()
         plan = self._memories.plan_ingest(learnings)

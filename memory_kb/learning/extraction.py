@@ -303,7 +303,7 @@ class Extraction:
     _vault: Vault
     _writer: Writer
     _memories: Memories
-    _evidence: RuleGate
+    _rule_gate: RuleGate
     _stages: Stages
     _models: Models
     _sessions: SessionFiles
@@ -353,7 +353,7 @@ class Extraction:
         if learnings:
             try:
                 with self._writer.lock(*{learning.place.scope for learning in learnings}):
-                    gate = self._evidence.gate_for(learnings)
+                    gate = self._rule_gate.gate_for(learnings)
                     (results, _), run = self._memories.ingest("extract", learnings, again=again, gate=gate)
             except MemoryKBError as exc:
                 why = explain_failure(exc)

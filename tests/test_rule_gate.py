@@ -83,14 +83,14 @@ def test_sessions_speak_for_a_rule_or_against_it(folder: Path, open_kb: Open) ->
         if number != 5:
             kb.sessions.end(session, outcome="success" if number < 4 else "failure", only_close=True)
     assert keywords(RULE) == ("migrations", "database", "tests")
-    assert kb.evidence.session_evidence("Migrations of the database come before integration tests.") == SessionCounts(
+    assert kb.rule_gate.session_evidence("Migrations of the database come before integration tests.") == SessionCounts(
         4, 1
     )
-    assert kb.evidence.session_evidence(
+    assert kb.rule_gate.session_evidence(
         "Migrations of the database come before integration tests.", without=["s0"]
     ) == SessionCounts(3, 1)
-    assert kb.evidence.session_evidence("Wombats wander widely westwards.") == SessionCounts(0, 0)
-    assert kb.evidence.session_evidence("?!") == SessionCounts(0, 0)
+    assert kb.rule_gate.session_evidence("Wombats wander widely westwards.") == SessionCounts(0, 0)
+    assert kb.rule_gate.session_evidence("?!") == SessionCounts(0, 0)
 
 
 def log_sessions(kb: KnowledgeBase, said: str, *outcomes: str) -> None:

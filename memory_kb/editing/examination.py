@@ -60,4 +60,5 @@ class Examination:
         return tuple(DraftCheck(self._vault, self._index, self._writer, path, text).find_remarks())
 
     def draft_note(self, path: str, drafts: Drafts) -> NoteText:
+        """Return a note as it is in an editor; as it is saved where no editor has it."""
         return NoteText(path, encode(drafts[path])) if path in drafts else self._writer.read(path)
